@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import OUTPUT_FORMATS
+from penstock.values import SHORT_SIDES
 
 # -------------------------------------------------------------------------------------------------------------- fields
 
@@ -77,7 +78,7 @@ _number = _typed("number")
 
 AUTO = "auto"
 _THINKING = ("off", "on", "minimal", "high")
-_QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
+_QUALITIES = ("standard", "hd", "auto", "low", "medium", "high", "xhigh", "max")
 
 # Lists return the texts of up to a hundred requests, so every text has a limit; most models have a lower one.
 PROMPT_LENGTH_MAX = 32_000
@@ -105,7 +106,7 @@ _FRAME = (
         max_length=_SHAPE_LENGTH_MAX,
         handling="converted",
     ),
-    _text("resolution", "Short side, when `size` gives no pixels.", one_of=("720p", "1080p"), handling="converted"),
+    _text("resolution", "How large, when `size` gives no pixels.", one_of=tuple(SHORT_SIDES), handling="converted"),
 )
 _OUTPUT = (
     _text(
@@ -194,10 +195,11 @@ VIDEO = _table(
     Field(
         name="input_reference",
         types=("object", "array", "string", "file"),
-        about="Reference images: `{image_url}` with an HTTPS URL or data URI, or files in a form.",
+        about="Images to begin with or to refer to: `{image_url}`, perhaps with a `role`; or files in a form.",
         handling="renamed",
     ),
     _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
+    Field(name="generate_audio", types=("boolean",), about="Whether the video has sound.", handling="renamed"),
     *_ASYNCHRONOUS,
     _text("idempotency_key", "A repeated key returns the first video.", max_length=256),
     Field(name="metadata", types=("object",), about="Your own pairs of strings, stored with the video."),

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.fields import AUTO, TABLES, UploadedFile
 from penstock.interrupts import CallerLine
-from penstock.values import ZERO, Frame, Nanos
+from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos
 
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
 MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video"}
@@ -77,7 +77,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Input(msgspec.Struct, frozen=True):
     """An input image in the storage, kept until the request has ended."""
 
-    role: str  # image, mask or reference
+    role: str  # image, mask, reference, or a role of VIDEO_ROLES that the caller stated
     media_id: str
     content_type: str
     width: int
@@ -106,6 +106,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         size, ratio = self.values.get("size"), self.values.get("aspect_ratio")
         resolution = self.values.get("resolution")
+        if self.task == "video":
+            resolution = VIDEO_RESOLUTIONS.get(resolution or "", resolution)
         if size == AUTO:
             image = next((item for item in self.inputs if item.role == "image"), None)
             if image and not ratio and self.task == "edit":

@@ -87,7 +87,13 @@ def micros(amount: Nanos) -> int:
 
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 _RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
-SHORT_SIDES = {"480p": 480, "540p": 540, "720p": 720, "1080p": 1080, "1440p": 1440, "2160p": 2160}
+# The short side of each `resolution` in pixels; of images, that of a square.
+SHORT_SIDES = {
+    "360p": 360, "480p": 480, "540p": 540, "720p": 720, "768p": 768, "1080p": 1080, "1440p": 1440, "2160p": 2160,
+    "1K": 1024, "2K": 2048, "4K": 4096,
+}  # fmt: skip
+# What the words for squares mean for videos.
+VIDEO_RESOLUTIONS = {"1K": "1080p", "2K": "1440p", "4K": "2160p"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,11 @@ def _parse_frame(text: str) -> Frame:
 # ------------------------------------------------------------------------------------------- input images, retention
 
 
+FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE = "first_frame", "last_frame", "reference_image"
+FRAME_ROLES = (FIRST_FRAME, LAST_FRAME)
+VIDEO_ROLES = (*FRAME_ROLES, REFERENCE_IMAGE)  # of input images of videos, in the order in which they are sent
+
+
 @dataclass(frozen=True, slots=True)
 class InputImage:
     """An image that the caller supplied, fetched, checked and cleaned."""
@@ -156,7 +167,8 @@ class InputImage:
     content_type: str
     width: int
     height: int
-    name: str = "image"  # its role: image, mask or reference; after an upload the provider's name for it
+    name: str = "image"  # image, mask, reference or a role of VIDEO_ROLES; after an upload the provider's name for it
+    role: str = ""  # images of videos: one of VIDEO_ROLES, when a provider table gets them
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,6 +269,7 @@ NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
             "recraft.ai/docs/api-reference: upscalers take `file`",
         ),
     ),
+    "xai": ((r"'generate_audio' was unexpected", "@ai-sdk/xai 5.0.12 sends it"),),
 }
 
 

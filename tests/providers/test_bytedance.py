@@ -3,6 +3,7 @@
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
+from penstock.errors import InvalidRequest
 from tests.fake_providers.bytedance import ByteDance, trouble
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
@@ -92,6 +93,27 @@ async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
     assert [item.get("role") for item in sent["content"]] == [None, "first_frame", "last_frame"]
     assert sent["ratio"] == "adaptive", "no other ratio is accepted together with images"
     assert len(sent["safety_identifier"]) == 64, "who it is stays here"
+
+
+async def test_images_are_frames_or_references_as_callers_say(open_gateway: OpenGateway) -> None:
+    ark = ByteDance()
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        for roles in (["last_frame", "first_frame"], ["reference"], ["reference", "reference"]):
+            inputs = [{"image_url": IMAGE_URI, "role": role} for role in roles]
+            made = await create_video(running, model="seedance-2", input_reference=inputs)
+            assert made["status"] == "completed"
+        with pytest.raises(InvalidRequest, match="frames or references, not both"):
+            await running.video(
+                model="seedance-2",
+                input_reference=[{"image_url": IMAGE_URI, "role": role} for role in ("first_frame", "reference")],
+            )
+    sent = [request.fields for request in ark.received("create")]
+    assert [[part["role"] for part in fields["content"][1:]] for fields in sent] == [
+        ["first_frame", "last_frame"],
+        ["reference_image"],
+        ["reference_image", "reference_image"],
+    ]
+    assert [fields["ratio"] for fields in sent] == ["adaptive", "16:9", "16:9"]
 
 
 async def test_a_waiting_video_is_cancelled(open_gateway: OpenGateway) -> None:

@@ -36,13 +36,16 @@ def _or_null(schema: Schema) -> Schema:
 # -------------------------------------------------------------------------------------------------------------- images
 
 _URL: Schema = {"type": "string", "pattern": "^(https://|data:)"}
-_IMAGE: Schema = {
-    "anyOf": [
-        _URL,
-        open_object({"image_url": {"anyOf": [_URL, open_object({"url": _URL})]}}),
-        open_object({"url": _URL}),
-    ]
-}
+
+
+def _image(more: Mapping[str, Schema]) -> Schema:
+    """An input image: a URL, or an object with a URL and perhaps these fields."""
+    named = open_object({"image_url": {"anyOf": [_URL, open_object({"url": _URL})]}}, optional=more)
+    return {"anyOf": [_URL, named, open_object({"url": _URL}, optional=more)]}
+
+
+_IMAGE = _image({})
+_REFERENCE = _image({"role": {"enum": ["first_frame", "last_frame", "reference", None]}})
 
 # ---------------------------------------------------------------------------------------------------------------- chat
 
@@ -134,7 +137,7 @@ _NESTED: Mapping[str, Schema] = {
     "duration": _SECONDS,
     "image": {"anyOf": [_IMAGE, {"type": "array", "items": _IMAGE, "minItems": 1}]},
     "mask": _or_null(_IMAGE),
-    "input_reference": {"anyOf": [_IMAGE, array(_IMAGE), {"type": "null"}]},
+    "input_reference": {"anyOf": [_REFERENCE, array(_REFERENCE), {"type": "null"}]},
     "metadata": {
         "type": ["object", "null"],
         "maxProperties": 64,

@@ -10,6 +10,7 @@ from penstock.atelier import server
 from penstock.providers.convert import each_image, first_image, pixels, seconds_between
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import (
+    NEVER_SOUND,
     File,
     LocalService,
     Model,
@@ -125,6 +126,7 @@ CLIP = Operation(
         ),
         converted("input_reference", to="image", convert=first_image(_data), max_items=1),
         _SEED,
+        NEVER_SOUND,
         *ignored("negative_prompt"),
     ),
 )

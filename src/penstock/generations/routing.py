@@ -18,7 +18,7 @@ from penstock.upstream.preferences import NO_PREFERENCES, read_preferences
 from penstock.upstream.selection import Choice, Costs, Knowledge
 from penstock.values import dollars
 
-_TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference"}
+_TABLE_NAMES = {"image": "images", "mask": "mask"}  # all other roles are those of `input_reference`
 
 
 async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
@@ -73,12 +73,13 @@ def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...])
 
 
 def _checked(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:
-    roles = [item.role for item in validated.inputs]
-    counts = {_TABLE_NAMES[role]: roles.count(role) for role in set(roles)}
+    names = [_TABLE_NAMES.get(item.role, "input_reference") for item in validated.inputs]
+    counts = {name: names.count(name) for name in set(names)}
+    video_roles = [item.role for item in validated.inputs if item.role not in _TABLE_NAMES]
 
     def check(model: Model) -> None:
         translate.check(model, request_for(model))
-        translate.check_inputs(model, counts)
+        translate.check_inputs(model, counts, video_roles)
 
     route = selection.capable_route(route, check)
     op = route.first.model.op

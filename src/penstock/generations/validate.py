@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from penstock.recordings.recordings import ReplayOptions, input_digest, replay_o
 from penstock.schema import Call, Request
 from penstock.settings import Settings
 from penstock.upstream import translate
-from penstock.values import Frame, Retention
+from penstock.values import FIRST_FRAME, FRAME_ROLES, LAST_FRAME, REFERENCE_IMAGE, Frame, Retention
 
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
@@ -28,6 +28,8 @@ _GATEWAY_FIELDS = (
 )  # fmt: skip
 # Extra fields that OpenAI's clients send and that mean the same as no field.
 _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
+# What callers say that an input image of a video is for.
+_ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
 _METADATA_MAX = 64
 _DATA_URI_START = 256  # characters
 _SECONDS_MAX = 3600
@@ -99,6 +101,7 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
 def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
     inputs = tuple(_take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
+    _check_frames(inputs)
     values, extras = _check_fields(VIDEO, fields)
     if not values.get("negative_prompt"):
         values.pop("negative_prompt", None)
@@ -284,7 +287,7 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
         if isinstance(item, dict) and "file_id" in item:
             message = f"`{name}` cannot be a `file_id`: this gateway keeps no files; send `image_url` instead."
             raise InvalidRequest(message, param=name)
-        source = item.get("image_url", item.get("url")) if isinstance(item, dict) else item
+        source, stated = _source_and_role(item, name) if isinstance(item, dict) else (item, None)
         if isinstance(source, dict):  # as in chat messages
             source = source.get("url")
         if not isinstance(source, str | UploadedFile) or (_is_data_uri(source) and not _is_base64_uri(source)):
@@ -293,7 +296,30 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
             )
         if isinstance(source, str) and not _is_data_uri(source):
             source = guard.check_media_url(source, name, egress)
-        yield InputSource(role, source, name)
+        yield InputSource(stated or role, source, name)
+
+
+def _source_and_role(item: Mapping[str, Any], name: str) -> tuple[Any, str | None]:
+    """The image of an object, and the role that it states: only images of videos have one.
+
+    Forms write it as the name of the image: `input_reference[last_frame]`.
+    """
+    if name == "input_reference":
+        for word, role in _ROLES.items():
+            if word in item:
+                return item[word], role
+        stated = item.get("role")
+        if stated is not None and stated not in _ROLES:
+            allowed = ", ".join(f"`{known}`" for known in _ROLES)
+            raise InvalidRequest(f"`role` in `{name}` must be one of {allowed}.", param=name)
+        return item.get("image_url", item.get("url")), _ROLES.get(stated) if stated else None
+    return item.get("image_url", item.get("url")), None
+
+
+def _check_frames(inputs: Sequence[InputSource]) -> None:
+    for word, role in _ROLES.items():
+        if role in FRAME_ROLES and sum(item.role == role for item in inputs) > 1:
+            raise InvalidRequest(f"`input_reference` has more than one `{word}`.", param="input_reference")
 
 
 def _is_base64_uri(source: str | UploadedFile) -> bool:

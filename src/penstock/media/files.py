@@ -51,7 +51,8 @@ class MediaFiles:
         """Insert a row for each input, which comes with its SHA-256."""
         for position, (stored, sha256) in sorted(enumerate(inputs), key=lambda item: item[1][0].media_id):
             file = Output(stored.media_id, stored.content_type, stored.size_bytes, stored.width, stored.height)
-            await self._add(tx, org_id, request_id, stored.role, position, file, sha256, until_ms)
+            role = stored.role if stored.role in ("image", "mask") else "reference"
+            await self._add(tx, org_id, request_id, role, position, file, sha256, until_ms)
 
     async def _add(
         self,

@@ -43,7 +43,7 @@ _VIDEO_READ_SECONDS = 60.0
 _MAX_IMAGE_BYTES = 64 * 1024 * 1024
 _MAX_REDIRECTS = 3
 _BASE64_STEP = 1024 * 1024  # characters; takes a millisecond or two
-_PARAMETER_OF_ROLE = {"image": "images", "mask": "mask", "reference": "input_reference"}
+_PARAMETER_OF_ROLE = {"image": "images", "mask": "mask"}  # all other roles are those of `input_reference`
 
 BytesOrText = TypeVar("BytesOrText", bytes, str)
 
@@ -167,7 +167,7 @@ class Transfer:
             if max_bytes is not None and len(data) > max_bytes and stored.role != "mask":
                 small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)
                 image = InputImage(**small, name=stored.role)
-            images.setdefault(_PARAMETER_OF_ROLE[stored.role], []).append(image)
+            images.setdefault(_PARAMETER_OF_ROLE.get(stored.role, "input_reference"), []).append(image)
         return images
 
     # -------------------------------------------------------------------------------------------------------- outputs

@@ -114,9 +114,10 @@ PNG = fixed("output_format", "png")
 ENHANCEMENT = converted("prompt_enhancement", to="prompt_upsampling", convert=on_off(True, False))
 SIZE_2 = converted("frame", to=("width", "height"), convert=pixels(multiple=16, min_side=64, max_side=2048))
 SIZE_11 = converted("frame", to=("width", "height"), convert=pixels(multiple=32, min_side=256, max_side=1440))
-FLUX_2 = (SIZE_2, PNG, ENHANCEMENT)
-FLUX_11 = (SIZE_11, PNG, ENHANCEMENT)
-BY_RATIO = (frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"), PNG, ENHANCEMENT)
+SEED = passthrough("seed", low=0)
+FLUX_2 = (SIZE_2, PNG, ENHANCEMENT, SEED)
+FLUX_11 = (SIZE_11, PNG, ENHANCEMENT, SEED)
+BY_RATIO = (frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"), PNG, ENHANCEMENT, SEED)
 FLUX_3 = frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 7:5 5:7 2:1 1:2 21:9 9:21", "1k", "2k", "4k")
 FLUX_3_EDIT = task_operation(
     "edit",
@@ -127,6 +128,7 @@ FILL = task_operation(
     "edit",
     PNG,
     ENHANCEMENT,
+    SEED,
     converted("images", to="image", convert=first_image(plain_base64), required=True, max_items=1),
     converted("mask", to="mask", convert=plain_base64, required=True),
     settings={"mask": "white"},

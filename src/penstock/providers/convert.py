@@ -165,3 +165,8 @@ def lookup(table: dict[Any, Any]) -> Callable[[Any], Any]:
 def both(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
     """Two values for two fields, converted from the same value."""
     return lambda value: (first(value), second(value))
+
+
+def nest_under(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A function for `adjust_body` that puts all fields into one object with this name."""
+    return lambda fields: {name: fields}

@@ -16,6 +16,7 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Status,
+    ALWAYS_SOUND,
     bearer,
     complete_table,
     converted,
@@ -87,9 +88,7 @@ def build_body(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def media_list(images: Sequence[InputImage]) -> list[dict[str, str]]:
-    """One or two images are the first and the last frame; more are references."""
-    roles = ("first_frame", "last_frame") if len(images) <= 2 else ("reference_image",) * len(images)
-    return [{"type": role, "url": data_uri(image)} for image, role in zip(images, roles, strict=False)]
+    return [{"type": image.role, "url": data_uri(image)} for image in images]
 
 
 VIDEO = Operation(
@@ -146,7 +145,8 @@ def prices_by_resolution(usd: str, others: dict[str, str]) -> tuple[Price, ...]:
 
 def wan(name: str, upstream: str, max_prompt: int, prices: tuple[Price, ...], *rows: Param) -> Model:
     prompt = renamed("prompt", to="input.prompt", required=True, max_length=max_prompt)
-    op = replace(VIDEO, params=complete_table("video", prompt, *rows))
+    seed = renamed("seed", to="parameters.seed", low=0, high=2**31 - 1)
+    op = replace(VIDEO, params=complete_table("video", prompt, seed, ALWAYS_SOUND, *rows))
     return Model(id=name, upstream=upstream, op=op, prices=prices)
 
 

@@ -1,11 +1,11 @@
 """Google Gemini Omni: videos as the output of an interaction, which may end with text instead."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import each_image, plain_base64, with_unit
+from penstock.providers.convert import plain_base64, with_unit
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
     File,
@@ -16,6 +16,7 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Status,
+    ALWAYS_SOUND,
     complete_table,
     converted,
     duration,
@@ -25,7 +26,7 @@ from penstock.providers.spec import (
     passthrough,
     renamed,
 )
-from penstock.values import InputImage
+from penstock.values import FIRST_FRAME, InputImage
 
 # All other states are failures: incomplete, over budget, or waiting for an action of the user.
 STATUS: dict[str, Status] = {
@@ -44,12 +45,17 @@ def image_object(image: InputImage) -> dict[str, str]:
 
 
 def build_input(fields: dict[str, Any]) -> dict[str, Any]:
-    """Put the prompt and the images into one list. One image is the first frame; several are references."""
+    """Put the prompt and the images into one list, and the task where it belongs."""
     images = fields.pop("input", {}).get("images", [])
     prompt = fields.pop("prompt")
-    task = "text_to_video" if not images else "image_to_video" if len(images) == 1 else "reference_to_video"
-    config = {**fields.get("generation_config", {}), "video_config": {"task": task}}
+    config = {"video_config": {"task": "text_to_video"}, **fields.get("generation_config", {})}
     return {**fields, "input": [{"type": "text", "text": prompt}, *images], "generation_config": config}
+
+
+def images_and_task(images: Sequence[InputImage]) -> tuple[Any, str]:
+    """The images, and what they are for: frames that the video begins and ends with, or references."""
+    task = "image_to_video" if images[0].role == FIRST_FRAME else "reference_to_video"
+    return [image_object(image) for image in images], task
 
 
 def read_interaction(reply: Reply) -> Result:
@@ -81,7 +87,7 @@ def video_file(part: Mapping[str, Any]) -> File:
     return File(url=url, private=True, content_type=content_type)
 
 
-def video_model(name: str, *prices: Price, max_seconds: int, max_images: int) -> Model:
+def video_model(name: str, *prices: Price, max_seconds: int) -> Model:
     op = Operation(
         task="video",
         send="POST /interactions",
@@ -103,8 +109,12 @@ def video_model(name: str, *prices: Price, max_seconds: int, max_images: int) ->
                 to=("response_format.aspect_ratio", RESOLUTION_FIELD),
             ),
             converted(
-                "input_reference", to="input.images", convert=each_image(image_object), max_items=max_images, frames=1
+                "input_reference",
+                to=("input.images", "generation_config.video_config.task"),
+                convert=images_and_task,
+                max_items=14,
             ),
+            ALWAYS_SOUND,
             renamed("seed", to="generation_config.seed"),
             fixed("response_format.type", "video"),
             fixed("response_format.delivery", "uri"),
@@ -141,8 +151,8 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     models=(
-        video_model("gemini-omni-1.2-flash", *PRICES_1_2, max_seconds=15, max_images=6),
-        video_model("gemini-omni-1.1-flash", *PRICES_1_1, max_seconds=10, max_images=3),
+        video_model("gemini-omni-1.2-flash", *PRICES_1_2, max_seconds=15),
+        video_model("gemini-omni-1.1-flash", *PRICES_1_1, max_seconds=10),
     ),
     retired={"gemini-omni-flash-preview": "gemini-omni-1.1-flash"},
 )

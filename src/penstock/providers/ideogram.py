@@ -61,9 +61,12 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
 
 
 SPEEDS = {"low": "TURBO", "medium": "DEFAULT", "standard": "DEFAULT", "high": "QUALITY", "hd": "QUALITY"}
+SPEEDS |= {"xhigh": "QUALITY", "max": "QUALITY"}
 SPEED = converted("quality", to="rendering_speed", convert=lookup(SPEEDS))
 PROMPT = passthrough("prompt", required=True, max_length=10_000)
 N = emulated("n", to="num_images", high=8)
+SEED = passthrough("seed", low=0, high=2**31 - 1)
+NEGATIVE_PROMPT = passthrough("negative_prompt")
 ENHANCEMENT = converted("prompt_enhancement", to="magic_prompt", convert=on_off("ON", "OFF"))
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 2:1 1:2 3:1 1:3 16:10 10:16".split()
 RATIO = converted(
@@ -74,6 +77,7 @@ MASK = converted("mask", to="mask", convert=form_file, required=True)
 V4_SIZES = """1024x1024 2048x2048 1440x2880 2880x1440 1664x2496 2496x1664 1792x2240 2240x1792 1440x2560 2560x1440
     1600x2560 2560x1600 1728x2304 2304x1728 1296x3168 3168x1296 1152x2944 2944x1152 1248x3328 3328x1248 1280x3072
     3072x1280"""
+V3 = (PROMPT, N, RATIO, ENHANCEMENT, SEED, NEGATIVE_PROMPT)
 # V4 always enhances a text prompt; callers cannot switch it off.
 V4 = (
     renamed("prompt", to="text_prompt", required=True, max_length=10_000),
@@ -101,13 +105,13 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     models=(
-        model("ideogram-v3", "ideogram-v3/generate", "image", (PROMPT, N, RATIO, ENHANCEMENT), V3_PRICES),
-        model("ideogram-v3", "ideogram-v3/remix", "edit", (PROMPT, N, RATIO, ENHANCEMENT, INPUT_IMAGE), V3_PRICES),
+        model("ideogram-v3", "ideogram-v3/generate", "image", V3, V3_PRICES),
+        model("ideogram-v3", "ideogram-v3/remix", "edit", (*V3, INPUT_IMAGE), V3_PRICES),
         model(
             "ideogram-v3",
             "ideogram-v3/inpaint",
             "edit",
-            (PROMPT, N, ENHANCEMENT, INPUT_IMAGE, MASK),
+            (PROMPT, N, ENHANCEMENT, SEED, INPUT_IMAGE, MASK),
             V3_PRICES,
             settings={"mask": "black"},
         ),

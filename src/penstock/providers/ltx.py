@@ -82,6 +82,7 @@ def orient_video(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 PROMPT = passthrough("prompt", required=True, max_length=10_000)
+SOUND = passthrough("generate_audio", one_of=(True, False))  # on by default, at the same price
 IMAGES = converted(
     "input_reference",
     to=("image_uri", "last_frame_uri", "portrait"),
@@ -107,7 +108,7 @@ IMAGE_TO_VIDEO = replace(
 def video_models(name: str, upstream: str, seconds: Param, usd: Mapping[str, str]) -> tuple[Model, ...]:
     """A model with the dollars per second of each resolution that it has, the default first."""
     sizes = [size for resolution in usd for size in SIZES[resolution]]
-    rows = (PROMPT, seconds, converted("frame", to="resolution", convert=closest(*sizes), default="16:9"))
+    rows = (PROMPT, SOUND, seconds, converted("frame", to="resolution", convert=closest(*sizes), default="16:9"))
     by_size: list[Price] = [
         price(amount, resolution=size) for resolution, amount in usd.items() for size in SIZES[resolution]
     ]

@@ -18,6 +18,7 @@ from penstock.providers.spec import (
     duration,
     fixed,
     frame,
+    NEVER_SOUND,
     passthrough,
     price_list,
     renamed,
@@ -104,6 +105,7 @@ VIDEO = Operation(
             convert=both(each_image(image_object), image_ratio),
             max_items=2,
         ),
+        NEVER_SOUND,
     ),
 )
 IMAGE_JOB: dict[str, Any] = {**JOB, "poll_seconds": 2.0, "priced_extras": frozenset({"web_search"})}

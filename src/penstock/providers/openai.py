@@ -28,6 +28,8 @@ NOTE = "public price table, 2026-11"
 QUOTED_NOTE = "developers.openai.com/api/docs/pricing as others quote it on 2026-11-05"
 LARGE_FACTOR = 2.6  # how many times as many tokens the largest images take
 QUALITIES = {"standard": "medium", "hd": "high", "low": "low", "medium": "medium", "high": "high"}
+UP_TO_HIGH = QUALITIES | {"xhigh": "high", "max": "high"}
+UP_TO_MAX = QUALITIES | {"xhigh": "xhigh", "max": "max"}  # since gpt-image-2.5
 
 
 def read_images(reply: Reply) -> Result:
@@ -52,12 +54,12 @@ def free_size(frame: Frame) -> str:
     return size_text(pixels(multiple=16, max_side=3840, max_area=3840 * 2160))(scaled)
 
 
-def image_table(task: Task, *rows: Param) -> tuple[Param, ...]:
-    """The rows that all image models share, and these. The quality `auto` is the default and is not sent."""
+def image_table(task: Task, quality: Param, *rows: Param) -> tuple[Param, ...]:
+    """The rows that all image models share, and these."""
     return complete_table(
         task,
         passthrough("prompt", required=True, max_length=32_000),
-        converted("quality", to="quality", convert=lookup(QUALITIES)),
+        quality,
         emulated("n", to="n", high=10),
         renamed("user", to="safety_identifier"),
         *rows,
@@ -88,14 +90,17 @@ def token_prices(
     return tuple(replace(base, when=when, max_tokens=count) for when, count in (*large, *usual))
 
 
-def image_models(name: str, size: Param, prices: tuple[Price, ...]) -> tuple[Model, ...]:
+def image_models(
+    name: str, size: Param, prices: tuple[Price, ...], qualities: dict[str, str] = UP_TO_HIGH
+) -> tuple[Model, ...]:
     """A model that makes and edits images. `input_fidelity` is refused: it takes an unknown number of input tokens."""
+    quality = converted("quality", to="quality", convert=lookup(qualities))  # `auto` is the default and is not sent
     image_rows = (row for row in openai_compatible.EDIT.params if row.name in ("images", "mask"))
-    image = replace(openai_compatible.IMAGE, read=read_images, params=image_table("image", size))
+    image = replace(openai_compatible.IMAGE, read=read_images, params=image_table("image", quality, size))
     edit = replace(
         openai_compatible.EDIT,
         read=read_images,
-        params=image_table("edit", size, *image_rows),
+        params=image_table("edit", quality, size, *image_rows),
         priced_extras=frozenset({"input_fidelity"}),
     )
     return tuple(Model(id=name, upstream=name, op=op, prices=prices) for op in (image, edit))
@@ -153,8 +158,8 @@ PROVIDER = Provider(
     models=(
         *image_models("gpt-image-2.6-sunburst", FREE_SIZE, IMAGE_26),
         *image_models("gpt-image-2.6-flare", FREE_SIZE, IMAGE_26),
-        *image_models("gpt-image-2.5-sunburst", FREE_SIZE, IMAGE_25),
-        *image_models("gpt-image-2.5-flare", FREE_SIZE, IMAGE_25),
+        *image_models("gpt-image-2.5-sunburst", FREE_SIZE, IMAGE_25, UP_TO_MAX),
+        *image_models("gpt-image-2.5-flare", FREE_SIZE, IMAGE_25, UP_TO_MAX),
         *image_models("gpt-image-2", FREE_SIZE, IMAGE_2),
         *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15),
         *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI),

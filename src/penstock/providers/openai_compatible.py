@@ -163,6 +163,7 @@ VIDEO = Operation(
         converted("frame", to="size", convert=size_text(pixels(720, 2)), default="720x1280"),
         emulated("n"),
         passthrough("negative_prompt"),
+        passthrough("generate_audio"),
         converted("input_reference", to="input_reference", convert=image_url_object, max_items=1),
         passthrough("user"),
     ),

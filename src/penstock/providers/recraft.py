@@ -97,6 +97,7 @@ V3 = image_operation(
 EDIT_ROWS = (
     passthrough("prompt", required=True, max_length=1000),
     N,
+    passthrough("negative_prompt"),
     converted("images", to="image", convert=first_image(form_file), required=True, max_items=1),
 )
 EDIT = operation(

@@ -22,6 +22,7 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    NEVER_SOUND,
     passthrough,
     price_list,
     renamed,
@@ -120,6 +121,7 @@ VIDEO = Operation(
 IMAGE_TO_VIDEO = replace(VIDEO, send="POST /image_to_video")
 IMAGE = replace(VIDEO, task="image", send="POST /text_to_image", poll_seconds=2.0)
 PROMPT = renamed("prompt", to="promptText", required=True, max_length=1000)
+SEED = passthrough("seed", low=0, high=2**32 - 1)
 GEN_DURATION = duration(*range(2, 11), default=5)
 GEN_TEXT_SIZES = size_labels("1280x720 720x1280")
 GEN_SIZES = size_labels("1280x720 720x1280 1104x832 832x1104 960x960 1584x672")
@@ -127,6 +129,7 @@ VEO_SIZES = size_labels("1280x720 720x1280 1920x1080 1080x1920")
 VEO_ROWS = (
     duration(4, 6, 8, default=8),
     renamed("negative_prompt", to="negativePrompt"),
+    renamed("generate_audio", to="audio", one_of=(True, False)),
     passthrough("audio", one_of=(True, False)),
 )
 IMAGE_SIZES = size_labels(
@@ -142,17 +145,17 @@ REFERENCES = converted(
     max_items=3,
     max_bytes=MAX_IMAGE_BYTES,
 )
-TEXT_TO_IMAGE = replace(IMAGE, params=complete_table("image", PROMPT, SIZE))
-EDIT = replace(IMAGE, task="edit", params=complete_table("edit", PROMPT, SIZE, REFERENCES))
+TEXT_TO_IMAGE = replace(IMAGE, params=complete_table("image", PROMPT, SEED, SIZE))
+EDIT = replace(IMAGE, task="edit", params=complete_table("edit", PROMPT, SEED, SIZE, REFERENCES))
 
 
 def text_to_video(labels: Mapping[str, str], *rows: Param, **fields: Any) -> Operation:
     size = converted("frame", to="ratio", convert=closest_label(dict(labels)), default="16:9")
-    return replace(VIDEO, params=complete_table("video", PROMPT, size, *rows), **fields)
+    return replace(VIDEO, params=complete_table("video", PROMPT, SEED, size, *rows), **fields)
 
 
 def image_to_video(images: Param, *rows: Param, **fields: Any) -> Operation:
-    return replace(IMAGE_TO_VIDEO, params=complete_table("video", PROMPT, frame(), images, *rows), **fields)
+    return replace(IMAGE_TO_VIDEO, params=complete_table("video", PROMPT, SEED, frame(), images, *rows), **fields)
 
 
 def veo_models(name: str, upstream: str, *prices: Price) -> tuple[Model, ...]:
@@ -169,7 +172,8 @@ def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
 
 
 price = price_list("docs.dev.runwayml.com/guides/pricing as litellm 1.108.4 and others quote it, looked up 2026-11-15")
-GEN_IMAGE_TO_VIDEO = image_to_video(input_images(GEN_SIZES, 1), GEN_DURATION)
+GEN_ROWS = (GEN_DURATION, NEVER_SOUND)
+GEN_IMAGE_TO_VIDEO = image_to_video(input_images(GEN_SIZES, 1), *GEN_ROWS)
 PROVIDER = Provider(
     slug="runway",
     name="Runway",
@@ -180,7 +184,7 @@ PROVIDER = Provider(
     headers={"x-runway-version": "2024-11-06"},
     error_message=error_message,
     models=(
-        model("gen-4.5", "gen4.5", text_to_video(GEN_TEXT_SIZES, GEN_DURATION), price("0.12")),
+        model("gen-4.5", "gen4.5", text_to_video(GEN_TEXT_SIZES, *GEN_ROWS), price("0.12")),
         model("gen-4.5", "gen4.5", GEN_IMAGE_TO_VIDEO, price("0.12")),
         model("runway/gen4-turbo", "gen4_turbo", GEN_IMAGE_TO_VIDEO, price("0.05")),
         *veo_models("veo-3.1", "veo3.1", price("0.20", audio=False), price("0.40")),

@@ -40,6 +40,7 @@ class Param:
     min_items: int = 0  # images that the model needs, where one is not enough
     max_bytes: int | None = None  # of one input image; the gateway makes a larger file smaller
     frames: int = 2  # so many images at most are frames that a video begins and ends with; more are references
+    needs_role: bool = False  # takes only images whose role the caller has stated
     value: Any = None  # for `fixed`
     schema: Mapping[str, Any] | None = None  # JSON Schema of the value, where the provider's catalogue has one
     default: Any = None  # what the model uses when the field is absent; shown in a new video's response
@@ -107,14 +108,18 @@ def frame(ratios: str = "", *resolutions: str, to: tuple[str, ...] = ("aspect_ra
     return Param(name="frame", handling="ignored", default=default)
 
 
+# The row for `generate_audio` of models whose videos always have sound, and of those whose videos never have any.
+ALWAYS_SOUND = Param(name="generate_audio", handling="emulated", one_of=(True,))
+NEVER_SOUND = Param(name="generate_audio", handling="emulated", one_of=(False,))
+
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
-_REFUSED = ("mask", "negative_prompt", "input_reference")
+_REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio")
 _IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
 _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "image": (*_EMULATED, *_IGNORED, "style"),
     "edit": (*_EMULATED, *_IGNORED, "mask", "scale_factor"),
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
-    "video": ("n", "frame", "negative_prompt", "input_reference", "user"),
+    "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user"),
 }
 
 
@@ -371,8 +376,3 @@ def bearer_if_set(key: str) -> Mapping[str, str]:
 
 def header(name: str, prefix: str = "") -> Callable[[str], Mapping[str, str]]:
     return lambda key: {name: prefix + key}
-
-
-def nest_under(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A function for `adjust_body` that puts all fields into one object with this name."""
-    return lambda fields: {name: fields}

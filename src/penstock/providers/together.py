@@ -55,6 +55,8 @@ IMAGE_ROWS = (
     emulated("n", to="n", high=4),
     fixed("response_format", "base64"),
     fixed("output_format", "png"),
+    passthrough("seed"),
+    passthrough("negative_prompt"),
     converted(
         "frame",
         to=("width", "height"),

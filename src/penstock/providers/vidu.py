@@ -23,6 +23,7 @@ from penstock.providers.spec import (
     header,
     passthrough,
     price_list,
+    renamed,
 )
 
 STATUS: dict[str, Status] = {
@@ -70,6 +71,8 @@ def task_id_body(ref: Mapping[str, str]) -> dict[str, str]:
 
 PROMPT = passthrough("prompt", required=True, max_length=5000)
 SECONDS = duration(*range(1, 17), default=5)
+SOUND = renamed("generate_audio", to="audio", one_of=(True, False))  # on by default, at the same price
+SEED = passthrough("seed", low=0, high=2**31 - 1)
 RESOLUTIONS = ("720p", "540p", "1080p")
 FRAME = frame("16:9 9:16 1:1 4:3 3:4", *RESOLUTIONS)
 IMAGE_FRAME = frame("", *RESOLUTIONS)  # a video that begins with an image has the image's aspect ratio
@@ -80,7 +83,7 @@ TEXT_TO_VIDEO = Operation(
     read=read_task,
     cancel="POST /tasks/{id}/cancel",
     cancel_body=task_id_body,
-    params=complete_table("video", PROMPT, SECONDS, FRAME),
+    params=complete_table("video", PROMPT, SOUND, SEED, SECONDS, FRAME),
     callback_field="callback_url",
     # `off_peak` costs half, but may take two days.
     priced_extras=frozenset({"off_peak", "is_rec", "images", "subjects", "videos"}),
@@ -97,7 +100,9 @@ def image_to_video(path: str, min_images: int, max_images: int, *rows: Param, fr
         max_items=max_images,
         frames=frames,
     )
-    return replace(TEXT_TO_VIDEO, send=f"POST /{path}", params=complete_table("video", PROMPT, images, *rows))
+    return replace(
+        TEXT_TO_VIDEO, send=f"POST /{path}", params=complete_table("video", PROMPT, SOUND, SEED, images, *rows)
+    )
 
 
 ONE_IMAGE = image_to_video("img2video", 1, 1, SECONDS, IMAGE_FRAME)

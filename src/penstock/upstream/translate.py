@@ -15,7 +15,8 @@ from penstock.fields import number_text
 from penstock.providers import json_schema
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
-from penstock.values import Frame, InputImage
+from penstock.upstream import roles
+from penstock.values import FIRST_FRAME, VIDEO_ROLES, Frame, InputImage
 
 # A caller's extra fields are added to the provider's body. They must not change where the request is sent, which URL is
 # called back or what the call costs. Names are compared without case and punctuation: `webhookUrl` is `webhook_url`.
@@ -59,6 +60,7 @@ _FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
 _EXTRAS_BYTES_MAX = 64 * 1024
 _EXTRAS_DEPTH_MAX = 16
 _PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
+_VIDEO_INPUTS = "input_reference"
 _INTERNAL = ("frame", "images", "random_seed", "random_id")  # names in provider tables that callers cannot use
 
 # --------------------------------------------------------------------------------------------------------------- checks
@@ -138,8 +140,11 @@ def _range(row: Param) -> str:
     return f"at least {low}" if row.high is None else f"from {low} to {high}"
 
 
-def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
-    """Raise InvalidRequest if a model needs more or takes fewer input images; `counts` is by the table's names."""
+def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[str] = ()) -> None:
+    """Raise InvalidRequest if a model needs more or takes fewer input images, or does not use them in these roles.
+
+    `counts` is by the table's names; `video_roles` has the stated role of each image of a video.
+    """
     for name, param in (("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")):
         row, count = model.op.param(name), counts.get(name, 0)
         if row is None:
@@ -153,6 +158,8 @@ def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
             raise InvalidRequest(f"`{param}` of {model.id} takes at least {row.min_items}.", param=param)
         elif row.max_items is not None and count > row.max_items:
             raise InvalidRequest(f"`{param}` of {model.id} takes at most {row.max_items}.", param=param)
+    if video_roles and (row := model.op.param("input_reference")):
+        roles.check_roles(model, row, video_roles)
 
 
 def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
@@ -243,12 +250,14 @@ def with_defaults(request: Request, model: Model) -> Request:
 
 def with_input_shape(request: Request, written: Request, model: Model) -> Request:
     """A video's request with the shape of the image that it begins with, if the caller wrote no shape."""
-    images = [item for item in request.inputs if item.role == "reference"]
+    images = [item for item in request.inputs if item.role in ("reference", *VIDEO_ROLES)]
     is_written = written.values.get("size") or written.values.get("aspect_ratio")
     row = model.op.param("input_reference")
-    if row is None or is_written or not 0 < len(images) <= row.frames:
+    assigned = roles.assign_roles(row, [item.role for item in images]) if row else []
+    if is_written or FIRST_FRAME not in assigned:
         return request
-    shape = Frame(images[0].width, images[0].height).short_ratio
+    first = images[assigned.index(FIRST_FRAME)]
+    shape = Frame(first.width, first.height).short_ratio
     return msgspec.structs.replace(request, values={**request.values, "size": shape})
 
 
@@ -281,7 +290,8 @@ def provider_body(model: Model, values: Mapping[str, Any], extras: Mapping[str, 
         if row.handling == "fixed":
             _put(body, row.to[0], row.value)
         elif _is_sent(row) and values.get(row.name) is not None:
-            for name, value in _sent_fields(row, values[row.name]):
+            given = values[row.name]
+            for name, value in _sent_fields(row, roles.with_roles(row, given) if row.name == _VIDEO_INPUTS else given):
                 _put(body, name, value)
     for name, value in extras.items() if model.op.takes_extras else ():
         if model.op.param(name) is None:

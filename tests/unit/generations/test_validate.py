@@ -118,8 +118,8 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     (ALL, "size", ["8x512", "8193x512", "99999x99999"], "must be from 16 to 8192 pixels on each side."),
     (ALL, "size", ["21:1", "1:21", "8192x16"], "may be 20 times as long as it is wide at most."),
     (ALL, "aspect_ratio", ["wide", "1024x768", "", "16/9"], "must be a proportion such as `16:9`."),
-    (ALL, "resolution", ["4k", "720", "1080P"], "must be one of `720p`, `1080p`."),
-    (IMAGES, "quality", ["best", ""], "must be one of `standard`, `hd`, `auto`, `low`, `medium`, `high`."),
+    (ALL, "resolution", ["8K", "720", "1080P"], "must be one of `360p`, `480p`, `540p`, `720p`,"),
+    (IMAGES, "quality", ["best", ""], "must be one of `standard`, `hd`, `auto`, `low`, `medium`, `high`,"),
     ((validate.image,), "style", ["baroque"], "must be one of `vivid`, `natural`."),
     (IMAGES, "response_format", ["base64"], "must be one of `url`, `b64_json`."),
     (IMAGES, "output_format", ["jpg", "PNG"], "must be one of `png`, `jpeg`, `gif`, `webp`, `avif`."),
@@ -311,6 +311,19 @@ def test_a_video_has_no_default_shape() -> None:
 def test_input_references_in_json(fields: Any, sources: list[str]) -> None:
     inputs = validated(validate.video, input_reference=fields).inputs
     assert inputs == tuple(InputSource("reference", source, "input_reference") for source in sources)
+
+
+def test_input_references_may_state_a_role() -> None:
+    url = "https://inputs.example/fox.png"
+    words = ("last_frame", "first_frame", "reference")
+    stated = [{"image_url": url, "role": word} for word in words]
+    inputs = validated(validate.video, input_reference=stated).inputs
+    assert [item.role for item in inputs] == ["last_frame", "first_frame", "reference_image"]
+    assert validated(validate.video, input_reference=[{"last_frame": url}]).inputs[0].role == "last_frame"
+    with pytest.raises(InvalidRequest, match=r"`role` in `input_reference` must be one of `first_frame`"):
+        validated(validate.video, input_reference={"image_url": url, "role": "hero"})
+    with pytest.raises(InvalidRequest, match="more than one `last_frame`"):
+        validated(validate.video, input_reference=[{"image_url": url, "role": "last_frame"}] * 2)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from penstock.fields import TABLES
-from penstock.providers.convert import number_text
+from penstock.providers.convert import nest_under, number_text
 from penstock.providers.spec import (
     File,
     Operation,
@@ -23,7 +23,6 @@ from penstock.providers.spec import (
     frame,
     header,
     ignored,
-    nest_under,
     passthrough,
     price_list,
     refused,
@@ -82,8 +81,8 @@ def test_a_complete_table_keeps_the_given_rows() -> None:
 def test_a_whole_table_refuses_what_would_be_missed() -> None:
     video = {row.name: row.handling for row in complete_table("video")}
     assert video == {
-        "n": "emulated", "input_reference": "refused", "negative_prompt": "refused", "frame": "ignored",
-        "user": "ignored",
+        "n": "emulated", "input_reference": "refused", "negative_prompt": "refused",
+        "generate_audio": "refused", "frame": "ignored", "user": "ignored",
     }  # fmt: skip
     assert {row.name for row in complete_table("edit") if row.handling == "refused"} == {"mask"}
 

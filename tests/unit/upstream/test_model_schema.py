@@ -21,6 +21,7 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.upstream import model_schema
+from penstock.values import SHORT_SIDES
 
 
 def op(*params: Param, task: Any = "image") -> Operation:
@@ -75,7 +76,7 @@ def test_images_and_durations_have_several_types() -> None:
         (passthrough("output_compression", low=50, high=90, default=75), "output_compression",
          {"minimum": 50, "maximum": 90, "default": 75}),
         (converted("frame", "x", str, default="9:16"), "size", {"default": "9:16", "x-handling": "converted"}),
-        (converted("frame", to="x", convert=str, default="512x512"), "resolution", {"enum": ["720p", "1080p"]}),
+        (converted("frame", to="x", convert=str, default="512x512"), "resolution", {"enum": list(SHORT_SIDES)}),
     ],
 )  # fmt: skip
 def test_the_models_table_narrows_the_limits(row: Param, name: str, narrowed: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.providers.convert import closest, number_text, pixels
+from penstock.providers.convert import closest, nest_under, number_text, pixels
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -18,7 +18,6 @@ from penstock.providers.spec import (
     emulated,
     fixed,
     ignored,
-    nest_under,
     passthrough,
     refused,
     renamed,

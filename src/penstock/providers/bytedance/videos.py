@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from penstock.providers.bytedance.errors import error_kind
-from penstock.providers.convert import data_uri, first_and_last
+from penstock.providers.convert import data_uri, each_image
 from penstock.providers.spec import (
     File,
     Model,
@@ -25,6 +25,7 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
+from penstock.values import FIRST_FRAME, InputImage
 
 STATUS: dict[str, Status] = {
     "queued": "queued",
@@ -34,7 +35,6 @@ STATUS: dict[str, Status] = {
     "expired": "failed",
     "cancelled": "cancelled",
 }
-ROLES = ("first_frame", "last_frame")
 # Dollars per million tokens.
 RATES: Mapping[str, Mapping[str, str]] = {
     "dreamina-seedance-2-5-260628": {"720p": "10.7", "480p": "10.7", "1080p": "11.7"},
@@ -76,11 +76,13 @@ def cost_usd(task: Mapping[str, Any]) -> str | None:
 def build_content(fields: dict[str, Any]) -> dict[str, Any]:
     """Put the prompt and the images into one list. A video that begins with an image has the image's aspect ratio."""
     content = fields["content"]
-    images = [
-        {"type": "image_url", "image_url": {"url": content[role]}, "role": role} for role in ROLES if role in content
-    ]
-    ratio = {"ratio": "adaptive"} if images else {}
+    images = content.get("images", [])
+    ratio = {"ratio": "adaptive"} if any(image["role"] == FIRST_FRAME for image in images) else {}
     return {**fields, "content": [{"type": "text", "text": content["text"]}, *images], **ratio}
+
+
+def image_object(image: InputImage) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": data_uri(image)}, "role": image.role}
 
 
 def user_hash(user: str) -> str:
@@ -116,14 +118,10 @@ def video_model(name: str, upstream: str, max_seconds: int) -> Model:
             duration(*range(4, max_seconds + 1), default=5),
             frame("16:9 9:16 1:1 4:3 3:4 21:9", *RATES[upstream], to=("ratio", "resolution")),
             fixed("watermark", False),
-            converted(
-                "input_reference",
-                to=("content.first_frame", "content.last_frame"),
-                convert=first_and_last(data_uri),
-                max_items=2,
-            ),
+            converted("input_reference", to="content.images", convert=each_image(image_object), max_items=9),
             converted("user", to="safety_identifier", convert=user_hash),
             passthrough("generate_audio", one_of=(True, False)),
+            passthrough("seed", low=-1, high=2**32 - 1),
         ),
     )
     return Model(id=name, upstream=upstream, op=op, prices=estimated_prices(RATES[upstream]))

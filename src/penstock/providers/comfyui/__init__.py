@@ -27,6 +27,7 @@ from penstock.providers.spec import (
     converted,
     duration,
     emulated,
+    NEVER_SOUND,
     renamed,
 )
 from penstock.values import InputImage
@@ -114,7 +115,7 @@ SDXL_SIZE = size(1024, multiple=8, min_side=256, max_side=2048)
 FLUX_SIZE = size(1024, multiple=16, min_side=256, max_side=2048)
 WAN_SIZE = size(704, multiple=32, min_side=256, max_side=1280, default="16:9")
 SDXL_EDIT_ROWS = (*SHARED, NEGATIVE_PROMPT, INPUT_IMAGE, MASK, STRENGTH)
-WAN_ROWS = (*SHARED, NEGATIVE_PROMPT, SECONDS, FIRST_IMAGE, WAN_SIZE)
+WAN_ROWS = (*SHARED, NEGATIVE_PROMPT, SECONDS, FIRST_IMAGE, WAN_SIZE, NEVER_SOUND)
 BUILT_IN: dict[tuple[str, Task], tuple[graphs.Graph, tuple[Param, ...]]] = {
     ("comfyui/sdxl", "image"): (graphs.SDXL, (*SHARED, NEGATIVE_PROMPT, N, SDXL_SIZE)),
     ("comfyui/sdxl", "edit"): (graphs.SDXL_EDIT, SDXL_EDIT_ROWS),

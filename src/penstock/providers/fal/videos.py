@@ -4,7 +4,18 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, first_and_last, first_image, number_text, with_unit
 from penstock.providers.fal.queue import PROMPT, litellm_price, model, other_price, stored_price
-from penstock.providers.spec import Model, Param, Price, converted, duration, frame, passthrough, renamed
+from penstock.providers.spec import (
+    Model,
+    Param,
+    Price,
+    ALWAYS_SOUND,
+    converted,
+    duration,
+    frame,
+    NEVER_SOUND,
+    passthrough,
+    renamed,
+)
 
 Frames = tuple[Param, Param]  # for text, and for images, where the image decides the aspect ratio
 
@@ -39,6 +50,7 @@ def silent_by_default(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 NEGATIVE_PROMPT = passthrough("negative_prompt")
+SEED = passthrough("seed")
 SOUND = passthrough("generate_audio", one_of=(True, False))
 ONE_IMAGE = converted("input_reference", to="image_url", convert=first_image(data_uri), required=True, max_items=1)
 START_AND_END = first_and_last_images("start_image_url", "end_image_url")
@@ -54,14 +66,14 @@ VIDU_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4", "720p", "540p", "1080p")
 GROK_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4 3:2 2:3", "720p", "480p")
 NO_FRAMES = (frame(), frame())
 KLING_3_ROWS = (duration_text(*range(3, 16), default=5), NEGATIVE_PROMPT, SOUND)
-VEO_ROWS = (duration(4, 6, 8, convert=with_unit("s"), default=8), NEGATIVE_PROMPT, SOUND)
+VEO_ROWS = (duration(4, 6, 8, convert=with_unit("s"), default=8), NEGATIVE_PROMPT, SOUND, SEED)
 
 MODELS = (
     *video_models(
         "kling-2.5-turbo",
         "fal-ai/kling-video/v2.5-turbo/pro/text-to-video",
         KLING_FRAMES,
-        (duration_text(5, 10, default=5), NEGATIVE_PROMPT),
+        (duration_text(5, 10, default=5), NEGATIVE_PROMPT, NEVER_SOUND),
         IMAGE_AND_TAIL,
         stored_price("0.07"),
     ),
@@ -130,7 +142,7 @@ MODELS = (
         "wan-2.6",
         "wan/v2.6/text-to-video",
         WAN_FRAMES,
-        (duration_text(5, 10, 15, default=5), NEGATIVE_PROMPT),
+        (duration_text(5, 10, 15, default=5), NEGATIVE_PROMPT, SEED, ALWAYS_SOUND),
         ONE_IMAGE,
         stored_price("0.15", resolution="1080p"),
         stored_price("0.10"),
@@ -139,15 +151,16 @@ MODELS = (
         "wan-2.7",
         "fal-ai/wan/v2.7/text-to-video",
         WAN_FRAMES,
-        (duration(*range(2, 16), default=5), NEGATIVE_PROMPT),
+        (duration(*range(2, 16), default=5), NEGATIVE_PROMPT, SEED, ALWAYS_SOUND),
         IMAGE_AND_END,
+        stored_price("0.15", resolution="1080p"),
         stored_price("0.10"),
     ),
     *video_models(
         "seedance-2",
         "bytedance/seedance-2.0/text-to-video",
         SEEDANCE_FRAMES,
-        (duration_text(*range(4, 16), default=5), renamed("user", to="end_user_id")),
+        (duration_text(*range(4, 16), default=5), renamed("user", to="end_user_id"), SOUND),
         IMAGE_AND_END,
         litellm_price("0.1346", resolution="480p"),
         litellm_price("0.682", resolution="1080p"),
@@ -158,7 +171,7 @@ MODELS = (
         "hailuo-2.3",
         "fal-ai/minimax/hailuo-2.3/standard/text-to-video",
         NO_FRAMES,
-        (duration_text(6, 10, default=6),),
+        (duration_text(6, 10, default=6), NEVER_SOUND),
         ONE_IMAGE,
         other_price("0.56", "call", duration="10"),
         other_price("0.28", "call"),
@@ -167,7 +180,7 @@ MODELS = (
         "vidu-q3",
         "fal-ai/vidu/q3/text-to-video",
         VIDU_FRAMES,
-        (duration(*range(1, 17), default=5),),
+        (duration(*range(1, 17), default=5), renamed("generate_audio", to="audio", one_of=(True, False)), SEED),
         IMAGE_AND_END,
         stored_price("0.07", resolution="540p"),
         stored_price("0.154"),

@@ -14,16 +14,13 @@ from penstock.providers.kling.videos import (
     price,
 )
 from penstock.providers.spec import Model, Param, Price, complete_table, converted, fixed, frame
-from penstock.values import InputImage
+from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage
 
 
 def image_list(images: Sequence[InputImage]) -> list[dict[str, str]]:
-    """One or two images are the first and the last frame; more are references."""
-    roles = ("first_frame", "end_frame") if len(images) <= 2 else ("",) * len(images)
-    return [
-        {"image_url": plain_base64(image), **({"type": role} if role else {})}
-        for image, role in zip(images, roles, strict=False)
-    ]
+    """The frames with their type; references have none."""
+    types = {FIRST_FRAME: {"type": "first_frame"}, LAST_FRAME: {"type": "end_frame"}}
+    return [{"image_url": plain_base64(image), **types.get(image.role, {})} for image in images]
 
 
 OMNI = replace(TEXT_TO_VIDEO, send="POST /v1/videos/omni-video", poll="GET /v1/videos/omni-video/{id}")
@@ -49,7 +46,7 @@ MODELS = (
         "kling-v3-omni",
         "std",
         THREE_TO_FIFTEEN,
-        SOUND,
+        *SOUND,
         prices=(price("0.112", sound="on"), price("0.084")),
     ),
     omni_model(
@@ -57,7 +54,7 @@ MODELS = (
         "kling-v3-omni",
         "pro",
         THREE_TO_FIFTEEN,
-        SOUND,
+        *SOUND,
         prices=(price("0.14", sound="on"), price("0.112")),
     ),
 )

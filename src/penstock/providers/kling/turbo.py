@@ -6,6 +6,7 @@ from typing import Any
 from penstock.providers.convert import first_image, plain_base64
 from penstock.providers.kling.videos import FAILURE_KINDS, REFUSAL, STATUS, price
 from penstock.providers.spec import (
+    ALWAYS_SOUND,
     File,
     Model,
     Operation,
@@ -57,6 +58,7 @@ TEXT_TO_VIDEO = Operation(
         passthrough("prompt", required=True, max_length=3072),
         duration(*range(3, 16), to="settings.duration", default=5),
         frame("16:9 9:16 1:1", "720p", "1080p", to=("settings.aspect_ratio", "settings.resolution")),
+        ALWAYS_SOUND,
     ),
 )
 IMAGE_TO_VIDEO = replace(
@@ -76,9 +78,9 @@ IMAGE_TO_VIDEO = replace(
             max_items=1,
             max_bytes=50_000_000,
         ),
+        ALWAYS_SOUND,
     ),
 )
-# It always makes sound.
 MODELS = tuple(
     Model(
         id="kling-3-turbo",

@@ -19,6 +19,7 @@ from penstock.providers.spec import (
     duration,
     fixed,
     frame,
+    NEVER_SOUND,
     passthrough,
     price_list,
 )
@@ -102,17 +103,25 @@ def video_models(
 
 FIVE_OR_TEN = duration(5, 10, convert=number_text, default=5)
 THREE_TO_FIFTEEN = duration(*range(3, 16), convert=number_text, default=5)
-SOUND = passthrough("sound", one_of=("on", "off"))
+SWITCH = {True: "on", False: "off"}
+SOUND = (converted("generate_audio", to="sound", convert=SWITCH.get), passthrough("sound", one_of=("on", "off")))
 price = price_list("Kling's developer documentation as others recorded it, 2026-11-15; not read there")
 MODELS = (
-    *video_models("kling-2.5-turbo", "kling-v2-5-turbo", "pro", FIVE_OR_TEN, prices=(price("0.07"),)),
-    *video_models("kling-2.6", "kling-v2-6", "pro", FIVE_OR_TEN, prices=(price("0.07"),)),
+    *video_models("kling-2.5-turbo", "kling-v2-5-turbo", "pro", FIVE_OR_TEN, NEVER_SOUND, prices=(price("0.07"),)),
+    *video_models(
+        "kling-2.6",
+        "kling-v2-6",
+        "pro",
+        FIVE_OR_TEN,
+        *SOUND,
+        prices=(price("0.14", sound="on"), price("0.07")),
+    ),
     *video_models(
         "kling-3",
         "kling-v3",
         "std",
         THREE_TO_FIFTEEN,
-        SOUND,
+        *SOUND,
         prices=(price("0.126", sound="on"), price("0.084")),
     ),
     *video_models(
@@ -120,7 +129,7 @@ MODELS = (
         "kling-v3",
         "pro",
         THREE_TO_FIFTEEN,
-        SOUND,
+        *SOUND,
         prices=(price("0.168", sound="on"), price("0.112")),
     ),
 )

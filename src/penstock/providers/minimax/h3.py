@@ -48,12 +48,7 @@ def read_task(reply: Reply) -> Result:
 
 
 def image_content(images: Sequence[InputImage]) -> list[dict[str, Any]]:
-    """One or two images are the first and the last frame; more are references."""
-    roles = ("first_frame", "last_frame") if len(images) <= 2 else ("reference_image",) * len(images)
-    return [
-        {"type": "image_url", "image_url": {"url": data_uri(image)}, "role": role}
-        for image, role in zip(images, roles, strict=False)
-    ]
+    return [{"type": "image_url", "image_url": {"url": data_uri(image)}, "role": image.role} for image in images]
 
 
 def add_prompt(fields: dict[str, Any]) -> dict[str, Any]:
@@ -78,6 +73,7 @@ def video_model(name: str, upstream: str, frame_row: Param, *prices: Price, max_
             passthrough("prompt", required=True, max_length=7000),
             frame_row,
             duration(*range(5, 16), default=5),
+            passthrough("seed", low=-1, high=2**32 - 1),
             converted("input_reference", to="content", convert=image_content, max_items=max_images),
         ),
     )

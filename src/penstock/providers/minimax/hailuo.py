@@ -16,6 +16,7 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    NEVER_SOUND,
     passthrough,
 )
 
@@ -83,6 +84,7 @@ def video_model(name: str, upstream: str, image: Param, *, usd: str, usd_10_seco
         passthrough("prompt", required=True, max_length=2000),
         duration(6, 10, default=6),
         frame("", "768P", "1080P"),
+        NEVER_SOUND,
         image,
     )
     prices = (

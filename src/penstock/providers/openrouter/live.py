@@ -10,7 +10,7 @@ from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.openrouter.images import read_images
 from penstock.providers.openrouter.live_prices import image_prices, video_prices
 from penstock.providers.openrouter.media import image_object
-from penstock.providers.openrouter.videos import frame_images, video_operation
+from penstock.providers.openrouter.videos import frames_or_references, video_operation
 from penstock.providers.spec import (
     Document,
     LiveCatalogue,
@@ -111,7 +111,8 @@ def _operation(task: Task, rows: tuple[Param, ...], live: LiveModel) -> Operatio
         return Operation(task=task, send="POST /images", read=read_images, params=rows, takes_extras=False)
     frames = live.abilities.get("frames", 0)
     if frames:
-        images = converted("input_reference", to="frame_images", convert=frame_images, max_items=frames)
+        fields = ("frame_images", "input_references")
+        images = converted("input_reference", to=fields, convert=frames_or_references, max_items=frames, frames=frames)
     else:
         images = converted("input_reference", to="input_references", convert=each_image(image_object), frames=0)
     rows = tuple(images if row.name == "input_reference" else row for row in rows)

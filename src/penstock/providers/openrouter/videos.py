@@ -19,7 +19,7 @@ from penstock.providers.spec import (
     frame,
     passthrough,
 )
-from penstock.values import InputImage
+from penstock.values import REFERENCE_IMAGE, InputImage
 
 
 def read_job(reply: Reply) -> Result:
@@ -37,10 +37,11 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def frame_images(images: Sequence[InputImage]) -> list[dict[str, Any]]:
-    """The image that the video begins with, and the one that it ends with if there are two."""
-    roles = ("first_frame", "last_frame")
-    return [{**image_object(image), "frame_type": role} for image, role in zip(images, roles, strict=False)]
+def frames_or_references(images: Sequence[InputImage]) -> tuple[Any, Any]:
+    """Values for two fields, of which one is used: for frames that the video begins and ends with, or references."""
+    if images[0].role == REFERENCE_IMAGE:
+        return None, [image_object(image) for image in images]
+    return [{**image_object(image), "frame_type": image.role} for image in images], None
 
 
 def silent_by_default(fields: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +79,14 @@ def video_model(
             "video",
             passthrough("prompt", required=True),
             passthrough("user"),
-            converted("input_reference", to="frame_images", convert=frame_images, max_items=max_images),
+            converted(
+                "input_reference",
+                to=("frame_images", "input_references"),
+                convert=frames_or_references,
+                max_items=max_images,
+                frames=min(2, max_images),
+            ),
+            passthrough("seed"),
             *((passthrough("generate_audio", one_of=(True, False)),) if sound else ()),
             duration(*seconds, default=5 if 5 in seconds else 8),
             frame_row,
@@ -124,6 +132,8 @@ MODELS = (
         price("0.38", resolution="1080p"),
         price("0.79", resolution="4K"),
         price("0.16"),
+        max_images=9,
+        sound=True,
     ),
     video_model(
         "veo-3.1",
@@ -134,6 +144,7 @@ MODELS = (
         price("0.20", generate_audio=False),
         price("0.60", resolution="4K"),
         price("0.40"),
+        max_images=3,
         sound=True,
     ),
     video_model("gen-4.5", "runway/gen-4.5", range(2, 11), frame("16:9 9:16"), price("0.12"), max_images=1),

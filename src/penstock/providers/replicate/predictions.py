@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.providers.convert import nest_under
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -19,7 +20,6 @@ from penstock.providers.spec import (
     Task,
     Upload,
     complete_table,
-    nest_under,
     passthrough,
     price_list,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.providers.convert import first_and_last, first_image
 from penstock.providers.replicate.predictions import PROMPT, model, other_price, uploaded_url
-from penstock.providers.spec import converted, duration, frame, passthrough
+from penstock.providers.spec import converted, duration, frame, NEVER_SOUND, passthrough
 from penstock.values import InputImage
 
 
@@ -36,6 +36,7 @@ SEEDANCE = (
     PROMPT,
     duration(*range(2, 13), default=5),
     passthrough("camera_fixed", one_of=(True, False)),
+    NEVER_SOUND,
     frame("16:9 9:16 1:1 4:3 3:4 21:9 9:21", "720p", "480p", "1080p"),
     converted(
         "input_reference",
@@ -48,6 +49,7 @@ HAILUO = (
     PROMPT,
     duration(6, 10, default=6),
     frame("", "768p", "1080p"),
+    NEVER_SOUND,
     converted("input_reference", to="first_frame_image", convert=first_image(uploaded_url), max_items=1),
 )
 

@@ -1,7 +1,7 @@
 """Veo videos as long-running operations; the operation's last response contains the video."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.providers import openai_compatible
@@ -23,7 +23,7 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
-from penstock.values import InputImage
+from penstock.values import REFERENCE_IMAGE, InputImage
 
 FAILURE_KINDS: dict[int, FailureKind] = {3: "rejected", 7: "broken", 8: "busy", 14: "busy"}  # codes of an operation
 REFUSAL = re.compile(r"usage guidelines|responsible ai|safety|sensitive|violat", re.IGNORECASE)
@@ -70,6 +70,13 @@ def image_object(image: InputImage) -> dict[str, str]:
     return {"bytesBase64Encoded": plain_base64(image), "mimeType": image.content_type}
 
 
+def frames_or_references(images: Sequence[InputImage]) -> tuple[Any, Any, Any]:
+    """Values for three fields: the first frame, the last frame, and references."""
+    if images[0].role == REFERENCE_IMAGE:
+        return None, None, [{"image": image_object(image), "referenceType": "asset"} for image in images]
+    return (*first_and_last(image_object)(images), None)
+
+
 def operation_name(ref: Mapping[str, str]) -> dict[str, str]:
     return {"operationName": ref["id"]}
 
@@ -93,9 +100,9 @@ VIDEO = Operation(
         frame("16:9 9:16", "720p", "1080p", to=("parameters.aspectRatio", "parameters.resolution")),
         converted(
             "input_reference",
-            to=("instance.image", "instance.lastFrame"),
-            convert=first_and_last(image_object),
-            max_items=2,
+            to=("instance.image", "instance.lastFrame", "instance.referenceImages"),
+            convert=frames_or_references,
+            max_items=3,
         ),
         renamed("generate_audio", to="parameters.generateAudio", one_of=(True, False)),
         renamed("seed", to="parameters.seed", low=0, high=2**32 - 1),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import both, closest_label, closest_resolution, lookup
+from penstock.providers.convert import both, closest_label, closest_resolution, data_uri, lookup
 from penstock.providers.spec import (
     File,
     Model,
@@ -19,7 +19,7 @@ from penstock.providers.spec import (
     fixed,
     passthrough,
 )
-from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, drop_ratio, one_or_several, price
+from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, drop_ratio, price
 from penstock.values import InputImage
 
 RATIOS = {ratio: ratio for ratio in "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9".split()}
@@ -39,8 +39,9 @@ def read_images(reply: Reply) -> Result:
 
 
 def typed_images(images: Sequence[InputImage]) -> tuple[Any, Any]:
-    """One image or a list, as edits take them; videos take them without a type."""
-    return one_or_several(images, type="image_url")
+    """Values for two fields, of which one is used: for a single image, and for a list."""
+    objects = [{"type": "image_url", "url": data_uri(image)} for image in images]
+    return (objects[0], None) if len(objects) == 1 else (None, objects)
 
 
 def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Param) -> tuple[Model, ...]:
@@ -71,6 +72,7 @@ def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Par
 
 
 QUALITIES = {"standard": "low", "low": "low", "medium": "medium", "hd": "medium", "high": "medium"}
+QUALITIES |= {"xhigh": "medium", "max": "medium"}
 QUALITY = converted("quality", to="quality", convert=lookup(QUALITIES))
 MODELS = (
     *image_models(

@@ -1,14 +1,12 @@
-"""What xAI's images and videos share: the reported cost, refusals, and the format of input images."""
+"""What xAI's images and videos share: the reported cost, refusals, and the aspect ratio."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.providers.convert import data_uri
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import FailureKind, Reply, price_list
-from penstock.values import InputImage
 
 REFUSAL = re.compile(r"moderation|usage guidelines|SAFETY_CHECK", re.IGNORECASE)
 BLOCKED_MESSAGE = "The output did not pass xAI's moderation."
@@ -30,9 +28,3 @@ def failure_kind(reply: Reply) -> FailureKind | None:
 def drop_ratio(fields: dict[str, Any]) -> dict[str, Any]:
     """Remove the aspect ratio if there is one image: what is made from it has its ratio."""
     return {name: value for name, value in fields.items() if name != "aspect_ratio" or "image" not in fields}
-
-
-def one_or_several(images: Sequence[InputImage], **more: str) -> tuple[Any, Any]:
-    """Values for two fields, of which one is used: for a single image, and for a list."""
-    objects = [{**more, "url": data_uri(image)} for image in images]
-    return (objects[0], None) if len(objects) == 1 else (None, objects)

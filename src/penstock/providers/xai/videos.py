@@ -1,7 +1,9 @@
 """Grok Imagine videos; a job that is done may still have been blocked by moderation."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from penstock.providers.convert import data_uri
 from penstock.providers.spec import (
     File,
     Model,
@@ -16,7 +18,8 @@ from penstock.providers.spec import (
     frame,
     passthrough,
 )
-from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, drop_ratio, one_or_several, price
+from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, drop_ratio, price
+from penstock.values import FIRST_FRAME, InputImage
 
 STATUS: dict[str, Status] = {"pending": "in_progress", "done": "completed", "failed": "failed", "expired": "failed"}
 
@@ -42,11 +45,21 @@ def read_job(reply: Reply) -> Result:
     )
 
 
+def frame_or_references(images: Sequence[InputImage]) -> tuple[Any, Any]:
+    """Values for two fields, of which one is used: for the first frame, and for references."""
+    objects = [{"url": data_uri(image)} for image in images]
+    return (objects[0], None) if images[0].role == FIRST_FRAME else (None, objects)
+
+
 def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
     """Remove the aspect ratio if there is one image; videos from several images have 720p at most."""
     if "reference_images" in fields and fields.get("resolution") == "1080p":
         return {**fields, "resolution": "720p"}
     return drop_ratio(fields)
+
+
+# The docs of @ai-sdk/xai name it; without it, a video has sound. The price is the same.
+SOUND = passthrough("generate_audio", one_of=(True, False))
 
 
 def video_model(name: str, resolutions: str, *prices: Price) -> Model:
@@ -60,10 +73,11 @@ def video_model(name: str, resolutions: str, *prices: Price) -> Model:
             "video",
             passthrough("prompt", required=True, max_length=4096),
             passthrough("user"),
+            SOUND,
             duration(*range(1, 16), default=8),
             frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *resolutions.split()),
             converted(
-                "input_reference", to=("image", "reference_images"), convert=one_or_several, max_items=7, frames=1
+                "input_reference", to=("image", "reference_images"), convert=frame_or_references, max_items=7, frames=1
             ),
         ),
     )

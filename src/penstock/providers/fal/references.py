@@ -1,0 +1,46 @@
+"""Videos on fal that show what is in reference images: endpoints of their own, under the ids of the same models."""
+
+from penstock.providers.convert import data_uri, each_image, with_unit
+from penstock.providers.fal.queue import PROMPT, model, stored_price
+from penstock.providers.fal.videos import NEGATIVE_PROMPT, SEED, SOUND, VEO_FRAMES, WAN_FRAMES
+from penstock.providers.spec import Param, ALWAYS_SOUND, converted, duration
+
+
+def references(field: str, max_images: int) -> Param:
+    """The row for reference images. Only images with that role are sent here: others are frames."""
+    return converted(
+        "input_reference",
+        to=field,
+        convert=each_image(data_uri),
+        required=True,
+        max_items=max_images,
+        frames=0,
+        needs_role=True,
+    )
+
+
+VEO = (PROMPT, VEO_FRAMES[0], references("image_urls", 3), duration(8, convert=with_unit("s"), default=8), SOUND)
+WAN = (
+    PROMPT,
+    NEGATIVE_PROMPT,
+    SEED,
+    WAN_FRAMES[0],
+    references("reference_image_urls", 5),
+    duration(*range(2, 11), default=5),
+    ALWAYS_SOUND,
+)
+MODELS = (
+    model(
+        "veo-3.1",
+        "fal-ai/veo3.1/reference-to-video",
+        "video",
+        VEO,
+        (
+            stored_price("0.40", generate_audio=False, resolution="4k"),
+            stored_price("0.20", generate_audio=False),
+            stored_price("0.60", resolution="4k"),
+            stored_price("0.40"),
+        ),
+    ),
+    model("wan-2.7", "fal-ai/wan/v2.7/reference-to-video", "video", WAN, (stored_price("0.10"),)),
+)
