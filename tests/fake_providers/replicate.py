@@ -20,6 +20,7 @@ class Replicate(FakeProvider):
     def __init__(self) -> None:
         super().__init__()
         self.uploads: dict[str, bytes] = {}
+        self.video_words: tuple[str, ...] = VIDEOS  # in the names of models that make videos
 
     @route("POST /v1/files")
     def upload(self, call: Exchange) -> FakeResponse:
@@ -84,7 +85,7 @@ class Replicate(FakeProvider):
 
     def _made(self, job: Job) -> str | list[str]:
         """Some models return a list, others one URL."""
-        if any(word in job.fields["model"] for word in VIDEOS):
+        if any(word in job.fields["model"] for word in self.video_words):
             return self.put(mp4(), "video/mp4")
         if "num_outputs" in job.fields:
             return [self.put(png(64, 64), "image/png") for _ in range(job.fields["num_outputs"])]

@@ -24,6 +24,7 @@ _RETRY_SECONDS = 300.0  # after a catalogue failed to renew a copy
 _MISSING_SECONDS = 60.0  # how long a model that a catalogue does not have is not asked for again
 _FOUND_SECONDS = 60.0  # how long the result of a search is used
 _ASK_SECONDS = 10.0
+_WAIT_SECONDS = 15.0  # for one of the places below
 _DOCUMENT_BYTES_MAX = 4 * 2**20
 _DESCRIPTION_BYTES_MAX = 512 * 1024
 _ASKED_AT_ONCE = 4  # of one provider
@@ -189,8 +190,16 @@ class LiveModels:
                     raise
                 return None
 
-        async with self._places.setdefault(provider.slug, asyncio.Semaphore(_ASKED_AT_ONCE)):
+        places = self._places.setdefault(provider.slug, asyncio.Semaphore(_ASKED_AT_ONCE))
+        try:
+            await asyncio.wait_for(places.acquire(), _WAIT_SECONDS)
+        except TimeoutError:
+            message = f"Too many models of {provider.name} are asked for."
+            raise AttemptFailed(provider.slug, "busy", message, sent=False) from None
+        try:
             found = await asyncio.gather(*(get(document) for document in documents.values()))
+        finally:
+            places.release()
         return dict(zip(documents, found, strict=True))
 
     # --------------------------------------------------------------------------------------------------------- search

@@ -103,8 +103,7 @@ def _fit(width: Schema, height: Schema, described: Schema) -> FrameValue:
     words that sides must be between two numbers, these count too.
     """
     if choices(width) and choices(height):
-        wide, tall = sorted(choices(width)), sorted(choices(height))
-        return lambda frame: (_nearest(wide, frame.scaled(1024).width), _nearest(tall, frame.scaled(1024).height))
+        return _closest_listed(choices(width), choices(height))
     lows = [low for schema in (width, height) if (low := limit(schema, "minimum"))]
     highs = [high for schema in (width, height) if (high := limit(schema, "maximum"))]
     if written := _BETWEEN.search(str(described.get("description") or "")):
@@ -115,6 +114,17 @@ def _fit(width: Schema, height: Schema, described: Schema) -> FrameValue:
         min_side=int(max(lows, default=_SIDES_LOWEST)),
         max_side=int(min(*highs, _SIDES_HIGHEST) if highs else _SIDES_HIGHEST),
     )
+
+
+def _closest_listed(widths: Sequence[float], heights: Sequence[float]) -> FrameValue:
+    """The closest of the listed sides; a frame that is larger than all of them is made smaller first."""
+
+    def value(frame: Frame) -> tuple[float, float]:
+        width, height = frame.scaled(1024).sides
+        scale = min(1.0, max(widths) / width, max(heights) / height)
+        return _nearest(widths, width * scale), _nearest(heights, height * scale)
+
+    return value
 
 
 def _multiple(schema: Schema) -> int:

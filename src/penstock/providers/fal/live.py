@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
@@ -74,7 +75,7 @@ def _output(openapi: Mapping[str, Any]) -> Any:
 def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     makes, fields = _outputs(live)
     found = tables(name, live, makes, data_uri)
-    return tuple(
+    made = (
         model(
             f"fal/{name}",
             name,
@@ -88,6 +89,7 @@ def models(name: str, live: LiveModel) -> tuple[Model, ...]:
         )
         for task, rows in found.items()
     )
+    return tuple(replace(each, name=live.name, description=live.description) for each in made)
 
 
 def _outputs(live: LiveModel) -> tuple[str, tuple[str, ...]]:

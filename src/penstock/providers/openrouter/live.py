@@ -100,7 +100,14 @@ def _video(row: Mapping[str, Any]) -> LiveModel:
 def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     prices = image_prices(live) if live.makes == "image" else video_prices(live)
     return tuple(
-        Model(id=f"openrouter/{name}", upstream=name, op=_operation(task, rows, live), prices=prices, name=live.name)
+        Model(
+            id=f"openrouter/{name}",
+            upstream=name,
+            op=_operation(task, rows, live),
+            prices=prices,
+            name=live.name,
+            description=live.description,
+        )
         for task, rows in tables(name, live, live.makes, image_object).items()
     )
 

@@ -78,12 +78,13 @@ def _at_version(found: Model, live: LiveModel) -> Model:
     version = live.version
     op = replace(found.op, takes_extras=False, settings={"mask": mask_colour(live.input)})
     if not version:
-        return replace(found, op=op)
+        return replace(found, op=op, name=live.name, description=live.description)
 
     def with_version(fields: dict[str, Any]) -> dict[str, Any]:
         return {"version": version, "input": fields}
 
-    return replace(found, op=replace(op, send="POST /predictions", model_field=None, adjust_body=with_version))
+    op = replace(op, send="POST /predictions", model_field=None, adjust_body=with_version)
+    return replace(found, op=op, name=live.name, description=live.description)
 
 
 def search(words: str) -> Mapping[str, Document]:

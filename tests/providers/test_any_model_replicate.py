@@ -1,0 +1,80 @@
+"""Any public model of Replicate: by its name or a version, at a price that the operator sets."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from penstock.api import models
+from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.values import nanos
+from tests.fake_providers.replicate_catalogue import STORED, ReplicateWithCatalogue
+from tests.fake_providers.scripted import KEY_ENV
+from tests.fake_providers.server import serving
+from tests.gateway import OpenGateway, RunningGateway
+from tests.providers.calls import create_image, create_video, edit_image
+
+LIGHTNING = "bytedance/sdxl-lightning-4step"
+ULTRA = "black-forest-labs/flux-1.1-pro-ultra"
+PRICED = {"replicate/*": {"price": {"unit": "compute_second", "usd": "0.001", "max_seconds": 60}}}
+
+
+@asynccontextmanager
+async def with_replicate(
+    open_gateway: OpenGateway, replicate: ReplicateWithCatalogue, **settings: Any
+) -> AsyncIterator[RunningGateway]:
+    async with serving(replicate):
+        changed = {"base_url": f"{replicate.url}/v1", "key_env": KEY_ENV}
+        async with open_gateway(providers={"replicate": changed}, **settings) as running:
+            yield running
+
+
+async def test_models_by_version_and_by_name_are_billed_by_the_time_of_the_machine(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue(ULTRA)
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        before, _ = await running.money()
+        made = await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024", n=2, guidance_scale=1.5)
+        assert made["status"] == "completed"
+        sent = replicate.received("create_by_version")[0].fields
+        assert sent == {
+            "version": STORED[LIGHTNING]["latest_version"]["id"],
+            "input": {
+                "prompt": "a pear",
+                "width": 1024,
+                "height": 1024,
+                "num_outputs": 2,
+                "guidance_scale": 1.5,
+            },
+        }
+        assert before - (await running.money())[0] == nanos("0.0025")  # 2.5 seconds
+        assert (await create_image(running, model=f"replicate/{ULTRA}", prompt="a fox"))["status"] == "completed"
+        assert replicate.received("create")[0].fields["input"]["output_format"] == "png"
+        pinned = f"replicate/{LIGHTNING}:{'f' * 64}"
+        assert (await create_image(running, model=pinned, prompt="a fox"))["status"] == "completed"
+        assert replicate.received("create_by_version")[1].fields["version"] == "f" * 64
+        with pytest.raises(InvalidRequest, match=r"`guidance_scale` of replicate/.* must be from 0 to 50"):
+            await running.image(model=f"replicate/{LIGHTNING}", prompt="a fox", guidance_scale=51)
+
+
+async def test_edits_and_videos(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    replicate.video_words = ("minimax",)
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        assert (await edit_image(running, model="replicate/lucataco/remove-bg", prompt=None))["status"] == "completed"
+        assert replicate.received("create_by_version")[0].fields["input"]["image"] in replicate.uploads
+        video = await create_video(running, model="replicate/minimax/video-01", prompt="a fox", seconds=None)
+        assert video["status"] == "completed"
+
+
+async def test_prices_and_searches(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    async with with_replicate(open_gateway, replicate) as running:
+        with pytest.raises(ModelDisabled, match="Replicate publishes no price"):
+            await running.image(model=f"replicate/{LIGHTNING}", prompt="a fox")
+        for _ in range(2):
+            with pytest.raises(ModelNotFound, match="has no such model"):
+                await running.image(model="replicate/nobody/nothing", prompt="a fox")
+        call = running.call(endpoint="/compat/v1/models", query={"provider": "replicate", "search": "esrgan"})
+        found = (await models.list_models(running.gateway, call)).json["data"]
+        assert "replicate/nightmareai/real-esrgan" in [model["id"] for model in found]
