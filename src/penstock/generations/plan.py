@@ -20,6 +20,7 @@ from penstock.recordings.recordings import ReplayOptions
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.store.base import Row
 from penstock.upstream.catalog import Candidate
+from penstock.upstream.preferences import FIELD
 from penstock.upstream.selection import Choice
 from penstock.values import InputImage
 
@@ -74,13 +75,13 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
 
 def _check_match_fields(options: ReplayOptions, request: Request) -> None:
     """Raise InvalidRequest for a field of a `specific` match that neither the endpoint nor this call has: a misspelt
-    one would be absent everywhere, and match everything.
+    one would be absent everywhere, and match everything. So would preferences among providers, which are not compared.
     """
-    known = {*TABLES[request.task], *request.extras, "image"}
+    known = {*TABLES[request.task], *request.extras, "image"} - {FIELD}
     for name in options.fields if options.match == "specific" else ():
         if name not in known:
             raise InvalidRequest(
-                f"X-Service-Replay-Fields names `{name}`, which is not a field of this call.",
+                f"X-Service-Replay-Fields names `{name}`, which is not a field by which this call can be compared.",
                 param="X-Service-Replay-Fields",
             )
 

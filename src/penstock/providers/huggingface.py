@@ -79,7 +79,7 @@ def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
 
 
 nscale_price = price_list("Nscale's, from litellm 1.108.4's price table, 2026-11; Hugging Face adds nothing")
-fal_price = price_list("fal's, from litellm 1.108.4's price table, 2026-11; Hugging Face adds nothing")
+fal_price = price_list("fal's, from stored copies of its pages, looked up 2026-11-15; Hugging Face adds nothing")
 PROVIDER = Provider(
     slug="huggingface",
     name="Hugging Face",

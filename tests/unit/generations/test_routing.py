@@ -136,6 +136,10 @@ async def test_preferences_do_not_change_which_recording_matches(open_gateway: O
         plain = await running.image(headers=headers)
         assert first["metadata"]["provider"] == again["metadata"]["provider"] == "annex"
         assert [made["metadata"]["cost"] == 0 for made in (first, again, plain)] == [False, True, True]
+        with pytest.raises(InvalidRequest, match="`provider`, which is not a field by which"):
+            await running.image(
+                headers={**headers, "x-service-replay-match": "specific", "x-service-replay-fields": "model,provider"}
+            )
 
 
 async def test_a_form_names_the_parts_in_brackets_or_as_json(open_gateway: OpenGateway) -> None:
