@@ -25,7 +25,7 @@ RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
 FROM python:3.13-slim
 
 COPY --from=build /opt/penstock /opt/penstock
-RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin penstock \
+RUN useradd --uid 10001 --no-create-home --no-log-init --home-dir /data --shell /usr/sbin/nologin penstock \
     && install --directory --owner penstock --group penstock --mode 0700 /data
 
 # The container's port is reachable only where --publish says so: publish it to this machine or to a proxy with TLS.

