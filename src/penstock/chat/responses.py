@@ -7,11 +7,12 @@ import msgspec
 
 from penstock.chat.endpoint import complete
 from penstock.chat.form import KeptForm
+from penstock.chat.image_tool import ImageTool
 from penstock.chat.pricing import Usage
 from penstock.chat.responses_names import use_callers_names
 from penstock.chat.responses_output import ResponsesForm
 from penstock.chat.responses_request import IMAGE_TOOL, ResponsesRequest, read_responses_request
-from penstock.errors import InvalidRequest, Problem
+from penstock.errors import Problem
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
@@ -19,7 +20,6 @@ from penstock.schema import Call, Response
 from penstock.values import ZERO, Nanos, nanos, new_id
 
 _MAX_ROUNDS = 8  # how often the model may be asked again after it asked for images
-_IMAGE_OPTIONS = ("size", "quality", "output_format", "output_compression", "background", "moderation")
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -53,10 +53,9 @@ class _Turn:
     def __init__(self, gateway: Gateway, call: Call, request: ResponsesRequest, form: ResponsesForm) -> None:
         self._gateway = gateway
         self._call = call
-        self._tool: Mapping[str, Any] = request.image_tool or {}
+        self._tool = ImageTool(gateway, request)
         self._form = form
-        self._chat = {**request.chat, "stream": False}
-        self._model = self._tool.get("model") or default_image_model(gateway)
+        self._chat = {**request.chat, "stream": False, "tools": self._tool.chat_tools(request.chat["tools"])}
         self._asked = False
         self.usage = Usage(prompt_tokens=0, completion_tokens=0)
         self.cost: Nanos = ZERO
@@ -108,12 +107,14 @@ class _Turn:
 
     async def _make_image(self, call: Mapping[str, Any]) -> str:
         """Make one image; return what the model is told about it."""
-        options = {name: self._tool[name] for name in _IMAGE_OPTIONS if self._tool.get(name) not in (None, "auto")}
         try:
-            prompt = _prompt(call)
-            body = {**options, "model": self._model, "prompt": prompt, "response_format": "b64_json"}
-            image_call = self._next_call("/compat/v1/images/generations", body)
-            result = (await endpoints.make_images(self._gateway, image_call)).json
+            order = self._tool.order(call["function"]["arguments"])
+            if order.is_edit:
+                image_call = self._next_call("/compat/v1/images/edits", order.body)
+                result = (await endpoints.edit_images(self._gateway, image_call)).json
+            else:
+                image_call = self._next_call("/compat/v1/images/generations", order.body)
+                result = (await endpoints.make_images(self._gateway, image_call)).json
         except Problem as problem:
             self._form.add_image_call(status="failed", result=None, error=problem.body()["error"])
             return f"The image could not be generated: {problem.message}"
@@ -122,7 +123,8 @@ class _Turn:
         image = result["data"][0]
         self._form.add_image_call(
             result=image["b64_json"],
-            revised_prompt=image.get("revised_prompt", prompt),
+            revised_prompt=image.get("revised_prompt", order.body["prompt"]),
+            action="edit" if order.is_edit else "generate",
             size=result["size"],
             output_format=result["output_format"],
             metadata=result["metadata"],
@@ -154,23 +156,5 @@ class _Turn:
         self.cost = Nanos(self.cost + cost)
 
 
-def default_image_model(gateway: Gateway) -> str:
-    """The model of the image tool where the caller names none: OpenAI's if it is here, else the first in the list."""
-    models = gateway.catalog.listed_ids(("image",))
-    if not models:
-        raise InvalidRequest("This gateway has no image model for the image tool.", param="tools")
-    return next((model for model in models if model.startswith("gpt-image")), models[0])
-
-
 def _is_image_call(call: Mapping[str, Any]) -> bool:
     return bool(call["function"]["name"] == IMAGE_TOOL)
-
-
-def _prompt(call: Mapping[str, Any]) -> str:
-    try:
-        prompt = msgspec.json.decode(call["function"]["arguments"])["prompt"]
-    except (msgspec.DecodeError, KeyError, TypeError):
-        prompt = None
-    if not isinstance(prompt, str) or not prompt.strip():
-        raise InvalidRequest("The model called the image tool without a prompt.")
-    return prompt

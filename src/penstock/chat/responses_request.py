@@ -24,7 +24,7 @@ _NOT_PASSED_ON = frozenset(
     top_logprobs previous_response_id conversation prompt background""".split()
 )
 _ROLES = ("user", "assistant", "system", "developer")
-_IMAGE_FUNCTION = {
+IMAGE_FUNCTION: dict[str, Any] = {
     "name": IMAGE_TOOL,
     "description": "Generate an image from a description. The image is shown to the user.",
     "parameters": {
@@ -220,7 +220,7 @@ def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] |
             functions.append({"type": "function", "function": named})
         elif kind == IMAGE_TOOL:
             image_tool = tool
-            functions.append({"type": "function", "function": _IMAGE_FUNCTION})
+            functions.append({"type": "function", "function": IMAGE_FUNCTION})
         else:
             _refuse(f"tools[{number}].type", f"must be `function` or `{IMAGE_TOOL}`: the gateway has no other tools")
     return functions, image_tool

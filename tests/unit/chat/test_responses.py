@@ -13,13 +13,14 @@ from pydantic import BaseModel
 
 from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.fake_providers import faults
-from tests.fake_providers.scripted import png
+from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 PATH = "/compat/v1/responses"
 ECHO = "atelier/echo"
 DATA_URI = f"data:image/png;base64,{base64.b64encode(png(16, 16)).decode()}"
+MASK_URI = f"data:image/png;base64,{base64.b64encode(mask(16, 16)).decode()}"
 WEATHER: Any = {
     "type": "function",
     "name": "get_weather",
@@ -224,6 +225,38 @@ async def test_the_image_tool_makes_images_with_the_gateways_models(open_gateway
         failed = last.response.output[0]
         assert failed.type == "image_generation_call"
         assert failed.status == "failed"
+
+
+async def test_the_image_tool_edits_the_images_of_the_conversation(open_gateway: OpenGateway) -> None:
+    tool: Any = {"type": "image_generation", "model": "edit-1", "size": "64x64"}
+    sent: Any = {
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "image_generation"},
+            {"type": "input_image", "image_url": DATA_URI},
+        ],
+    }
+    asked: Any = {"role": "user", "content": "image_generation"}
+    async with client(open_gateway) as (ours, api):
+        lab = api.running.lab
+        image, _ = (await ours.responses.create(model=ECHO, input=[sent], tools=[tool])).output
+        assert image.type == "image_generation_call"
+        assert (image.status, getattr(image, "action", None)) == ("completed", "edit")
+        assert len(lab.edits.received[0].fields["image"]) == 1
+
+        earlier: Any = image.model_dump()
+        await ours.responses.create(model=ECHO, input=[asked, earlier, asked], tools=[tool])
+        assert len(lab.edits.received) == 2, "the image of the turn before is edited"
+
+        for other in ({"model": "image-1"}, {"model": "image-1", "action": "generate"}):
+            await ours.responses.create(model=ECHO, input=[sent], tools=[{**tool, **other}])
+        assert (len(lab.edits.received), len(lab.images.received)) == (2, 2), "this model cannot edit, or may not"
+
+        masked: Any = {**tool, "action": "edit", "input_image_mask": {"image_url": MASK_URI}}
+        await ours.responses.create(model=ECHO, input=[sent], tools=[masked])
+        assert lab.edits.received[2].fields.get("mask") is not None
+        with pytest.raises(openai.BadRequestError, match="nothing to edit"):
+            await ours.responses.create(model=ECHO, input=[asked], tools=[{**tool, "action": "edit"}])
 
 
 async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gateway: OpenGateway) -> None:

@@ -1,0 +1,26 @@
+"""Which images of a conversation the image tool edits; the journeys are in test_responses.py."""
+
+from typing import Any
+
+import pytest
+
+from penstock.chat.image_tool import conversation_images
+
+SENT: Any = {"role": "user", "content": [{"type": "input_image", "image_url": "https://a.test/1.png"}]}
+MADE: Any = {"type": "image_generation_call", "result": "AAAA", "output_format": "webp"}
+
+
+@pytest.mark.parametrize(
+    ("given", "images"),
+    [
+        ("a pear", ()),
+        ([{"role": "user", "content": "a pear"}], ()),
+        ([SENT], ("https://a.test/1.png",)),
+        ([SENT, MADE], ("data:image/webp;base64,AAAA",)),
+        ([MADE, SENT, {"role": "user", "content": "and now?"}], ("https://a.test/1.png",)),
+        ([{**MADE, "result": None}], ()),
+        ([{**SENT, "role": "assistant"}], ()),
+    ],
+)
+def test_the_newest_images_are_edited(given: Any, images: tuple[str, ...]) -> None:
+    assert conversation_images(given) == images
