@@ -4,6 +4,8 @@ import asyncio
 import importlib.util
 import json
 import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.fake_providers.scripted import png
-from tests.stories.processes import Serving
+from tests.ports import unused_port
+from tests.stories.processes import Serving, until
 from tests.unit.commands.conftest import Command
 
 HAS_MCP = importlib.util.find_spec("mcp") is not None
@@ -30,10 +33,57 @@ def test_an_agent_reads_prices_and_makes_images_and_a_video(served: Serving, tmp
     asyncio.run(_journey(served, tmp_path))
 
 
+@pytest.mark.clients
+@pytest.mark.filterwarnings("ignore")
+def test_an_agent_over_http_makes_an_image_and_a_video_and_reads_no_files(served: Serving, tmp_path: Path) -> None:
+    port = unused_port()
+    command = [sys.executable, "-m", "penstock", "mcp", "--transport", "http", "--port", str(port)]
+    with subprocess.Popen(command, env=_environment(served), stderr=subprocess.PIPE, text=True) as process:
+        try:
+            asyncio.run(_http_journey(f"http://127.0.0.1:{port}/mcp", port, tmp_path))
+        finally:
+            process.terminate()
+
+
+async def _http_journey(url: str, port: int, folder: Path) -> None:
+    from mcp import Client
+
+    await asyncio.to_thread(until, lambda: _listens(port))
+    progress: list[float] = []
+
+    async def note_progress(done: float, total: float | None, message: str | None) -> None:
+        progress.append(done)
+
+    async with Client(url) as client:
+        wanted: dict[str, Any] = {"prompt": "a fox", "model": "atelier/sketch", "size": "64x64"}
+        made = await client.call_tool("generate_image", wanted)
+        assert not made.is_error, made
+        assert [block.type for block in made.content] == ["text", "resource_link", "image"]
+        wanted = {"prompt": "a sunrise", "model": "atelier/clip", "seconds": "1", "size": "320x180"}
+        video = await client.call_tool("make_video", wanted, progress_callback=note_progress)
+        assert not video.is_error, video
+        assert progress, "the agent was told how far the video is"
+        (folder / "in.png").write_bytes(png(64, 64))
+        wanted = {"image": str(folder / "in.png"), "model": "atelier/enlarge"}
+        refused = await client.call_tool("upscale_image", wanted)
+        assert refused.is_error
+        assert "must be an HTTPS URL or a data URI" in refused.content[0].text
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _environment(served: Serving) -> dict[str, str]:
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
+    return {"PENSTOCK_URL": served.url, "PENSTOCK_KEY": served.key, **paths}
+
+
 async def _journey(served: Serving, folder: Path) -> None:
     from mcp import Client, StdioServerParameters
 
-    environment = {"PENSTOCK_URL": served.url, "PENSTOCK_KEY": served.key, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = _environment(served)
     server = StdioServerParameters(command=sys.executable, args=["-m", "penstock", "mcp"], env=environment)
     (folder / "in.png").write_bytes(png(64, 64))
     async with Client(server) as client:
