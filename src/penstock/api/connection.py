@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import httptools
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from penstock.api.addresses import Proxies, address_group
@@ -97,6 +98,17 @@ class _Mark(NamedTuple):
     received: int = 0
     taken: int = 0
     written: int = 0
+
+
+class _UnchunkedCycle(RequestResponseCycle):
+    """A response to HTTP/1.0, which has no chunks: one without a length ends with the connection."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        if message["type"] == "http.response.start":
+            self.chunked_encoding = False
+        elif message["type"] == "http.response.body":
+            self.expected_content_length = len(message.get("body", b""))
+        await super().send(message)
 
 
 class Connection(HttpToolsProtocol):
@@ -286,6 +298,8 @@ class Connection(HttpToolsProtocol):
             raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
         self.scope[LINE] = self._line  # type: ignore[literal-required]
         super().on_headers_complete()
+        if self.scope["http_version"] == "1.0":
+            self.cycle.__class__ = _UnchunkedCycle
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():

@@ -383,6 +383,34 @@ def test_a_head_without_a_body_is_sent() -> None:
     assert sent.packets == [HEAD, HEAD, b"END"]
 
 
+async def test_a_stream_to_http_1_0_ends_with_the_connection(tmp_path: Path) -> None:
+    """HTTP/1.0 has no chunks: its clients would take their sizes for a part of the body."""
+
+    async def count(gateway: Gateway, call: Call) -> Response:
+        return Response(chunks=numbers(), media_type="text/plain")
+
+    async def numbers() -> AsyncIterator[bytes]:
+        for number in (b"one ", b"two ", b"three"):
+            yield number
+
+    head = b"\r\nhost: test\r\nconnection: close\r\n\r\n"
+    async with server(tmp_path, Route("GET", "/count", count, "Count", access="open")) as served:
+        async with await served.connect() as line:
+            await line.send(b"GET /count HTTP/1.0" + head)
+            received_head, _, body = (await line.reader.read()).partition(b"\r\n\r\n")
+        assert body == b"one two three"
+        assert b"transfer-encoding" not in received_head
+        assert b"connection: close" in received_head
+        async with await served.connect() as line:
+            await line.send(b"GET /echo HTTP/1.0" + head)
+            response = await line.read_response()
+        assert (response.status, "content-length" in response.headers) == (200, True)
+        assert response.json["received"] is None
+        async with await served.connect() as line:
+            await line.send(b"GET /count HTTP/1.1" + head)
+            assert (await line.read_response()).body == b"one two three"
+
+
 async def test_a_head_request_gets_the_head_only(tmp_path: Path) -> None:
     async with server(tmp_path) as served, await served.connect() as connection:
         await connection.send(b"HEAD /echo HTTP/1.1\r\nhost: test\r\n\r\n")
