@@ -248,15 +248,17 @@ async def test_the_image_tool_edits_the_images_of_the_conversation(open_gateway:
         await ours.responses.create(model=ECHO, input=[asked, earlier, asked], tools=[tool])
         assert len(lab.edits.received) == 2, "the image of the turn before is edited"
 
-        for other in ({"model": "image-1"}, {"model": "image-1", "action": "generate"}):
-            await ours.responses.create(model=ECHO, input=[sent], tools=[{**tool, **other}])
+        others: list[Any] = [{**tool, "model": "image-1"}, {**tool, "model": "image-1", "action": "generate"}]
+        for other in others:
+            await ours.responses.create(model=ECHO, input=[sent], tools=[other])
         assert (len(lab.edits.received), len(lab.images.received)) == (2, 2), "this model cannot edit, or may not"
 
         masked: Any = {**tool, "action": "edit", "input_image_mask": {"image_url": MASK_URI}}
         await ours.responses.create(model=ECHO, input=[sent], tools=[masked])
         assert lab.edits.received[2].fields.get("mask") is not None
+        demanded: Any = {**tool, "action": "edit"}
         with pytest.raises(openai.BadRequestError, match="nothing to edit"):
-            await ours.responses.create(model=ECHO, input=[asked], tools=[{**tool, "action": "edit"}])
+            await ours.responses.create(model=ECHO, input=[asked], tools=[demanded])
 
 
 async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gateway: OpenGateway) -> None:
