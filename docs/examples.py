@@ -278,7 +278,7 @@ async def accept(*_: Any, **__: Any) -> int:
 async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
     alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
     with patch.object(HttpClient, "post_guarded", accept):
-        async with opened(folder, works=True, public_url=URL, **alerts) as gateway:
+        async with opened(folder, works=True, public_url=URL, access_log=False, **alerts) as gateway:
             account = await first_account(gateway)
             await gateway.alerts.check()
             async with serving(AsgiApp(gateway), gateway.settings) as served:

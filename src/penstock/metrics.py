@@ -333,7 +333,7 @@ def _stored(stored: StoredValues) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "penstock_low_balances",
-        "Prepaid organizations that have less than low_balance_usd.",
+        "Prepaid organizations that have less than alert_balance_usd.",
         value=stored.low_balances,
     )
 

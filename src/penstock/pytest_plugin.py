@@ -140,7 +140,7 @@ class _GatewayThread:
         from penstock.api.asgi import AsgiApp
         from penstock.app import build_gateway, ensure_first_key, run_background_work
 
-        loaded = settings.load({"data": folder, "port": port})
+        loaded = settings.load({"data": folder, "port": port, "access_log": False})
         async with build_gateway(loaded) as gateway, run_background_work(gateway):
             await ensure_first_key(gateway)
             app = AsgiApp(gateway)

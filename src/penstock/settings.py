@@ -247,10 +247,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     access_log: Annotated[bool, Meta(description="Log a line for each call, except health checks that succeed.")] = True
     metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the operator scope.")] = True
 
-    low_balance_usd: Annotated[
-        Dollars,
-        Meta(description="Prepaid organizations with less than this are counted in the metric penstock_low_balances."),
-    ] = "1.00"
     traced_providers: Annotated[
         tuple[str, ...],
         Meta(

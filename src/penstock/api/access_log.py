@@ -84,5 +84,5 @@ def _readable(line: AccessLine, *, is_coloured: bool) -> str:
         parts.append(f"${line.cost_usd:.6f}".rstrip("0").rstrip("."))
     if line.overhead_ms is not None:
         parts.append(f"{dim}own {line.overhead_ms:.1f} ms{reset}")
-    ids = [found for found in (line.request_id, line.org_id, line.trace_id) if found]
-    return "  ".join([*parts, f"{dim}{' '.join(ids)}{reset}"])
+    ids = f"{line.request_id} {line.trace_id}" if line.trace_id else line.request_id
+    return "  ".join([*parts, f"{dim}{ids}{reset}"])

@@ -31,7 +31,7 @@ async def _stored_values(gateway: Gateway) -> StoredValues:
     jobs = await store.slow("count_open_generations")
     messages = await store.slow("count_messages")
     (oldest,) = await store.slow("get_oldest_message")
-    (low,) = await store.slow("count_low_balances", amount=nanos(gateway.settings.low_balance_usd))
+    (low,) = await store.slow("count_low_balances", amount=nanos(gateway.settings.alert_balance_usd))
     return StoredValues(
         jobs={row["status"]: row["count"] for row in jobs},
         job_ages={row["status"]: _age_seconds(now_ms, row["oldest_at_ms"]) for row in jobs},

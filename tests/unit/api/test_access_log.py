@@ -44,7 +44,7 @@ def test_a_line_of_json_has_the_fields_of_the_call_and_those_of_other_log_lines(
 def test_a_readable_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     text = written(capsys, "text")
     assert text[8:] == (
-        " POST   /compat/v1/chat/completions 200  12.3 ms  lab/chat-1 by lab  $0.00012  own 1.5 ms  req_1 org_1"
+        " POST   /compat/v1/chat/completions 200  12.3 ms  lab/chat-1 by lab  $0.00012  own 1.5 ms  req_1"
     )
     failed = {"status": 404, "code": "MODEL_NOT_FOUND", "provider": None, "cost_usd": None, "overhead_ms": None}
     assert "404  12.3 ms  MODEL_NOT_FOUND  lab/chat-1  req_1" in written(capsys, "text", **failed)

@@ -48,7 +48,7 @@ async def test_metrics_count_calls(tmp_path: Path) -> None:
 
 @sqlite_only
 async def test_metrics_tell_of_old_jobs_old_messages_and_low_balances(open_gateway: OpenGateway) -> None:
-    async with served_api(open_gateway, worker=False, low_balance_usd="9.95") as api:
+    async with served_api(open_gateway, worker=False, alert_balance_usd="9.95") as api:
         await api.video()
         api.running.clock.advance(60)
         second = (await api.video(webhook_url="https://receiver.example/")).json["id"]
