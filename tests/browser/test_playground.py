@@ -152,6 +152,21 @@ def test_a_video_is_followed_over_a_reload_until_it_plays(served: Serving, brows
     assert browser.errors() == []
 
 
+def test_an_image_is_followed_over_a_reload(served: Serving, browser: Browser) -> None:
+    open_task(browser, served, "image")
+    browser.fill(browser.labelled("size"), "2048x2048")
+    browser.until(lambda: browser.text("#price") == "$0.001", "no price is shown")
+    make(browser)
+    browser.until(
+        lambda: bool(browser.run("return JSON.parse(sessionStorage.getItem('runs'))?.[0]?.lanes[0].requestId")), "no id"
+    )
+    assert browser.run("return JSON.parse(sessionStorage.getItem('runs'))[0].lanes[0].state") == "working"
+    browser.open("about:blank")
+    browser.open(served.url + "/#/playground/image")
+    browser.until(lambda: browser.run(IMAGE_WIDTH) == 2048, "the image is lost after a reload")
+    assert browser.errors() == []
+
+
 def test_a_video_that_fails_says_why(served: Serving, browser: Browser) -> None:
     open_task(browser, served, "video")
     browser.fill(browser.labelled("Prompt"), "a lighthouse [fail]")

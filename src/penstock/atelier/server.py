@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from penstock.atelier.renderers import echo
+from penstock.atelier.renderers.edit_words import EDIT_WORDS
 from penstock.atelier.renderers.words import unknown_words
 from penstock.extras import ExtraMissing, check_extra
 from penstock.imaging.workers import ChildTask, WorkFailed
@@ -47,6 +48,10 @@ _FINISHED_JOBS_KEPT = 64  # also those that were never polled
 InputImages = Annotated[list[bytes], msgspec.Meta(min_length=1)]
 
 
+def _with_unknown_words(prompt: str, unknown: list[str]) -> str | None:
+    return f"{prompt} [not drawn, unknown to Atelier: {', '.join(unknown)}]" if unknown else None
+
+
 class SketchRequest(msgspec.Struct, frozen=True):
     """`n` images from a prompt."""
 
@@ -67,8 +72,7 @@ class SketchRequest(msgspec.Struct, frozen=True):
 
     def revised_prompt(self) -> str | None:
         """The prompt with the words named that are not drawn; None when there are none."""
-        unknown = unknown_words(self.prompt)
-        return f"{self.prompt} [not drawn, unknown to Atelier: {', '.join(unknown)}]" if unknown else None
+        return _with_unknown_words(self.prompt, unknown_words(self.prompt))
 
 
 class RetouchRequest(SketchRequest, frozen=True, kw_only=True):
@@ -81,8 +85,9 @@ class RetouchRequest(SketchRequest, frozen=True, kw_only=True):
         _, arguments = SketchRequest.task(self, number)
         return "retouch", {**arguments, "images": self.images, "mask": self.mask}
 
-    def revised_prompt(self) -> None:
-        """An edit follows other words too, and is not checked for them."""
+    def revised_prompt(self) -> str | None:
+        """The prompt with the words named that change nothing; None when there are none."""
+        return _with_unknown_words(self.prompt, unknown_words(self.prompt, EDIT_WORDS))
 
 
 class EnlargeRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -101,8 +101,12 @@ async def test_words_that_are_not_drawn_are_named_in_the_revised_prompt() -> Non
             _, reply = await send(server, "POST", "/sketch", {"prompt": prompt, **size})
             result = read_images(Reply(200, {}, msgspec.msgpack.encode(reply)))
             assert [file.revised_prompt for file in result.files] == [revised]
-        _, reply = await send(server, "POST", "/retouch", {"prompt": "a car", "images": [png(32, 32)], **size})
-        assert reply["images"][0]["revised_prompt"] is None
+        for prompt, revised in (
+            ("turn the background into a snowy forest, watercolour", None),
+            ("add a car", "add a car [not drawn, unknown to Atelier: car]"),
+        ):
+            _, reply = await send(server, "POST", "/retouch", {"prompt": prompt, "images": [png(32, 32)], **size})
+            assert reply["images"][0]["revised_prompt"] == revised
 
 
 async def test_fields_that_are_not_listed_never_reach_a_renderer() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageMath, ImageOps
 
 from penstock.atelier.renderers.canvas import gradient, noise, tone_curve
+from penstock.atelier.renderers.edit_words import EFFECT_WORDS
 from penstock.atelier.renderers.palette import Colour, Palette, lighten, mix, rgb
 
 Effect = Callable[[Image.Image, random.Random], Image.Image]
@@ -181,28 +182,28 @@ def horizon_light(image: Image.Image, palette: Palette) -> Image.Image:
     return Image.blend(image, ImageChops.soft_light(image, sky), 0.6)
 
 
-_WORDS: dict[Effect, str] = {
-    warm: "warm warmer cozy cosy",
-    cool: "cool cooler cold colder",
-    night: "night midnight nighttime",
-    grey: "grayscale greyscale monochrome noir desaturate desaturated bw",
-    sepia: "sepia vintage old antique retro nostalgic",
-    blur: "blur blurry blurred bokeh unfocused",
-    sharpen: "sharpen sharper sharp crisp detailed detail",
-    pencil: "sketch pencil drawing line lineart outline charcoal ink etching draw",
-    poster: "poster posterise posterize cartoon comic anime pop vector illustration",
-    painting: "oil painting painted paint impressionist gogh brush acrylic canvas",
-    watercolour: "watercolour watercolor aquarelle gouache",
-    invert: "invert inverted negative",
-    brighten: "bright brighten brighter lighten lighter light exposure",
-    darken: "dark darken darker moody",
-    contrast: "contrast dramatic punchy",
-    colourful: "vivid colourful colorful saturate saturated vibrant",
-    wash_out: "faded fade matte muted soft",
-    pixels: "pixel pixelate pixelated pixelart bit lowres",
-    glow: "glow glowing dreamy dream bloom ethereal magical",
-    vignette: "vignette frame framed",
-    duotone: "neon cyberpunk duotone synthwave",
-    mirror: "mirror mirrored flip flipped",
-}
-EFFECTS = {word: effect for effect, words in _WORDS.items() for word in words.split()}
+_EFFECTS: tuple[Effect, ...] = (
+    warm,
+    cool,
+    night,
+    grey,
+    sepia,
+    blur,
+    sharpen,
+    pencil,
+    poster,
+    painting,
+    watercolour,
+    invert,
+    brighten,
+    darken,
+    contrast,
+    colourful,
+    wash_out,
+    pixels,
+    glow,
+    vignette,
+    duotone,
+    mirror,
+)
+EFFECTS = {word: effect for effect in _EFFECTS for word in EFFECT_WORDS[effect.__name__].split()}

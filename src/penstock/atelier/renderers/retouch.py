@@ -9,6 +9,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 from penstock.atelier.renderers import canvas, creatures, effects, heal, landmarks, scene, sky, things
 from penstock.atelier.renderers.canvas import Layer, Scene, Size
+from penstock.atelier.renderers.edit_words import ADDING, BEHIND, BLENDING, REMOVING
 from penstock.atelier.renderers.enlarge import scale
 from penstock.atelier.renderers.palette import PALETTES, Palette, choose_palette, mix
 from penstock.atelier.renderers.sketch import check_size
@@ -16,11 +17,6 @@ from penstock.atelier.renderers.words import Brief, Subject, read
 from penstock.imaging import convert
 
 Box = tuple[int, int, int, int]
-# Words of a prompt that say what to do.
-_ADDING = frozenset({"add", "put", "place", "insert", "draw", "include", "with", "give", "paint"})
-_REMOVING = frozenset({"remove", "erase", "delete", "clean", "clear", "heal", "inpaint", "rid"})
-_BEHIND = frozenset({"background", "backdrop", "behind"})
-_BLENDING = frozenset({"blend", "exposure", "overlay", "merge", "mix", "fuse"})
 
 
 def edit_image(
@@ -70,7 +66,7 @@ def _edit_sources(
     if len(sources) > 1 and hole is None:
         combined = _combine([source.convert("RGB") for source in sources], words, shape)
         palette = choose_palette(brief.palette, (), rng)
-        return _apply_effects(combined, brief, words - _ADDING, palette, rng, light=bool(words & _ADDING))
+        return _apply_effects(combined, brief, words - ADDING, palette, rng, light=bool(words & ADDING))
     if len(sources) > 1 and hole is not None:
         changed = _fill_hole_with(ground, sources[1].convert("RGB"), hole)
     else:
@@ -104,21 +100,21 @@ def _edit_image_by_words(
     """Remove what the words say, then add, then apply effects; improve the image when they ask for nothing known."""
     brief = read(prompt)
     palette = choose_palette(brief.palette, (), rng)
-    adding = bool(words & _ADDING)
+    adding = bool(words & ADDING)
     drawable = bool(brief.scenery or brief.creatures or brief.placed or brief.things or brief.sky)
     result = image
     touched = False
-    if hole is not None and words & _REMOVING:
+    if hole is not None and words & REMOVING:
         result = heal.fill(result, hole, rng)
         touched = True
-    elif drawable and (words & _BEHIND if hole is None else not adding):
+    elif drawable and (words & BEHIND if hole is None else not adding):
         painted = canvas.finish(canvas.flatten(scene.compose(prompt, image.size, seed)), rng)
         result = painted if hole else Image.composite(image, painted, _middle_mask(image.size))
         touched = True
     if adding and drawable and not touched:
         result = _add_subjects(result, brief, palette, hole, rng)
         touched = True
-    styled = _apply_effects(result, brief, words - _ADDING, palette, rng, light=touched)
+    styled = _apply_effects(result, brief, words - ADDING, palette, rng, light=touched)
     if styled is result and not touched:
         return effects.improve(image, rng)
     return styled
@@ -229,12 +225,12 @@ def _middle_mask(size: Size) -> Image.Image:
 def _combine(sources: list[Image.Image], words: set[str], shape: float) -> Image.Image:
     """Blend the images or insert the others into the first if the words say so; else put them on an album page."""
     first = sources[0]
-    if words & _BLENDING:
+    if words & BLENDING:
         result = first
         for number, other in enumerate(sources[1:], 2):
             result = Image.blend(result, _crop_to_fit(other, first.size), 1 / number)
         return result
-    return _insert_others(first, sources[1:]) if words & _ADDING else _album(sources, shape)
+    return _insert_others(first, sources[1:]) if words & ADDING else _album(sources, shape)
 
 
 def _insert_others(first: Image.Image, others: list[Image.Image]) -> Image.Image:

@@ -196,12 +196,15 @@ def read(prompt: str) -> Brief:
     return reader.brief(frozenset(_tokens(prompt)))
 
 
-def unknown_words(prompt: str) -> list[str]:
-    """Return the words of a prompt that name something and yet change nothing in the image, in their order."""
+def unknown_words(prompt: str, further: frozenset[str] = frozenset()) -> list[str]:
+    """Return the words of a prompt that name something and yet change nothing in the image, in their order.
+
+    `further` are words that are known besides those of this module.
+    """
     unknown = [
         word
         for word in _tokens(prompt)
-        if not (word in _HARMLESS or word.isdigit() or len(word) == 1 or _is_known(_singular(word)))
+        if not (word in _HARMLESS or word in further or word.isdigit() or len(word) == 1 or _is_known(_singular(word)))
     ]
     return list(dict.fromkeys(unknown))[:_MOST_NAMED]
 

@@ -31,7 +31,7 @@ def test_size_and_mode_stay() -> None:
         if size == (120, 90):
             assert (changed.tobytes() == source.tobytes()) is False
 
-    check_each(product([*effects._WORDS, effects.improve], [(120, 90), (16, 16), (1, 40)]), check)
+    check_each(product([*effects._EFFECTS, effects.improve], [(120, 90), (16, 16), (1, 40)]), check)
 
 
 def test_light_and_colour_change_as_the_names_say() -> None:

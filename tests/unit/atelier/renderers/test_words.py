@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.atelier.renderers import retouch, words
+from penstock.atelier.renderers import edit_words, words
 from penstock.atelier.renderers.effects import EFFECTS
 from penstock.atelier.renderers.palette import NAMED
 from penstock.atelier.renderers.words import Brief, Subject, read, unknown_words
@@ -105,7 +105,9 @@ def test_the_documentation_lists_every_word() -> None:
         EFFECTS,
     ]
     known = {word for lexicon in lexicons for word in lexicon}
-    known |= retouch._ADDING | retouch._REMOVING | retouch._BEHIND | retouch._BLENDING | words._PORTRAIT | words._NOT
+    known |= (
+        edit_words.ADDING | edit_words.REMOVING | edit_words.BEHIND | edit_words.BLENDING | words._PORTRAIT | words._NOT
+    )
     assert sorted(known - page) == []
 
 

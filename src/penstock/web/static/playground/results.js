@@ -37,7 +37,7 @@ function Lane({ lane, run, alone, onUse }) {
       ${lane.state === "failed" && html`<span class="chip bad">Failed</span>`}</header>
     ${lane.state === "working" && html`<${Working} lane=${lane} run=${run} />`}
     ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" />
-        <div>The page was reloaded before the response arrived. If it was made,
+        <div>The page was reloaded before the gateway had accepted the call. If it was made,
       it is listed under <a href=${address("requests")}>Requests</a>.</div></div>`}
     ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${lane.problem.message}</div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>

@@ -6,11 +6,13 @@ import { useEffect, useReducer } from "../view.js";
 import { TASKS } from "./tasks.js";
 
 // A lane is one model's part of a run: { model, state, body, requestId, began, ended, progress, cost, size, provider, files,
-// revised, problem }, where `state` is working, done, failed, or lost: the page was closed before the response arrived.
+// revised, problem }, where `state` is working, done, failed, or lost: the page was closed before the call was accepted.
 
 const NAME = "runs";
 const MOST = 20;
 const POLL_MS = 700;
+const QUICK_POLL_MS = 100;
+const QUICK_POLLS = 20;
 const listeners = new Set();
 let runs = restore();
 
@@ -69,13 +71,12 @@ export function removeRun(run) {
 // The inputs of a run are not kept across a reload; without them it cannot be repeated here.
 export const canRepeat = (run) => run.task === "image" || !(run.inputs?.length) || run.inputs.every(({ source }) => source);
 
+// Images are asked for like videos: the gateway accepts the call at once, and a page that is reloaded follows it further.
 async function work(task, lane) {
   try {
-    const response = await send(TASKS[task].path, { method: "POST", body: lane.body });
+    const response = await send(TASKS[task].path, { method: "POST", body: lane.body, headers: { prefer: "respond-async" } });
     set(lane, { requestId: response.headers.get("x-request-id") });
-    const result = await response.json();
-    if (task === "video") await follow(task, lane);
-    else set(lane, { ...imageFields(result), state: "done", ended: Date.now() });
+    await follow(task, lane);
   } catch (problem) {
     fail(lane, problem);
   }
@@ -108,21 +109,22 @@ function videoFields(video) {
 }
 
 async function follow(task, lane) {
-  for (;;) {
-    const video = await ask(`/compat/v1/videos/${lane.requestId}`);
-    if (video.status === "completed") return set(lane, { ...videoFields(video), state: "done", ended: video.completed_at * 1000 });
-    if (video.status === "failed") return set(lane, { state: "failed", ended: Date.now(), problem: video.error });
-    set(lane, { progress: video.progress });
-    await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
+  for (let polls = 0; ; polls += 1) {
+    const made = await ask(`/compat/v1/${task === "video" ? "videos" : "images"}/${lane.requestId}`);
+    if (made.data) return set(lane, { ...imageFields(made), state: "done", ended: lane.ended ?? Date.now() });
+    if (made.status === "completed") return set(lane, { ...videoFields(made), state: "done", ended: made.completed_at * 1000 });
+    if (made.status === "failed") return set(lane, { state: "failed", ended: Date.now(), problem: made.error });
+    if (task === "video") set(lane, { progress: made.progress });
+    await new Promise((resolve) => { setTimeout(resolve, polls < QUICK_POLLS ? QUICK_POLL_MS : POLL_MS); });
   }
 }
 
-// After a reload: videos are followed further, URLs of finished images are renewed, and a lost response is said to be lost.
+// After a reload: what was accepted is followed further, URLs of finished images are renewed, and a lost call is said to be lost.
 async function resume(run, lane) {
   if (!lane.requestId) return lane.state === "working" ? set(lane, { state: "lost" }) : undefined;
+  if (lane.state === "failed") return undefined;
   try {
-    if (run.task === "video" && lane.state !== "failed") await follow(run.task, lane);
-    else if (lane.state === "done") set(lane, imageFields(await ask(`/compat/v1/images/${lane.requestId}`)));
+    await follow(run.task, lane);
   } catch (problem) {
     if (lane.state !== "done") fail(lane, problem);
     else set(lane, { files: [], problem: { message: problem.message } });
