@@ -195,6 +195,19 @@ def test_chat_streams_and_shows_tokens_and_cost(served: Serving, browser: Browse
     assert browser.errors() == []
 
 
+def test_chat_takes_images(served: Serving, browser: Browser, tmp_path: Path) -> None:
+    write_image(tmp_path / "small.png")
+    open_task(browser, served, "chat")
+    browser.type("input[type=file]", str(tmp_path / "small.png"))
+    browser.until(lambda: browser.has(".drop .thumbs img"), "the file is not shown")
+    browser.type("#message", "what is this")
+    browser.press("Send")
+    browser.until(lambda: "[image]" in browser.text(".said"), "the model has not seen the image")
+    assert browser.has(".turn .thumbs img")
+    assert not browser.has(".drop .thumbs img"), "the image would be sent again"
+    assert browser.errors() == []
+
+
 def test_models_are_compared_side_by_side(served: Serving, browser: Browser, lab: ScriptedProvider) -> None:
     open_task(browser, served, "image")
     browser.click("#compare")

@@ -7,7 +7,7 @@ import { Empty, Field, Head, Loaded } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { address, go } from "../route.js";
 import { html, useEffect, useMemo, useState } from "../view.js";
-import { Conversation } from "../playground/chat.js";
+import { Conversation, userMessage } from "../playground/chat.js";
 import { fromStored, ImageInputs } from "../playground/inputs.js";
 import { MaskEditor } from "../playground/mask.js";
 import { Models } from "../playground/models.js";
@@ -84,6 +84,7 @@ function Form({ task, all, from, model, initial }) {
   const prompt = draft.prompt ?? (task === "chat" ? "" : SAMPLES[task][0] ?? "");
   const needsImage = task === "edit" || task === "upscale";
   const properties = models[0]?.schema?.properties ?? {};
+  const takesImages = needsImage || task === "chat" || (task === "video" && properties.input_reference?.["x-handling"] !== "ignored");
   const { parsed, wrong } = useMemo(() => readValues(properties, draft.values), [properties, draft.values]);
 
   useEffect(() => { if (initial) fromStored(initial).then((image) => setImages([image]), setProblem); }, [initial]);
@@ -91,7 +92,7 @@ function Form({ task, all, from, model, initial }) {
 
   const bodyFor = (model, said) => body(task, model, { prompt, values: parsed, images, mask, messages: said });
   const system = draft.system ? [{ role: "system", content: draft.system }] : [];
-  const messages = [...system, { role: "user", content: prompt }];
+  const messages = [...system, userMessage(prompt, images)];
   const calls = models.map((model) => ({ model: model.id, path: TASKS[task].path, body: bodyFor(model, messages) }));
   const waitsFor = needsImage && !images.length ? "Add an image first." : task !== "upscale" && !prompt.trim() ? (task === "chat" ? " " : "Write a prompt first.") : "";
   const isReady = models.length > 0 && !waitsFor && !Object.keys(wrong).length;
@@ -129,8 +130,8 @@ function Form({ task, all, from, model, initial }) {
     <form class="panel bench" onSubmit=${(event) => { event.preventDefault(); run(); }}>
       <div class="body stack">
         <${Models} offered=${offered} models=${models} each=${price.each} onChange=${(ids) => change({ chosen: ids })} />
-        ${(needsImage || (task === "video" && properties.input_reference?.["x-handling"] !== "ignored")) && html`<${ImageInputs}
-          label=${task === "video" ? "Start image (optional)" : "Image"} images=${images} most=${mostImages[task]} wrong=${faults.image ?? faults.input_reference} onChange=${setImages}>
+        ${takesImages && html`<${ImageInputs}
+          label=${{ video: "Start image (optional)", chat: "Images (optional)" }[task] ?? "Image"} images=${images} most=${mostImages[task]} wrong=${faults.image ?? faults.input_reference} onChange=${setImages}>
           ${task === "edit" && images.length > 0 && properties.mask?.["x-handling"] !== "ignored" && html`
             <button type="button" class="button small" id="draw-mask" onClick=${() => setDrawing(true)}><${Icon} name="brush" />
                 ${mask ? "Change the mask" : "Draw a mask"}</button>
@@ -157,7 +158,7 @@ function Form({ task, all, from, model, initial }) {
     </form>
     ${task === "chat"
       ? html`<${Conversation} models=${models} system=${draft.system} bodyFor=${bodyFor} price=${words} text=${prompt}
-          onText=${(text) => change({ prompt: text })} />`
+          onText=${(text) => change({ prompt: text })} images=${images} onImages=${setImages} />`
       : html`<div class="results stack" id="results">
           ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="Nothing made yet"
             action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample}

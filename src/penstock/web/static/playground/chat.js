@@ -9,7 +9,7 @@ import { html, useEffect, useReducer, useRef, useState } from "../view.js";
 import { CodeDialog } from "./snippets.js";
 import { SAMPLES, TASKS } from "./tasks.js";
 
-// A turn: what the user wrote, and an answer of each model: { model, text, state, usage, cost, began, first, ended, problem, requestId }.
+// A turn: what the user wrote, its images, and an answer of each model: { model, text, state, usage, cost, began, first, ended, problem, requestId }.
 const NAME = "chat";
 const COST_TRIES = 12;
 const COST_PAUSE_MS = 250;
@@ -27,18 +27,26 @@ function restore() {
   }
 }
 
+// Images are not kept across a reload: they are too large for the storage of a tab.
 function update() {
-  sessionStorage.setItem(NAME, JSON.stringify(turns));
+  sessionStorage.setItem(NAME, JSON.stringify(turns, (name, value) => (name === "images" ? undefined : value)));
   changed();
 }
 
+export function userMessage(text, images = []) {
+  if (!images.length) return { role: "user", content: text };
+  const parts = images.map(({ source }) => ({ type: "image_url", image_url: { url: source } }));
+  return { role: "user", content: [{ type: "text", text }, ...parts] };
+}
+
 // What one model has seen so far. A model that joined later sees the answers of the first one.
-export function messagesFor(model, system, next) {
-  const before = turns.flatMap(({ user, answers }) => {
+function messagesFor(model, system, next) {
+  const before = turns.flatMap(({ user, images, answers }) => {
     const answer = answers.find((other) => other.model === model) ?? answers[0];
-    return answer?.text ? [{ role: "user", content: user }, { role: "assistant", content: answer.text }] : [{ role: "user", content: user }];
+    const asked = userMessage(user, images);
+    return answer?.text ? [asked, { role: "assistant", content: answer.text }] : [asked];
   });
-  return [...(system ? [{ role: "system", content: system }] : []), ...before, { role: "user", content: next }];
+  return [...(system ? [{ role: "system", content: system }] : []), ...before, next];
 }
 
 // The JSON of each server-sent event.
@@ -109,7 +117,7 @@ function Answer({ answer }) {
   </div>`;
 }
 
-export function Conversation({ models, system, bodyFor, price, text, onText }) {
+export function Conversation({ models, system, bodyFor, price, text, onText, images, onImages }) {
   const [, redraw] = useReducer((round) => round + 1, 0);
   const [code, setCode] = useState(false);
   const control = useRef(null);
@@ -125,10 +133,11 @@ export function Conversation({ models, system, bodyFor, price, text, onText }) {
     const words = text.trim();
     if (!words || working || !models.length) return;
     control.current = new AbortController();
-    const bodies = models.map((model) => bodyFor(model, messagesFor(model.id, system, words)));
+    const bodies = models.map((model) => bodyFor(model, messagesFor(model.id, system, userMessage(words, images))));
     const answers = models.map((model) => ({ model: model.id, text: "", state: "working", began: Date.now() }));
-    turns = [...turns, { user: words, answers }];
+    turns = [...turns, { user: words, images, answers }];
     onText("");
+    onImages([]);
     update();
     answers.forEach((answer, place) => answerOne(answer, bodies[place], control.current.signal));
   }
@@ -138,7 +147,7 @@ export function Conversation({ models, system, bodyFor, price, text, onText }) {
       say();
     }
   };
-  const lanes = models.map((model) => ({ model: model.id, body: bodyFor(model, messagesFor(model.id, system, text.trim() || "Hello")) }));
+  const lanes = models.map((model) => ({ model: model.id, body: bodyFor(model, messagesFor(model.id, system, userMessage(text.trim() || "Hello", images))) }));
   return html`<section class="panel conversation" aria-label="Conversation">
     <header><h2>Conversation</h2><div class="row">
       <button type="button" class="button small" disabled=${!lanes.length} onClick=${() => setCode(true)}><${Icon}
@@ -152,6 +161,8 @@ export function Conversation({ models, system, bodyFor, price, text, onText }) {
             onClick=${() => onText(sample)}>${sample}</button>`)}</div></div>`}
       ${turns.map((turn, place) => html`<div class="turn" key=${place}>
         <p class="user anywhere">${turn.user}</p>
+        ${turn.images?.length > 0 && html`<ul class="thumbs">${turn.images.map((image, number) => html`<li key=${number}>
+            <img src=${image.preview} alt=${`Image ${number + 1} of the message`} /></li>`)}</ul>`}
         <div class=${`lanes of${turn.answers.length}`}>${turn.answers.map((answer) => html`<${Answer} key=${answer.model}
             answer=${answer} />`)}</div></div>`)}
       <div ref=${end}></div>

@@ -55,4 +55,4 @@ export function body(task, model, { prompt, values, images, mask, messages }) {
   return all;
 }
 
-export const mostImages = { edit: 8, upscale: 1, video: 1 };
+export const mostImages = { edit: 8, upscale: 1, video: 1, chat: 4 };
