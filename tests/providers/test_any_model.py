@@ -125,8 +125,12 @@ async def test_many_calls_ask_the_catalogue_once_and_a_restart_not_at_all(open_g
 async def test_an_outage_of_the_catalogue_breaks_nothing_that_worked(open_gateway: OpenGateway) -> None:
     async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
         await create_image(running, model=IMAGE, prompt="a fox")
-        fal.always("catalogue", responds({"detail": "out of order"}, 503))
         fal.always("price", responds({"detail": "out of order"}, 503))
+        await renewed(running, fal, 2)
+        assert (await create_image(running, model=IMAGE, prompt="a fox"))["status"] == "completed"
+        with pytest.raises(UpstreamError, match="could not be asked"):
+            await running.image(model="fal/fal-ai/fast-sdxl", prompt="a fox")
+        fal.always("catalogue", responds({"detail": "out of order"}, 503))
         running.clock.advance(DAY)
         for _ in range(2):
             assert (await create_image(running, model=IMAGE, prompt="a fox"))["status"] == "completed"
@@ -166,12 +170,23 @@ async def test_a_model_without_a_price_follows_the_operators_rule(open_gateway: 
         before, _ = await running.money()
         assert (await create_image(running, model="fal/fal-ai/fast-sdxl", prompt="a fox"))["status"] == "completed"
         assert (await running.money())[0] == before
-    tables = {"fal/*": {"price": {"unit": "image", "usd": "0.5"}}, IMAGE: {"price": {"unit": "image", "usd": "0.7"}}}
+    prices = {"fal/*": "0.5", IMAGE: "0.7", "fal/fal-ai/flux-1/krea": "0.2"}
+    tables = {name: {"price": {"unit": "image", "usd": usd}} for name, usd in prices.items()}
     async with with_fal(open_gateway, fal, models=tables) as running:
-        for model, usd in (("fal/fal-ai/fast-sdxl", "0.5"), (IMAGE, "0.7")):
+        for model, usd in (("fal/fal-ai/fast-sdxl", "0.5"), (IMAGE, "0.7"), ("fal/fal-ai/flux-1/krea", "0.2")):
             before, _ = await running.money()
             await create_image(running, model=model, prompt="a fox")
             assert before - (await running.money())[0] == nanos(usd)
+
+
+async def test_a_price_that_its_provider_withdraws_switches_the_model_off(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        await create_image(running, model=IMAGE, prompt="a fox")
+        del fal.prices["fal-ai/hidream-i1-full"]
+        await renewed(running, fal, 2)
+        for _ in range(2):
+            with pytest.raises(ModelDisabled, match="publishes no price"):
+                await running.image(model=IMAGE, prompt="a fox")
 
 
 async def test_keys_and_operators_decide_which_models_may_be_called(open_gateway: OpenGateway) -> None:

@@ -323,7 +323,7 @@ class Document:
     """Something to GET from a provider's catalogue."""
 
     url: str  # a path below the catalogue's base URL, or a complete URL on the same host
-    is_needed: bool = True  # without it nothing is known about the model
+    is_needed: bool = True  # False: it may not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

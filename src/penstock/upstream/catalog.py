@@ -145,7 +145,7 @@ class Catalog:
     def set_live_models(self, provider: Provider, models: Iterable[Model]) -> None:
         """Offer one model of a provider's own catalogue, which may have several operations, or replace it.
 
-        Raises ModelDisabled if it is switched off, or has no price and the settings refuse such models.
+        Raises ModelDisabled if it has no price and the settings refuse such models; then it is no longer offered.
         """
         candidates = [
             Candidate(provider, self._with_live_changes(provider, model), self._keys[provider.slug]) for model in models
@@ -168,7 +168,7 @@ class Catalog:
         is_for_chat = any(price.unit == "token" and not price.max_tokens for price in general.get("prices", ()))
         if model.prices or is_for_chat:
             general.pop("prices", None)
-        return replace(model, **general, **self._live_changes.get(model.id, {}))
+        return replace(model, **{**general, **self._live_changes.get(model.id, {})})
 
     # ------------------------------------------------------------------------------------------------------- routing
 

@@ -19,7 +19,7 @@ from penstock.upstream.replies import MALFORMED
 
 log = structlog.get_logger()
 
-_FRESH_SECONDS = 6 * 3600.0  # a copy of this age is used, and asked for again behind the caller's back
+_FRESH_SECONDS = 6 * 3600.0  # an older copy is used, and renewed in the background
 _RETRY_SECONDS = 300.0  # after a catalogue failed to renew a copy
 _MISSING_SECONDS = 60.0  # how long a model that a catalogue does not have is not asked for again
 _FOUND_SECONDS = 60.0  # how long the result of a search is used
@@ -28,7 +28,8 @@ _WAIT_SECONDS = 15.0  # for one of the places below
 _DOCUMENT_BYTES_MAX = 4 * 2**20
 _DESCRIPTION_BYTES_MAX = 512 * 1024
 _ASKED_AT_ONCE = 4  # of one provider
-_REMEMBERED_MAX = 2048
+_REMEMBERED_MAX = 2048  # models
+_SEARCHES_MAX = 64
 _STORED_MAX = 5000
 
 
@@ -45,7 +46,7 @@ class LiveModels:
         self._clock = clock
         self._on = frozenset(settings.live_catalogues)
         self._ask_again_at: dict[str, float] = {}  # by id, of models that are in the catalog
-        self._missing: dict[str, tuple[float, ModelNotFound]] = {}
+        self._missing: dict[str, tuple[float, str]] = {}  # by id: until when, and the reason
         self._found: dict[tuple[str, str], tuple[float, tuple[FoundModel, ...]]] = {}
         self._under_way: dict[str, asyncio.Task[Any]] = {}
         self._places: dict[str, asyncio.Semaphore] = {}
@@ -70,10 +71,12 @@ class LiveModels:
             return
         if provider.live is None or not provider.live.names.fullmatch(upstream):
             return
+        if is_accepted:
+            await self._load_stored(provider, upstream)
+            return
         if (missing := self._missing.get(model)) and self._clock.monotonic() < missing[0]:
-            raise missing[1]
-        work = self._load_stored(provider, upstream) if is_accepted else self._load(provider, upstream)
-        await self._share(model, work)
+            raise _unusable(model, missing[1])
+        await self._share(model, self._load(provider, upstream))
 
     def _provider(self, slug: str) -> Provider | None:
         provider = self._catalog.active.get(slug)
@@ -143,14 +146,17 @@ class LiveModels:
             models = provider.live.models(upstream, live)
         except AttemptFailed as problem:
             if problem.status in (400, 404, 422):
-                raise self._remember_missing(name, f"{provider.name} has no such model") from None
+                reason = f"{provider.name} has no such model"
+                self._remember_missing(name, reason)
+                raise _unusable(name, reason) from None
             raise UpstreamError(
                 f"`{name}` is not listed here, and the catalogue of {provider.name} could not be asked about it: "
                 f"{problem.message}"
             ) from None
         except (*MALFORMED, Underivable) as problem:
             reason = str(problem) if isinstance(problem, Underivable) else "its description cannot be read"
-            raise self._remember_missing(name, reason) from None
+            self._remember_missing(name, reason)
+            raise _unusable(name, reason) from None
 
         async def write(tx: Transaction) -> None:
             await tx.run(
@@ -166,16 +172,16 @@ class LiveModels:
         self._offer(provider, upstream, models, _FRESH_SECONDS)
 
     def _offer(self, provider: Provider, upstream: str, models: tuple[Model, ...], seconds: float) -> None:
+        name = f"{provider.slug}/{upstream}"
+        self._ask_again_at.pop(name, None)  # if it is not offered, the next call is told why
         self._catalog.set_live_models(provider, models)
-        _remember(self._ask_again_at, f"{provider.slug}/{upstream}", self._clock.monotonic() + seconds)
+        _remember(self._ask_again_at, name, self._clock.monotonic() + seconds)
 
-    def _remember_missing(self, name: str, reason: str) -> ModelNotFound:
-        problem = ModelNotFound(f"The model `{name}` cannot be used: {reason}.", param="model")
-        _remember(self._missing, name, (self._clock.monotonic() + _MISSING_SECONDS, problem))
-        return problem
+    def _remember_missing(self, name: str, reason: str) -> None:
+        _remember(self._missing, name, (self._clock.monotonic() + _MISSING_SECONDS, reason))
 
     async def _get(self, provider: Provider, documents: Mapping[str, Document]) -> dict[str, Any]:
-        """The JSON of documents by name; those that are not needed may be missing."""
+        """The JSON of documents by name; one that is not needed is None if it does not exist."""
         assert provider.live is not None, "only such providers are asked"
         base_url = provider.live.base_url or provider.base_url
         target = Candidate(provider, provider.models[0], self._catalog.key(provider.slug))
@@ -185,8 +191,8 @@ class LiveModels:
                 return await self._upstream.get_document(
                     target, base_url, document.url, seconds=_ASK_SECONDS, max_bytes=_DOCUMENT_BYTES_MAX
                 )
-            except AttemptFailed:
-                if document.is_needed:
+            except AttemptFailed as problem:
+                if document.is_needed or problem.status != 404:
                     raise
                 return None
 
@@ -231,13 +237,18 @@ class LiveModels:
         except (AttemptFailed, *MALFORMED) as problem:
             log.info("catalogue not searched", provider=provider.slug, reason=str(problem))
             raise UpstreamError(f"The catalogue of {provider.name} could not be searched.") from None
-        _remember(self._found, (provider.slug, words), (self._clock.monotonic() + _FOUND_SECONDS, found))
+        until = self._clock.monotonic() + _FOUND_SECONDS
+        _remember(self._found, (provider.slug, words), (until, found), most=_SEARCHES_MAX)
         return found
 
 
-def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+def _unusable(name: str, reason: str) -> ModelNotFound:
+    return ModelNotFound(f"The model `{name}` cannot be used: {reason}.", param="model")
+
+
+def _remember(memory: dict[Any, Any], key: Any, value: Any, most: int = _REMEMBERED_MAX) -> None:
     """Put a value at the end of a memory, which loses the first ones when it is full."""
     memory.pop(key, None)
     memory[key] = value
-    if len(memory) > _REMEMBERED_MAX:
+    if len(memory) > most:
         del memory[next(iter(memory))]

@@ -63,7 +63,7 @@ class FakeUpstream:
         self.at_once -= 1
         reply = self.replies.get(url, {"name": "plain"})
         if url == "/price" or isinstance(reply, int):
-            raise AttemptFailed("fal", "broken", "no", status=reply if isinstance(reply, int) else 500)
+            raise AttemptFailed("fal", "broken", "no", status=reply if isinstance(reply, int) else 404)
         return reply
 
 
