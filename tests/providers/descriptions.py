@@ -55,6 +55,7 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "krea": ((r"/(.+)", r"/proxy/krea/\1"),),
     "ltx": ((r"/v2/(.+)", r"/proxy/ltx/v2/\1"),),
     "magnific": ((r"/(.+)", r"/proxy/freepik/\1"),),
+    "meta": ((r"/(.+)", r"/proxy/meta/\1"),),
     "minimax": ((r"/v1/(.+)", r"/proxy/minimax/\1"), (r"/v2/(.+)", r"/proxy/minimax/v2/\1")),
     "pixverse": ((r"/openapi/v2/(.+)", r"/proxy/pixverse/\1"),),
     "qwen": ((r"/(.+)", r"/proxy/qwen/\1"),),
