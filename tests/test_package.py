@@ -161,7 +161,8 @@ def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([*pip, str(built.wheel)], check=True)
+    # With a path to the source tree, pip would take the package for installed.
+    subprocess.run([*pip, str(built.wheel)], env={**os.environ, "PYTHONPATH": ""}, check=True)
     (site,) = (folder / "lib").glob("python*/site-packages")
     (installed,) = metadata.distributions(name="penstock", path=[str(site)])
     for name in required(installed.requires or []):
