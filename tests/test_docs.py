@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema_rs  # comes with schemathesis
 import pytest
@@ -18,6 +18,7 @@ from penstock.api.operations import OPERATIONS
 from penstock.api.routes import ROUTES
 from penstock.metrics import CurrentValues, Metrics, StoredValues
 from penstock.providers import discover
+from penstock.providers.spec import FailureKind
 from penstock.values import Nanos
 from tests import snippets, test_layout
 
@@ -91,6 +92,11 @@ def test_operators_are_told_of_every_metric_and_its_labels() -> None:
         name: set(re.findall(r"`(\w+)`", labels)) for names, labels in rows for name in re.findall(r"`(\w+)`", names)
     }
     assert told == served
+
+
+def test_operators_are_told_of_every_kind_of_failure() -> None:
+    page = (ROOT / "docs" / "telemetry.md").read_text()
+    assert [kind for kind in get_args(FailureKind) if f"`{kind}`" not in page] == []
 
 
 # ------------------------------------------------------------------------------------------------------- penstock.toml

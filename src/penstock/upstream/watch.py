@@ -7,9 +7,9 @@ from penstock.metrics import SUCCESS, Metrics
 from penstock.tracing import Span, span
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.outcome import Failure
 
 _INTERRUPTED = "interrupted"  # the caller left, the process stopped, or the lease was lost: no failure of the provider
-_UNKNOWN = "unknown"
 # The names that OpenTelemetry's conventions have for providers; others are named by their slugs.
 _PROVIDER_NAMES = {
     "gemini": "gcp.gemini",
@@ -97,6 +97,6 @@ class AttemptWatch:
 
 
 def _outcome_of(error: BaseException) -> str:
-    if isinstance(error, AttemptFailed):
-        return error.kind
-    return _UNKNOWN if isinstance(error, OutcomeUnknown) else _INTERRUPTED
+    if isinstance(error, AttemptFailed | OutcomeUnknown):
+        return Failure.from_error(error).kind
+    return _INTERRUPTED

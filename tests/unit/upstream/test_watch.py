@@ -50,7 +50,7 @@ def test_attempts_are_counted_by_outcome() -> None:
     with watched.watch():
         pass
     outcomes = {labels[0]: count for labels, count in watched.samples("penstock_attempts_total").items()}
-    assert outcomes == {"busy": 1, "unknown": 1, "interrupted": 1, "refused": 1, "success": 1}
+    assert outcomes == {"busy": 1, "timeout": 1, "interrupted": 1, "refused": 1, "success": 1}
 
 
 def test_a_stream_counts_when_it_has_ended() -> None:
