@@ -53,11 +53,19 @@ class Serving:
     def base_url(self) -> str:
         return f"{self.url}/compat/v1"
 
-    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> RawResponse:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> RawResponse:
         """Make one call without OpenAI's client."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"authorization": f"Bearer {key or self.key}", "content-type": "application/json"}
-        asked = Request(self.url + path, data, headers, method=method)  # noqa: S310
+        usual = {"authorization": f"Bearer {key or self.key}", "content-type": "application/json"}
+        asked = Request(self.url + path, data, {**usual, **(headers or {})}, method=method)  # noqa: S310
         try:
             with urlopen(asked, timeout=SECONDS) as response:  # noqa: S310
                 return RawResponse(response.status, dict(response.headers), response.read())
