@@ -1,6 +1,8 @@
 """List providers, and check one with a real call."""
 
 import asyncio
+import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -13,6 +15,7 @@ import typer
 from penstock.accounts.requests import Filters
 from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.commands.exchanges import Exchanges
 from penstock.commands.gateway_client import find_gateway
 from penstock.commands.output import print_json
 from penstock.commands.terminal import Config, Data, Json, load_settings, report, show
@@ -85,7 +88,7 @@ def check_provider(
     config: Config = None,
     model: Annotated[str | None, typer.Option(help="Model to call; by default the cheapest.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Make the call without asking first.")] = False,
-    record: Annotated[Path | None, typer.Option(help="Folder to write a recording of the call to.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Folder for recordings of the call.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make the cheapest real call to a provider and print its result and its cost."""
@@ -102,7 +105,7 @@ def check_provider(
         result = asyncio.run(_check(separate, slug, model, yes, record))
     cost = f"{result['cost_usd']:f} USD"
     text = f"{slug} works: {result['made']} in {result['seconds']:.1f} s, {cost}"
-    report("\n".join(filter(None, [text, result["recording"]])), as_json, **result)
+    report("\n".join(filter(None, [text, result["exchanges"], result["recording"]])), as_json, **result)
 
 
 async def _check(settings: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> dict[str, Any]:
@@ -115,24 +118,43 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
         if not yes:
             typer.confirm("Make this call?", abort=True, err=True)
         started = gateway.clock.monotonic()
+        exchanges = Exchanges()
+        gateway.upstream.on_exchange = exchanges.keep
         try:
             response = await _make_call(gateway, caller, trial, {"x-service-replay": "record"} if record else {})
         except Problem as problem:
             raise ValueError(f"{slug} does not work: {problem.code}: {problem.message}") from None
         seconds = gateway.clock.monotonic() - started
-        recording = None
+        recording = exchanges_file = None
         if record:
             row = await gateway.recordings.get(caller.org_id, response.headers["x-service-replay-recording"])
             exported = await files.export_recording(gateway.recordings, row, inline=False)
             recording = str(files.save_recording(record, *exported))
+            exchanges_file = _save_exchanges(record, slug, trial, gateway, exchanges)
         return {
             "provider": slug,
             "model": trial.model,
             "made": _result_text(trial, response),
             "seconds": seconds,
             "cost_usd": await _cost(gateway, caller),
+            "exchanges": exchanges_file,
             "recording": recording,
         }
+
+
+def _save_exchanges(folder: Path, slug: str, trial: TrialCall, gateway: Gateway, exchanges: Exchanges) -> str | None:
+    """Write what the provider was sent and replied, as a recording for the project's own tests.
+
+    Returns the path, or None if nothing was sent: the provider answers inside this process.
+    """
+    if not exchanges:
+        return None
+    known = {provider.slug: provider for provider in (*gateway.catalog.known.values(), *discover())}
+    name = re.sub(r"[^a-z0-9.]+", "_", trial.model.removeprefix(f"{slug}/").lower())
+    path = folder / f"{slug}_{name}_exchanges.json"
+    document = exchanges.recording(trial.body, gateway.upstream, known[slug].base_url)
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return str(path)
 
 
 async def _make_call(gateway: Gateway, caller: Caller, trial: TrialCall, headers: Mapping[str, str]) -> Response:

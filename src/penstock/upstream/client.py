@@ -107,6 +107,7 @@ class Upstream:
         self._local_servers = local_servers
         self._settings = settings
         self._turns = LoopTurns()
+        self.on_exchange: Callable[[Target, HttpRequest, Reply], None] = lambda *exchange: None  # told of every one
 
     # ---------------------------------------------------------------------------------------------------- generations
 
@@ -296,6 +297,7 @@ class Upstream:
             if server := self._local_servers.get(target.provider.slug):
                 return await local.send(server, outgoing, for_org)
             reply = await self._http.send(self._traced(target, outgoing), timeout_seconds=seconds)
+        self.on_exchange(target, outgoing, reply)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
 
