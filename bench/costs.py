@@ -7,7 +7,8 @@ The gateway runs in its own process; this one is the provider and the caller, wi
 images). Processor time is that of the gateway's process, so other work on the machine changes it little. `--gateway`
 names the Python of another installation to compare with, and may be repeated; their rounds take turns. `--profile`
 prints the functions in which the event loop spends its time; it makes everything slower, so the figures above it mean
-nothing.
+nothing. With `--database postgres --processes N`, N processes share the port; processor time and calls a second are
+those of all of them.
 """
 
 import argparse
@@ -84,6 +85,12 @@ def _count_calls(counts: dict[str, int]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- provider, caller
+
+
+def child_processes(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    children = [Path(task, "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return [int(child) for found in children for child in found]
 
 
 def small_png() -> bytes:
@@ -180,12 +187,15 @@ class Installation:
     folder: Path
     key: str
     microseconds: list[float] = field(default_factory=list)
+    calls_per_second: list[float] = field(default_factory=list)
     counts: dict[str, float] = field(default_factory=dict)
     threads: Counter[str] = field(default_factory=Counter)
 
     def processor_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Processor time of the gateway: of its process, and of the processes that share its port."""
+        processes = [self.process.pid, *child_processes(self.process.pid)]
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes]
+        return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
     def thread_ticks(self) -> Counter[str]:
         """Processor time by the names of the gateway's threads, in ticks of the system's clock."""
@@ -277,9 +287,10 @@ async def measure(options: argparse.Namespace, databases: list[str]) -> None:
     server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0, backlog=4096)
     provider_port = server.sockets[0].getsockname()[1]
     pythons = [sys.executable, *(options.gateway or ())]
+    variables = {"PENSTOCK_PROCESSES": str(options.processes)} if options.processes > 1 else None
     with ExitStack() as stack:
         installed = [
-            stack.enter_context(start(python, provider_port, database, options.profile))
+            stack.enter_context(start(python, provider_port, database, options.profile, variables))
             for python, database in zip(pythons, databases, strict=True)
         ]
         for installation in installed:
@@ -289,8 +300,10 @@ async def measure(options: argparse.Namespace, databases: list[str]) -> None:
                 before = installation.read_counts()
                 busy = installation.processor_seconds()
                 threads = installation.thread_ticks()
+                started = time.perf_counter()
                 await call(installation.port, installation.key, kind, options.calls)
                 used = installation.processor_seconds() - busy
+                installation.calls_per_second.append(options.calls / (time.perf_counter() - started))
                 after = installation.read_counts()
                 installation.microseconds.append(used / options.calls * 1e6)
                 installation.threads = installation.thread_ticks() - threads
@@ -303,6 +316,7 @@ async def measure(options: argparse.Namespace, databases: list[str]) -> None:
             print(
                 f"{installation.python}\n  {median:.0f} µs a call ({spread}); {counts}; {installation.peak_mib:.0f} MiB"
             )
+            print(f"  {statistics.median(installation.calls_per_second):.0f} calls a second")
             for name, ticks in installation.threads.most_common(8):
                 print(f"    {name:30} {ticks / os.sysconf('SC_CLK_TCK') / options.calls * 1e6:6.0f} µs")
     server.close()
@@ -335,6 +349,7 @@ if __name__ == "__main__":
     parser.add_argument("--database", default="sqlite", choices=("sqlite", "postgres"))
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--gateway", action="append", metavar="PYTHON")
     parser.add_argument("--profile", action="store_true")
     main(parser.parse_args())

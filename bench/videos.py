@@ -338,6 +338,7 @@ async def measure(bench: Bench, videos: int, finish_seconds: float) -> None:
         took = time.monotonic() - started
         busy = sum(measured.cpu_times()[:2]) - busy
         print_figure("from the first finished to the last delivered", f"{took:.1f} s; {busy / took:.0%} of a core")
+        print_figure("processor time of an end, with its polls", f"{busy / videos * 1000:.2f} ms")
         await wait_until(lambda: len(committed) == videos, limit)
         watching.cancel()
         lags = [max(0.0, observed.received[name] - at) for name, at in committed.items()]

@@ -261,7 +261,8 @@ class Catalog:
         """The candidate that a stored plan names; None when it is no longer configured. One model may have several
         operations, so the task and the path decide between them.
         """
-        for candidate in chain(self._live.get(planned.model, ()), self._candidates):
+        named = self._by_provider.get(f"{planned.provider}/{planned.model}", ())  # those of a router have no names
+        for candidate in chain(self._live.get(planned.model, ()), named, self._candidates):
             model = candidate.model
             is_named = (candidate.provider.slug, model.id, model.upstream) == (
                 planned.provider,
