@@ -7,8 +7,8 @@ from typing import Any
 from penstock.fields import TABLES
 from penstock.providers.convert import on_off
 from penstock.providers.derive import shapes
-from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, kinds, limit
-from penstock.providers.derive.inputs import Encode, edit_rows, take_inputs, video_row
+from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, limit
+from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_row
 from penstock.providers.live import LiveModel, Underivable
 from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, refused
 
@@ -26,7 +26,7 @@ _UPSCALER = re.compile(r"upscal|super.?res|esrgan|\bsr\b|enlarge|clarity", re.IG
 _N_MAX = 10
 # Further numbers of outputs, which would be paid for and thrown away.
 _MULTIPLYING = re.compile(r"(max|num|number_of)_(images|outputs|videos|samples|generations)|.*batch_?(size|count)?")
-_QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
+_QUALITIES = TABLES["image"]["quality"].one_of
 
 
 def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task, tuple[Param, ...]]:
@@ -51,7 +51,7 @@ def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task,
     }
 
 
-def _tasks(makes: str, inputs: Any, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
+def _tasks(makes: str, inputs: Inputs, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
     """The tasks of a model, and the rows for the input images of each."""
     if makes == "video":
         return {"video": (video_row(inputs, encode),) if inputs.exist else refused("input_reference")}
@@ -185,6 +185,6 @@ def _passed(task: Task, rest: list[Named]) -> list[Param]:
             continue
         if field.name not in TABLES[task]:
             rows.append(_row(field.name, field, required=field.is_required, schema=field.schema))
-        elif field.is_required and field.default is None and not kinds(field.schema) <= {"null"}:
+        elif field.is_required and field.default is None:
             raise Underivable(f"it needs `{field.name}`, which means something else in this interface")
     return rows
