@@ -154,7 +154,7 @@ class _Renderer(RendererHTML):
         return ""
 
     def table_open(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
-        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
 
     def table_close(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
         return "</table></div>"

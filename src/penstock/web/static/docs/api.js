@@ -30,7 +30,7 @@ function Samples({ list: [first, ...others] }) {
 
 function Parameters({ list }) {
   if (!list.length) return null;
-  return html`<h3>Parameters</h3><div class="scroll" tabindex="0" role="region" aria-label="Parameters"><table>
+  return html`<h3>Parameters</h3><div class="scroll" tabindex="0" role="group" aria-label="Parameters"><table>
     <thead><tr><th>name</th><th>in</th><th>type</th><th>meaning</th></tr></thead>
     <tbody>${list.map((row) => html`<tr key=${`${row.in} ${row.name}`}>
       <td><code>${row.name}</code>${row.required && html` <span class="chip">required</span>`}</td><td>${row.in}</td>

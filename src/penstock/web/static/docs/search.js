@@ -13,11 +13,14 @@ function loadIndex() {
   return loading;
 }
 
+// Every word must be found; the words next to each other count most, and headings more than text.
 function score(row, words) {
-  let sum = 0;
+  const heading = row.heading.toLowerCase();
+  const page = row.page.toLowerCase();
+  const phrase = words.join(" ");
+  let sum = heading.includes(phrase) ? 20 : row.lower.includes(phrase) ? 5 : 0;
   for (const word of words) {
-    const places = [row.heading.toLowerCase().includes(word) && 8, row.page.toLowerCase().includes(word) && 4, row.lower.includes(word) && 1];
-    const points = places.reduce((total, point) => total + (point || 0), 0);
+    const points = (heading.includes(word) ? 8 : 0) + (page.includes(word) ? 4 : 0) + (row.lower.includes(word) ? 1 : 0);
     if (!points) return 0;
     sum += points;
   }

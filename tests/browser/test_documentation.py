@@ -1,0 +1,65 @@
+"""The documentation in a browser: search, the reference of the API, no findings of axe-core, phone width."""
+
+import pytest
+
+from tests.browser.chromium import Browser
+from tests.browser.test_accessibility import AXE, choose_theme, violations
+from tests.stories.processes import Serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+PAGES = ("", "/images", "/endpoints", "/webhooks", "/production", "/api#make_images")
+
+
+def open_page(browser: Browser, served: Serving, page: str) -> None:
+    browser.open("about:blank")
+    browser.open(f"{served.url}/docs{page}")
+    ready = "#api .operation[open] .snippet" if page.startswith("/api") else "#theme button"
+    browser.until(lambda: browser.has(ready), f"{page} does not settle")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_has_a_finding_or_is_wider_than_a_phone(served: Serving, browser: Browser, theme: str) -> None:
+    browser.open(f"{served.url}/docs")
+    choose_theme(browser, theme)
+    found = []
+    for page in PAGES:
+        open_page(browser, served, page)
+        browser.run(AXE)
+        found += [f"{page}: {problem}" for problem in violations(browser)]
+        browser.resize(390, 844)
+        wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        found += [f"{page} is {wide} pixels wider than the phone"] if wide > 0 else []
+        browser.resize(1280, 900)
+    assert found == []
+    assert browser.errors() == []
+
+
+def test_the_search_finds_a_section_by_keyboard(served: Serving, browser: Browser) -> None:
+    open_page(browser, served, "/images")
+    browser.type("body", "/")
+    browser.until(lambda: browser.has("dialog[open]"), "the slash does not open the search")
+    browser.type("dialog input", "after a crash")
+    browser.until(lambda: "After a crash" in browser.text("dialog li"), "it finds nothing")
+    browser.type("dialog input", "\ue007")  # the enter key
+    browser.until(
+        lambda: browser.run("return location.href").endswith("/docs/videos#after-a-crash"), "no page is opened"
+    )
+    assert browser.errors() == []
+
+
+def test_the_reference_filters_and_shows_what_an_operation_takes(served: Serving, browser: Browser) -> None:
+    open_page(browser, served, "/api#make_images")
+    for words in (
+        "$PENSTOCK_URL/compat/v1/images/generations",
+        "dryRun",
+        "output_format",
+        "402",
+        "INSUFFICIENT_BALANCE",
+    ):
+        assert words in browser.text("#make_images"), words
+    browser.fill("#filter", "rotate secret")
+    browser.until(
+        lambda: browser.run("return document.querySelectorAll('.operation').length") == 1, "it does not filter"
+    )
+    assert "/v1/webhooks/secret/rotate" in browser.text(".operation")
