@@ -205,3 +205,9 @@ def test_openai_client_can_send_every_field() -> None:
 def test_openai_client_can_send_a_file() -> None:
     read = sent_by_openai(input_reference=b"image data")
     assert [file.data for file in read["input_reference"]] == [b"image data"]
+
+
+def test_the_role_of_a_video_image_is_part_of_its_name() -> None:
+    begin, end = UploadedFile(b"begin"), UploadedFile(b"end")
+    form = (("input_reference[last_frame]", end), ("input_reference[first_frame]", begin))
+    assert forms.read(form, VIDEO)["input_reference"] == [{"last_frame": end}, {"first_frame": begin}]
