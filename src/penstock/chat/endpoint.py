@@ -28,7 +28,7 @@ from penstock.tracing import span
 from penstock.upstream.catalog import Candidate, Route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
-from penstock.upstream.watch import AttemptWatch
+from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
 
 _IDLE_SECONDS = 60.0
@@ -271,6 +271,8 @@ async def _relay_events(
             yield form.fail(problem)
     finally:
         _settle_stream(reserved, candidate, relay, problem, sent)
+        if isinstance(problem, Cancelled | Unavailable):
+            stream.watch.fail(INTERRUPTED)
         stream.watch.note_tokens(token_counts(_stream_usage(reserved.chat, relay)))
         stream.watch.end()
         await stream.source.aclose()

@@ -9,7 +9,7 @@ from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
 
-_INTERRUPTED = "interrupted"  # the caller left, the process stopped, or the lease was lost: no failure of the provider
+INTERRUPTED = "interrupted"  # the caller left, the process stopped, or the lease was lost: no failure of the provider
 # The names that OpenTelemetry's conventions have for providers; others are named by their slugs.
 _PROVIDER_NAMES = {
     "gemini": "gcp.gemini",
@@ -99,4 +99,4 @@ class AttemptWatch:
 def _outcome_of(error: BaseException) -> str:
     if isinstance(error, AttemptFailed | OutcomeUnknown):
         return Failure.from_error(error).kind
-    return _INTERRUPTED
+    return INTERRUPTED

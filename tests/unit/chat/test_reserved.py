@@ -1,7 +1,11 @@
 """A chat call whose money is reserved: what its end tells the record and the access line."""
 
-import pytest
+from collections.abc import AsyncGenerator
 
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock.api.metrics import list_metrics
 from penstock.call_report import open_report
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem
@@ -39,3 +43,27 @@ async def test_a_failed_call_reports_the_provider_that_failed_last_and_no_cost(o
         assert (report.provider, report.cost) == ("lab", 0)
         record = await last_record(running)
         assert (record["provider"], record["cost"], record["status"]) == ("lab", 0, "upstream_failure")
+
+
+async def outcomes(running: RunningGateway) -> dict[str, float]:
+    text = (await list_metrics(running.gateway, running.call())).body or b""
+    samples = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
+    return {sample.labels["outcome"]: sample.value for sample in samples if sample.name == "penstock_attempts_total"}
+
+
+async def test_a_stream_that_its_caller_leaves_is_no_success_and_no_failure_of_the_provider(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway() as running:
+        call = running.call({**ASK, "stream": True}, endpoint="/compat/v1/chat/completions")
+        for is_left in (True, False):
+            response = await complete(running.gateway, call)
+            assert isinstance(response.chunks, AsyncGenerator)
+            await anext(response.chunks)
+            if is_left:
+                await response.chunks.aclose()
+                assert await outcomes(running) == {"interrupted": 1}
+                call = running.call({**ASK, "stream": True}, endpoint="/compat/v1/chat/completions")
+            else:
+                assert [chunk async for chunk in response.chunks]
+        assert await outcomes(running) == {"interrupted": 1, "success": 1}
