@@ -69,3 +69,35 @@ def test_python_m_penstock_runs_the_command_line() -> None:
     command = [sys.executable, "-m", "penstock", "settings"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "PENSTOCK_DATA" in ended.stdout
+
+
+# Each takes between a twentieth and half a second to import.
+HEAVY = (
+    "PIL", "av", "cryptography", "numpy", "obstore", "opentelemetry", "penstock.app", "penstock.gateway",
+    "procrastinate", "prometheus_client", "psycopg", "pyreqwest", "uvicorn", "uvloop",
+)  # fmt: skip
+# What each of these commands needs of them.
+NEEDED = {
+    "--version": (),
+    "settings": (),
+    "keys --help": ("cryptography",),
+    "models --help": ("pyreqwest",),
+    "image --help": ("pyreqwest",),
+    "requests --help": ("pyreqwest",),
+}
+
+
+def test_quick_commands_import_nothing_heavy(tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom penstock.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        f"print('imported:', *[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    found = {}
+    for words, needed in NEEDED.items():
+        ended = subprocess.run(
+            [sys.executable, "-c", program, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        imported = ended.stdout.splitlines()[-1].split()[1:]
+        found[words] = sorted(set(imported) - set(needed))
+    assert found == {words: [] for words in NEEDED}

@@ -1,17 +1,19 @@
 """List the settings in force, for operators."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.settings import Settings, as_configured, rows
+
+if TYPE_CHECKING:
+    from penstock.gateway import Gateway  # half a second to import, and `penstock settings` needs none
 
 # May contain a password or a key.
 _SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})
 
 
-async def list_settings(gateway: Gateway, call: Call) -> Response:
+async def list_settings(gateway: "Gateway", call: Call) -> Response:
     return Response(json={"object": "list", "data": in_force(gateway.settings)})
 
 
