@@ -1,6 +1,6 @@
 """Measure ten thousand videos that one process generates at once: memory, lag of polls and webhooks, a kill.
 
-    python -m bench.videos [--videos 10000] [--pause 20] [--finish 60] [--short]
+    python -m bench.videos [--videos 10000] [--pause 20] [--finish 60] [--profile] [--short]
 
 The gateway runs on SQLite in its own process; this process is the provider, the caller and the webhook receiver.
 Videos are created, and polled every `pause` seconds, as the provider asks. The gateway is killed and started again.
@@ -13,7 +13,9 @@ was received.
 
 import argparse
 import asyncio
+import cProfile
 import os
+import pstats
 import re
 import signal
 import ssl
@@ -75,7 +77,21 @@ def run_gateway() -> None:
     HttpClient._resolve = resolve_to_loopback  # type: ignore[method-assign]
     if os.environ.get("BENCH_DUE"):
         app.Clock = RecordingClock  # type: ignore[attr-defined]
+    if path := os.environ.get("BENCH_PROFILE"):
+        _profile_between_signals(Path(path))
     penstock()
+
+
+def _profile_between_signals(path: Path) -> None:
+    """Profile the event loop from SIGUSR1 to SIGUSR2, by the processor time of its thread."""
+    profile = cProfile.Profile(time.thread_time)
+
+    def stop(*_: object) -> None:
+        profile.disable()
+        profile.dump_stats(path)
+
+    signal.signal(signal.SIGUSR1, lambda *_: profile.enable())
+    signal.signal(signal.SIGUSR2, stop)
 
 
 # ---------------------------------------------------------------------------------------------- provider and receiver
@@ -153,6 +169,7 @@ class Bench:
     observed: Observations
     provider_port: int
     receiver_port: int
+    profile: Path | None = None  # where to write a profile of the ends
     port: int = field(default_factory=unused_port)
     key: str = ""
 
@@ -188,6 +205,7 @@ price = {{ unit = "second", usd = "0.1" }}
             "PENSTOCK_LOG_LEVEL": "warning",
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         }
+        environ |= {"BENCH_PROFILE": str(self.profile)} if self.profile else {}
         command = (sys.executable, "-m", "bench.videos", "serve", "--port", str(self.port), "--data", str(self.data))
         process = await asyncio.create_subprocess_exec(*command, env=environ, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
@@ -330,6 +348,8 @@ async def measure(bench: Bench, videos: int, finish_seconds: float) -> None:
         watching = asyncio.create_task(bench.watch_ends(committed))
         started = time.monotonic()
         busy = sum(measured.cpu_times()[:2])
+        if bench.profile:
+            process.send_signal(signal.SIGUSR1)
         while len(observed.done) < videos:
             wanted = round(videos * (time.monotonic() - started) / finish_seconds)
             observed.done.update(islice(numbers, max(0, wanted - len(observed.done))))
@@ -343,9 +363,14 @@ async def measure(bench: Bench, videos: int, finish_seconds: float) -> None:
         watching.cancel()
         lags = [max(0.0, observed.received[name] - at) for name, at in committed.items()]
         print_figure("webhooks", f"{spread(lags)} after the end was committed")
+        if bench.profile:
+            process.send_signal(signal.SIGUSR2)
+            await wait_until(bench.profile.exists, limit)
+            await asyncio.sleep(1)  # until it is written
+            pstats.Stats(str(bench.profile)).strip_dirs().sort_stats("cumtime").print_stats(120)
 
 
-async def main(videos: int, pause_seconds: float, finish_seconds: float) -> None:
+async def main(videos: int, pause_seconds: float, finish_seconds: float, profile: bool = False) -> None:
     loop = asyncio.get_running_loop()
     observed = Observations(pause_seconds)
     authority = trustme.CA()
@@ -355,8 +380,10 @@ async def main(videos: int, pause_seconds: float, finish_seconds: float) -> None
     receiver = await loop.create_server(lambda: Connection(observed), "127.0.0.1", 0, ssl=tls, backlog=4096)
     with tempfile.TemporaryDirectory() as folder:
         authority.cert_pem.write_to_path(Path(folder) / "ca.pem")
-        ports = [server.sockets[0].getsockname()[1] for server in (provider, receiver)]
-        await measure(Bench(Path(folder), observed, *ports), videos, finish_seconds)
+        provider_port, receiver_port = (server.sockets[0].getsockname()[1] for server in (provider, receiver))
+        profiled = Path(folder) / "profile" if profile else None
+        bench = Bench(Path(folder), observed, provider_port, receiver_port, profiled)
+        await measure(bench, videos, finish_seconds)
     provider.close()
     receiver.close()
 
@@ -370,8 +397,9 @@ if __name__ == "__main__":
     parser.add_argument("--pause", type=float, default=20.0, help="seconds between polls of one video")
     parser.add_argument("--finish", type=float, default=60.0, help="seconds in which the provider finishes all")
     parser.add_argument("--short", action="store_true", help="two hundred videos, in a few seconds")
+    parser.add_argument("--profile", action="store_true", help="print where the time of an end goes")
     options = parser.parse_args()
     if options.short:
         uvloop.run(main(200, 2.0, 1.0))
     else:
-        uvloop.run(main(options.videos, options.pause, options.finish))
+        uvloop.run(main(options.videos, options.pause, options.finish, options.profile))

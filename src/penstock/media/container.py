@@ -2,7 +2,9 @@
 
 import hashlib
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
+
+from penstock.imaging.sniff import sniff
 
 _BOX_TYPES = frozenset({"video/mp4", "video/quicktime"})
 _BOXES_MAX = 100_000  # a fragmented video has two for each second or so
@@ -11,10 +13,22 @@ _LONG_LENGTH = 1
 _READ_BYTES = 1024 * 1024
 
 
-def is_complete_file(path: Path, size_bytes: int, content_type: str) -> bool:
-    """The same as `is_complete`, for a path."""
+class VideoFile(NamedTuple):
+    """What is known about a downloaded file that should be a video."""
+
+    content_type: str  # empty if it is unknown
+    size_bytes: int
+    sha256: bytes
+    is_complete: bool
+
+
+def inspect_video(path: Path) -> VideoFile:
+    """Read a downloaded file: its type, size and digest, and whether all of it is there."""
+    size_bytes, sha256, head = inspect_file(path)
+    found = sniff(head)
+    content_type = found.content_type if found else ""
     with path.open("rb") as file:
-        return is_complete(file, size_bytes, content_type)
+        return VideoFile(content_type, size_bytes, sha256, is_complete(file, size_bytes, content_type))
 
 
 def is_complete(file: BinaryIO, size_bytes: int, content_type: str) -> bool:
