@@ -13,9 +13,11 @@ import psycopg
 import pytest
 from psycopg.errors import DeadlockDetected
 
+from penstock.accounts.alerts import Alert, Alerts
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.orgs import change_org
 from penstock.accounts.requests import RequestEnd
 from penstock.accounts.transfers import add_credit
 from penstock.errors import InvalidRequest, Problem, UpstreamError
@@ -30,6 +32,7 @@ from penstock.jobs.leases import _renew_leases
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.providers.spec import Result
 from penstock.schema import GenerationResult, Output, Request
+from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.postgres import PostgresStore
 from penstock.values import Nanos, nanos
@@ -138,7 +141,7 @@ async def set_scene(running: RunningGateway) -> Scene:
     await gateway.store.write(lambda tx: tx.run("add_attempt", id=f"att_{job.id}", request_id=job.id, **attempt))
     failed = await start_video(running)
     await fail(gateway, failed.row, failed.lease_token, UpstreamError("no"))
-    limited = caller_with(running.caller, concurrent_requests=1_000_000)
+    limited = caller_with(running.caller, concurrent_requests=1_000_000, org_nanos_per_month=2**62)
     reservations = new_reservations(running)
     await gateway.store.write(lambda tx: tx.run("renew_process", id=PROCESS, until_ms=0))
     chats = [await reservations.reserve(running.call({}, endpoint="/chat"), CHAT, Nanos(5), None) for _ in range(2)]
@@ -260,6 +263,19 @@ def claim_checks(scene: Scene) -> Work:
     return lambda: scene.store.write(lambda tx: tx.all("claim_due_checks", **due))
 
 
+def change_organization(scene: Scene) -> Work:
+    return lambda: change_org(scene.store, scene.org_id, {"nanos_per_month": 2**62, "storage_bytes": None})
+
+
+def alert(scene: Scene) -> Work:
+    alerts = Alerts(scene.store, scene.running.clock, Settings(alert_url="https://ops.example/alerts"), lambda: None)
+    return lambda: alerts._store_once(Alert(f"alert {scene.failed_id}", "budget.reached", {}))
+
+
+def redeliver_messages(scene: Scene) -> Work:
+    return scene.running.gateway.deliveries.redeliver_exhausted
+
+
 TRANSACTIONS: list[Begin] = [
     accept_image,
     accept_video,
@@ -285,6 +301,9 @@ TRANSACTIONS: list[Begin] = [
     renew_leases,
     wake_by_callback,
     claim_checks,
+    change_organization,
+    alert,
+    redeliver_messages,
 ]
 
 

@@ -21,9 +21,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.orgs import create_org
 from penstock.chat.endpoint import complete
-from penstock.errors import InsufficientBalance, Problem
+from penstock.errors import InsufficientBalance, Problem, StorageUnavailable
 from penstock.generations import endpoints
 from penstock.generations.cancel import cancel_video
 from penstock.generations.purge import purge
@@ -432,6 +433,7 @@ class Organization(RuleBasedStateMachine):
             if not breaches:
                 return
             await asyncio.sleep(0.01)
+            self.running.clock.advance(0.1)  # by which a write is tried again that found the database busy
         raise AssertionError("\n".join(breaches))
 
     async def _breaches(self) -> list[str]:
@@ -505,10 +507,24 @@ def _as_json(document: files.RecordingFile) -> Any:
     return msgspec.json.decode(msgspec.json.encode(document))
 
 
+def make_storage_unavailable_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every third batch of ended chats find the database busy; it is written again after a pause."""
+    numbers = itertools.count(1)
+    write_all = ChatSettlement._write_all
+
+    async def write_or_fail(settlement: ChatSettlement, queue: Any) -> None:
+        if next(numbers) % 3 == 0:
+            raise StorageUnavailable("The database is in use.")
+        await write_all(settlement, queue)
+
+    monkeypatch.setattr(ChatSettlement, "_write_all", write_or_fail)
+
+
 @pytest.mark.timeout(0)
 def test_money_records_invoice_and_audit_agree_at_every_step(
-    open_gateway: OpenGateway, request: pytest.FixtureRequest
+    open_gateway: OpenGateway, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    make_storage_unavailable_now_and_then(monkeypatch)
     organizations: int = request.config.getoption("--organizations")
     steps: int = request.config.getoption("--steps")
     settings = hypothesis.settings(
