@@ -219,6 +219,7 @@ _FAILURE = closed_object(
         "last_at": TIME,
         "last_request_id": TEXT,
         "message": or_null(TEXT),
+        "reason": or_null(TEXT),
     }
 )
 _PAYLOADS = closed_object(

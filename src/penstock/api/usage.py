@@ -9,6 +9,7 @@ from penstock.api import query
 from penstock.api.paging import LIMIT
 from penstock.api.route import Query
 from penstock.gateway import Gateway
+from penstock.generations.records import failure_reasons
 from penstock.schema import Call, Response
 
 _DAY_MS = 86_400_000
@@ -53,8 +54,11 @@ async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
 
 async def list_failures(gateway: Gateway, call: Call) -> Response:
     asked = query.read(FAILURES_QUERY, call.query)
-    failures = await gateway.usage.list_failures(call.caller.org_id, _filters(gateway, asked, 1), asked["limit"])
-    return Response(json={"object": "list", "data": failures})
+    org_id = call.caller.org_id
+    failures = await gateway.usage.list_failures(org_id, _filters(gateway, asked, 1), asked["limit"])
+    reasons = await failure_reasons(gateway.store, org_id, [failure["last_request_id"] for failure in failures])
+    data = [{**failure, "reason": reasons.get(failure["last_request_id"])} for failure in failures]
+    return Response(json={"object": "list", "data": data})
 
 
 def _filters(gateway: Gateway, asked: Mapping[str, Any], days: int) -> UsageFilters:

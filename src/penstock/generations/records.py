@@ -7,7 +7,7 @@ from typing import Any
 from penstock.accounts.records import RequestRow, request_record
 from penstock.gateway import Gateway
 from penstock.schema import Call
-from penstock.store.base import Row
+from penstock.store.base import Row, Store
 from penstock.store.related import read_related
 from penstock.values import iso
 from penstock.webhooks.records import message_records
@@ -81,13 +81,26 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
 # ------------------------------------------------------------------------------------------------------------- attempts
 
 
+async def failure_reasons(store: Store, org_id: str, request_ids: Sequence[str]) -> dict[str, str]:
+    """Return by request why its last failed attempt failed; requests without a stored attempt are left out."""
+    attempts = await read_related(store, "list_attempts_of_requests", request_ids, org_id=org_id)
+    return {
+        attempt["request_id"]: _reason(attempt["failure_kind"])
+        for attempt in attempts
+        if attempt["failure_kind"] is not None
+    }
+
+
+def _reason(kind: str) -> str:
+    return REASONS.get(kind, "The attempt failed.")
+
+
 def _attempt(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
     is_open = row["state"] in _ATTEMPT_STATUSES
     kind = row["failure_kind"]
     failure = None
     if kind is not None:
-        reason = REASONS.get(kind, "The attempt failed.")
-        failure = {"kind": kind, "reason": reason, "message": row["failure_message"]}
+        failure = {"kind": kind, "reason": _reason(kind), "message": row["failure_message"]}
     return {
         "id": row["id"],
         "provider": row["provider"],

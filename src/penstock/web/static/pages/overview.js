@@ -82,7 +82,7 @@ const BREAKDOWN = (what) => [
   { name: "Spend", kind: "number", cell: ({ cost }) => money(cost) },
 ];
 const FAILURES = [
-  { name: "Why", kind: "words", cell: ({ message, error_code: code }) => html`<span class="anywhere">${message ?? "No message"}</span>
+  { name: "Why", kind: "words", cell: ({ message, reason, error_code: code }) => html`<span class="anywhere">${message ?? reason ?? "No message"}</span>
       <br /><code class="small soft">${code}</code>` },
   { name: "Model", kind: "words", cell: ({ model }) => model ?? "" },
   { name: "Provider", cell: ({ provider }) => provider ?? "" },
