@@ -183,7 +183,8 @@ serve`, and put the key that it prints into the variable `PENSTOCK_KEY`. The pro
 nothing is spent.
 
 `make test-cookbook` installs each client in its newest version, runs every program of every page against a gateway,
-compares what it prints with the page, and writes this table:
+compares what it prints with the page, and writes this table. Open WebUI has several gigabytes and is run only if it is
+named: `make test-cookbook ARGS=open-webui`.
 
 {table(("client", *FEATURES), rows)}
 

@@ -127,15 +127,17 @@ def carry_out(stage: Stage, stages: dict[str, Stage], word: str, rest: str) -> N
 
 def copy(stage: Stage, stages: dict[str, Stage], words: list[str]) -> None:
     source_root = ROOT
+    ignored = shutil.ignore_patterns("__pycache__")  # as .dockerignore does
     if words[0].startswith("--from="):
         source_root = stages[words.pop(0).removeprefix("--from=")].root
+        ignored = shutil.ignore_patterns()
     *sources, target = words
-    folder = stage.root / stage.folder.lstrip("/") / target.lstrip("/") if target.startswith(".") else None
+    inside = stage.root / str(Path(stage.folder) / target).lstrip("/")
     for source in sources:
         path = source_root / source.lstrip("/")
-        to = (folder / path.name if folder and target.endswith("./") else folder) or stage.root / target.lstrip("/")
+        to = inside / path.name if target.endswith("/") else inside
         if path.is_dir():
-            shutil.copytree(path, to, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(path, to, symlinks=True, dirs_exist_ok=True, ignore=ignored)
         else:
             shutil.copy(path, to)
 

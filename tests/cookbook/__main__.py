@@ -42,6 +42,7 @@ def main(names: Sequence[str]) -> int:
                     run_page(page, serving, work, packages, seconds=SECONDS)
                 except ProgramFailed as problem:
                     failed.append(page.name)
+                    results.pop(page.name, None)
                     say(str(problem))
                 else:
                     results[page.name] = {"versions": versions(page, packages), "shows": page.shows}
@@ -57,11 +58,11 @@ def say(text: str) -> None:
 
 
 def install(page: Page) -> Packages:
-    """Install the packages of a page into a folder of its own, unless they are there."""
+    """Install the packages of a page into a folder of its own, unless they are there; our own is installed anew."""
     folder = INSTALLED / page.name
     stamp = folder / "installed"
     wanted = "\n".join([*page.pip, *page.npm])
-    if not stamp.exists() or stamp.read_text() != wanted:
+    if "penstock" in page.pip or not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _install(page, folder)

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -63,10 +62,6 @@ class Page:
     @property
     def name(self) -> str:
         return self.path.stem
-
-    @cached_property
-    def title(self) -> str:
-        return self.path.read_text().partition("\n")[0].removeprefix("# ")
 
     @property
     def shows(self) -> list[str]:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,8 @@ def run_page(page: Page, serving: Serving, folder: Path, packages: Packages, sec
 
 
 class _PageRun:
+    """The programs of one page, with the gateway, the port and the folder that they use."""
+
     def __init__(self, page: Page, serving: Serving, folder: Path, packages: Packages, seconds: float) -> None:
         self._page = page
         self._serving = serving
@@ -87,7 +89,8 @@ class _PageRun:
             self._servers.append((program, output))
             yield
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def check_servers(self) -> None:
