@@ -74,7 +74,7 @@ REMEDIES: Mapping[str, str] = {
 
 
 def errors_page(note: str) -> str:
-    kinds = sorted(problems(errors.Problem), key=lambda kind: (kind.status, kind.code))
+    kinds = sorted(errors.problem_kinds(), key=lambda kind: (kind.status, kind.code))
     rows = (
         (f"[`{kind.code}`](#{kind.code.lower()})", str(kind.status), f"`{kind.type}`", meaning(kind)) for kind in kinds
     )
@@ -96,14 +96,6 @@ without paying twice. OpenAI's clients obey it. `x-request-id` is the id under w
 
 {sections}
 """
-
-
-def problems(kind: type[errors.Problem]) -> Iterator[type[errors.Problem]]:
-    """Every error a caller can see; classes that only group others are called ...Problem."""
-    for each in kind.__subclasses__():
-        if not each.__name__.endswith("Problem"):
-            yield each
-        yield from problems(each)
 
 
 def meaning(kind: type[errors.Problem]) -> str:

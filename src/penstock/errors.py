@@ -198,3 +198,11 @@ class Cancelled(Problem):
     """Not an HTTP error, but the error code of a cancelled video."""
 
     status = 409
+
+
+def problem_kinds(kind: type[Problem] = Problem) -> Iterator[type[Problem]]:
+    """Yield every error that a caller can see; classes that only group others are called ...Problem."""
+    for each in kind.__subclasses__():
+        if not each.__name__.endswith("Problem"):
+            yield each
+        yield from problem_kinds(each)

@@ -15,7 +15,7 @@ from penstock.api.request_schemas import body
 from penstock.api.response_schemas import SCHEMAS
 from penstock.api.route import Query, Route
 from penstock.api.schema_parts import Schema, ref
-from penstock.errors import InvalidRequest, Problem
+from penstock.errors import InvalidRequest, Problem, problem_kinds
 from penstock.fields import Table
 
 _CONVERTOR = re.compile(r":\w+}")
@@ -185,21 +185,13 @@ def _responses(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
 def _error_examples() -> Mapping[int, Any]:
     """Return an error for each status, with the first code that has it."""
     kinds: dict[int, type[Problem]] = {}
-    for kind in _problems(Problem):
+    for kind in problem_kinds():
         kinds.setdefault(kind.status, kind)
     return {
         status: {"error": {"message": message, "type": kind.type, "code": kind.code}}
         for status, message in _REASONS.items()
         for kind in [kinds.get(status, InvalidRequest)]
     }
-
-
-def _problems(problem: type[Problem]) -> Iterator[type[Problem]]:
-    """Yield every kind of error, but for those that only group others."""
-    for kind in problem.__subclasses__():
-        if not kind.__name__.endswith("Problem"):
-            yield kind
-        yield from _problems(kind)
 
 
 def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
