@@ -1,5 +1,6 @@
 """Fixtures for the tests of the store: both databases with a small schema and its queries."""
 
+import asyncio
 import secrets
 import shutil
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests import postgres
 from tests.unit.store import small_schema
 
 
@@ -54,6 +56,16 @@ def cluster() -> Iterator[small_schema.Cluster]:
 def postgres_url(cluster: small_schema.Cluster) -> str:
     """A server that waits for the disk, because the store refuses any other."""
     return cluster.address
+
+
+@pytest.fixture(scope="session")
+def migrated_template(cluster: small_schema.Cluster) -> str:
+    """Name of a database with the gateway's tables on this server; it goes with the server."""
+    name = f"test_{secrets.token_hex(8)}"
+    with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    asyncio.run(postgres.migrate(f"{cluster.address}/{name}"))
+    return name
 
 
 @pytest.fixture
