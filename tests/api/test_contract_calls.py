@@ -116,8 +116,8 @@ async def test_fields_that_do_not_change_the_price_of_an_own_server_are_passed_o
         assert api.running.lab.images.received[0].fields["width"] == 64
         video = {"model": "video-1", "prompt": "x"}
         path = "/compat/v1/videos?dryRun=true"
-        for name in ("fps", "generate_audio", "height"):
-            assert (await api.call("POST", path, {**video, name: 1})).status == 200, name
+        for name, value in {"fps": 1, "generate_audio": True, "height": 1}.items():
+            assert (await api.call("POST", path, {**video, name: value})).status == 200, name
         for name in ("num_frames", "duration_seconds", "num_videos", "webhook"):
             assert (await api.call("POST", path, {**video, name: 1})).code == "INVALID_REQUEST", name
         assert (await api.image(num_images=4)).code == "INVALID_REQUEST"
