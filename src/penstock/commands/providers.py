@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,7 +104,8 @@ def check_provider(
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         # The call is made by a gateway of its own, so that it leaves no trace in the operator's database and files.
         separate = msgspec.structs.replace(settings, data=Path(folder), database="", media="", billing="postpaid")
-        result = asyncio.run(_check(separate, slug, model, yes, record))
+        with redirect_stdout(sys.stderr):  # stdout is for the result, not for what this gateway logs
+            result = asyncio.run(_check(separate, slug, model, yes, record))
     cost = f"{result['cost_usd']:f} USD"
     text = f"{slug} works: {result['made']} in {result['seconds']:.1f} s, {cost}"
     report("\n".join(filter(None, [text, result["exchanges"], result["recording"]])), as_json, **result)
