@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -64,7 +65,8 @@ def migrated_template(cluster: small_schema.Cluster) -> str:
     name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-    asyncio.run(postgres.migrate(f"{cluster.address}/{name}"))
+    with ThreadPoolExecutor(1) as thread:  # the first test that asks for it may run in an event loop
+        thread.submit(asyncio.run, postgres.migrate(f"{cluster.address}/{name}")).result()
     return name
 
 
