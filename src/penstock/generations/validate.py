@@ -309,7 +309,7 @@ def _source_and_role(item: Mapping[str, Any], name: str) -> tuple[Any, str | Non
             if word in item:
                 return item[word], role
         stated = item.get("role")
-        if stated is not None and stated not in _ROLES:
+        if stated is not None and not (isinstance(stated, str) and stated in _ROLES):
             allowed = ", ".join(f"`{known}`" for known in _ROLES)
             raise InvalidRequest(f"`role` in `{name}` must be one of {allowed}.", param=name)
         return item.get("image_url", item.get("url")), _ROLES.get(stated) if stated else None

@@ -211,3 +211,7 @@ def test_the_role_of_a_video_image_is_part_of_its_name() -> None:
     begin, end = UploadedFile(b"begin"), UploadedFile(b"end")
     form = (("input_reference[last_frame]", end), ("input_reference[first_frame]", begin))
     assert forms.read(form, VIDEO)["input_reference"] == [{"last_frame": end}, {"first_frame": begin}]
+
+
+def test_an_empty_part_for_an_object_is_an_empty_object() -> None:
+    assert forms.read([("provider", "")], EDIT) == {"provider": {}}

@@ -320,8 +320,10 @@ def test_input_references_may_state_a_role() -> None:
     inputs = validated(validate.video, input_reference=stated).inputs
     assert [item.role for item in inputs] == ["last_frame", "first_frame", "reference_image"]
     assert validated(validate.video, input_reference=[{"last_frame": url}]).inputs[0].role == "last_frame"
-    with pytest.raises(InvalidRequest, match=r"`role` in `input_reference` must be one of `first_frame`"):
-        validated(validate.video, input_reference={"image_url": url, "role": "hero"})
+    wrongs: tuple[Any, ...] = ("hero", {}, [])
+    for wrong in wrongs:
+        with pytest.raises(InvalidRequest, match=r"`role` in `input_reference` must be one of `first_frame`"):
+            validated(validate.video, input_reference={"image_url": url, "role": wrong})
     with pytest.raises(InvalidRequest, match="more than one `last_frame`"):
         validated(validate.video, input_reference=[{"image_url": url, "role": "last_frame"}] * 2)
 
