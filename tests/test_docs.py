@@ -16,9 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from docs import generate, toml_schema
 from penstock.api.operations import OPERATIONS
 from penstock.api.routes import ROUTES
-from penstock.metrics import CurrentValues, Metrics, StoredValues
 from penstock.providers import discover
 from penstock.providers.spec import FailureKind
+from penstock.telemetry.metrics import CurrentValues, Metrics, StoredValues
 from penstock.values import Nanos
 from tests import snippets, test_layout
 

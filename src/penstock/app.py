@@ -37,14 +37,14 @@ from penstock.media.files import MediaFiles
 from penstock.media.opening import open_storage
 from penstock.media.quota import StorageQuota
 from penstock.media.transfer import Transfer
-from penstock.metrics import Metrics
 from penstock.net.client import HttpClient
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
-from penstock.trace_export import open_tracing
+from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.trace_export import open_tracing
 from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream

@@ -17,12 +17,12 @@ from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
 from penstock.media.transfer import Transfer
-from penstock.metrics import Metrics
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.probe import WriteProbe
-from penstock.tracing import Tracing
+from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.tracing import Tracing
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health

@@ -243,7 +243,7 @@ async def test_a_collector_that_does_not_answer_delays_no_call_and_not_the_end(
     monkeypatch: pytest.MonkeyPatch,
     installation: Installation,
 ) -> None:
-    monkeypatch.setattr("penstock.otel._CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("penstock.telemetry.otel._CLOSE_SECONDS", 0.1)
     set_variables(monkeypatch, installation, OTEL_BSP_MAX_QUEUE_SIZE="8", OTEL_BSP_MAX_EXPORT_BATCH_SIZE="4")
     collector.responding.clear()  # it accepts connections and says nothing
     async with asyncio.timeout(30), served_api(open_gateway) as api:

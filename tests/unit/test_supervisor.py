@@ -18,7 +18,7 @@ SECONDS = 30
 # Each process writes a line with its number and pid, and stops when it is told so.
 PROGRAM = """
 import os, signal, sys, time
-from penstock.logs import configure_logs
+from penstock.telemetry.logs import configure_logs
 from penstock.supervisor import Supervisor
 
 def run(process):

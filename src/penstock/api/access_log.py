@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import msgspec
 
-from penstock.logs import DIM, RESET, Style, escape_controls, log_style, redact
 from penstock.settings import Settings
+from penstock.telemetry.logs import DIM, RESET, Style, escape_controls, log_style, redact
 
 DISCONNECTED = 499  # the status in the line of a call whose caller left before a response was sent; nginx's number
 _COLOURS = {2: "\033[32m", 3: "\033[36m", 4: "\033[33m", 5: "\033[31m"}

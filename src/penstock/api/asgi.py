@@ -31,7 +31,6 @@ from penstock.api.receiving import BodyBudget
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import HEALTH_PATHS, ROUTES
-from penstock.call_report import open_report
 from penstock.errors import (
     AuthenticationFailed,
     InternalError,
@@ -44,7 +43,8 @@ from penstock.errors import (
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
-from penstock.tracing import Span, current_trace_id
+from penstock.telemetry.call_report import open_report
+from penstock.telemetry.tracing import Span, current_trace_id
 from penstock.values import NANOS_PER_USD, new_id
 
 Scope = MutableMapping[str, Any]

@@ -2,8 +2,8 @@
 
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
-from penstock.metrics import CurrentValues, StoredValues
 from penstock.schema import Call, Response
+from penstock.telemetry.metrics import CurrentValues, StoredValues
 from penstock.values import nanos
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.accounts.limits import check_model
-from penstock.call_report import provider_wait
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
@@ -24,7 +23,8 @@ from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.schema import Call, Request, Response
-from penstock.tracing import span
+from penstock.telemetry.call_report import provider_wait
+from penstock.telemetry.tracing import span
 from penstock.upstream.catalog import Candidate, Route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for

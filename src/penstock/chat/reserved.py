@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
-from penstock.call_report import report_result
 from penstock.chat.form import ResponseForm
 from penstock.chat.pricing import Usage, actual_cost, cost_lines
 from penstock.chat.request import ChatRequest
 from penstock.errors import Problem
 from penstock.gateway import Gateway
-from penstock.metrics import NO_PROVIDER
 from penstock.schema import FailedAttempt
+from penstock.telemetry.call_report import report_result
+from penstock.telemetry.metrics import NO_PROVIDER
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure

@@ -26,10 +26,10 @@ from penstock.commands.gateway_client import URL_FILE
 from penstock.commands.terminal import Config, Data, load_settings
 from penstock.errors import Problem
 from penstock.imaging.workers import available_cores
-from penstock.logs import configure_logs
-from penstock.metrics import FigureExchange
 from penstock.settings import Settings, share
 from penstock.supervisor import ServerProcess, Supervisor
+from penstock.telemetry.logs import configure_logs
+from penstock.telemetry.metrics import FigureExchange
 from penstock.upstream.catalog import Catalog
 
 

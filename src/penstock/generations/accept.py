@@ -28,7 +28,7 @@ from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.schema import Call, Input
 from penstock.store.base import ConstraintViolated, Row, Transaction
-from penstock.tracing import span, stored_context
+from penstock.telemetry.tracing import span, stored_context
 from penstock.values import Nanos, new_id
 
 _FIRST_TOKEN = 1

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.prices import Line, actual_lines, reported_line
-from penstock.call_report import provider_wait
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -33,7 +32,8 @@ from penstock.media.transfer import DownloadFailed, OutputNotStored, UnusableFil
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
-from penstock.tracing import span
+from penstock.telemetry.call_report import provider_wait
+from penstock.telemetry.tracing import span
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure

@@ -11,7 +11,7 @@ from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
-from penstock.tracing import span
+from penstock.telemetry.tracing import span
 
 # -------------------------------------------------------------------------------------------------------------- images
 

@@ -9,7 +9,6 @@ from penstock.accounts import transfers
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
 from penstock.accounts.requests import RequestEnd, count_usage, end_request
-from penstock.call_report import report_result
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -18,12 +17,13 @@ from penstock.generations.job import AttemptResult, CompletedGeneration, Job, se
 from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
-from penstock.metrics import NO_PROVIDER
 from penstock.recordings import recordings
 from penstock.schema import GenerationResult, Output, StoredOutput
 from penstock.store.base import Transaction
 from penstock.store.waiting import retry_while_unavailable
-from penstock.tracing import span
+from penstock.telemetry.call_report import report_result
+from penstock.telemetry.metrics import NO_PROVIDER
+from penstock.telemetry.tracing import span
 from penstock.values import ZERO, Nanos, nanos
 from penstock.webhooks import events
 

@@ -9,7 +9,6 @@ from functools import partial
 
 import structlog
 
-from penstock.call_report import provider_wait
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import playback
@@ -30,6 +29,7 @@ from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.media.transfer import OutputNotStored
 from penstock.schema import AttemptSummary, GenerationResult, StoredOutput
 from penstock.store.waiting import retry_while_unavailable
+from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.outcome import Failure, error_for
 from penstock.values import nanos
 

@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from penstock.call_report import provider_wait
 from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
 from penstock.event_loop import LoopTurns, run_aside
 from penstock.failpoints import failpoint
@@ -29,7 +28,8 @@ from penstock.net.response import Writer
 from penstock.providers.spec import File, HttpRequest
 from penstock.schema import Input, Output, Request, StoredOutput
 from penstock.settings import Settings
-from penstock.tracing import span
+from penstock.telemetry.call_report import provider_wait
+from penstock.telemetry.tracing import span
 from penstock.upstream.client import DownloadSource
 from penstock.values import InputImage, new_id
 

@@ -9,7 +9,6 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from penstock.call_report import provider_wait
 from penstock.event_loop import LoopTurns
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
@@ -27,7 +26,8 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.settings import Settings
-from penstock.tracing import span, trace_headers
+from penstock.telemetry.call_report import provider_wait
+from penstock.telemetry.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.values import InputImage

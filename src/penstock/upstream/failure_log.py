@@ -6,8 +6,8 @@ from typing import Any
 
 import structlog
 
-from penstock.logs import redact
 from penstock.settings import Settings
+from penstock.telemetry.logs import redact
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.outcome import Failure
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from penstock.clock import Clock
-from penstock.metrics import SUCCESS, Metrics
-from penstock.tracing import Span, span
+from penstock.telemetry.metrics import SUCCESS, Metrics
+from penstock.telemetry.tracing import Span, span
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure

@@ -19,7 +19,7 @@ from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
-from penstock.tracing import Tracing, span, trace_headers
+from penstock.telemetry.tracing import Tracing, span, trace_headers
 from penstock.values import new_id
 from penstock.vault import Vault
 from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery

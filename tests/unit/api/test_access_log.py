@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.api.access_log import AccessLine, AccessLog
-from penstock.logs import Style
 from penstock.settings import Settings
+from penstock.telemetry.logs import Style
 
 FULL: dict[str, Any] = {
     "method": "POST",

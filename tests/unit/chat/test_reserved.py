@@ -6,9 +6,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.api.metrics import list_metrics
-from penstock.call_report import open_report
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem
+from penstock.telemetry.call_report import open_report
 from tests.fake_providers import faults
 from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
 

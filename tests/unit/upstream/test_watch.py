@@ -8,11 +8,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import providers
 from penstock.clock import ManualClock
-from penstock.metrics import Metrics
+from penstock.telemetry.metrics import Metrics
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.watch import AttemptWatch
-from tests.unit.test_metrics import rendered
+from tests.unit.telemetry.test_metrics import rendered
 
 
 class Watched:

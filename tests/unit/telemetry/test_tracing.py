@@ -2,9 +2,9 @@
 
 import asyncio
 
-from penstock import tracing
-from penstock.otel import OtelTracing
-from penstock.tracing import NO_SPAN, current_trace_id, span, stored_context, trace_headers
+from penstock.telemetry import tracing
+from penstock.telemetry.otel import OtelTracing
+from penstock.telemetry.tracing import NO_SPAN, current_trace_id, span, stored_context, trace_headers
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CARRIER = '{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"other=x"}'

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from penstock import __version__
-from penstock.tracing import NO_SPAN, Kind, Position, Span, Tracing, Value, enter, leave
+from penstock.telemetry.tracing import NO_SPAN, Kind, Position, Span, Tracing, Value, enter, leave
 
 _CLOSE_SECONDS = 5.0
 _KINDS = {"internal": trace.SpanKind.INTERNAL, "server": trace.SpanKind.SERVER, "client": trace.SpanKind.CLIENT}

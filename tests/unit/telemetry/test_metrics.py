@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.metrics import BUCKETS_SECONDS, NO_PROVIDER, CurrentValues, FigureExchange, Metrics, StoredValues
+from penstock.telemetry.metrics import (
+    BUCKETS_SECONDS,
+    NO_PROVIDER,
+    CurrentValues,
+    FigureExchange,
+    Metrics,
+    StoredValues,
+)
 from penstock.values import nanos
 
 NOTHING: dict[str, Any] = {
@@ -126,7 +133,7 @@ def test_counting_uses_nothing_of_prometheus_client() -> None:
         count()
     finally:
         sys.setprofile(None)
-    assert set(called[1:]) == {"penstock.metrics"}
+    assert set(called[1:]) == {"penstock.telemetry.metrics"}
     assert len(called) < 20
 
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from penstock import trace_export
-from penstock.trace_export import exporter_names, open_tracing
+from penstock.telemetry import trace_export
+from penstock.telemetry.trace_export import exporter_names, open_tracing
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.invalid:4318"}
 
@@ -49,7 +49,7 @@ def test_without_export_opentelemetry_is_not_even_imported() -> None:
     code = """
 import asyncio, sys
 from penstock.app import build_gateway
-from penstock.trace_export import open_tracing
+from penstock.telemetry.trace_export import open_tracing
 async def main():
     async with open_tracing({}) as tracing:
         assert tracing is None

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 
 import structlog
 
-from penstock.tracing import Tracing
+from penstock.telemetry.tracing import Tracing
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ async def open_tracing(environ: Mapping[str, str]) -> AsyncIterator[Tracing | No
     if not found:
         yield None
         return
-    from penstock.otel import OtelTracing  # imported here because the SDK is an extra, and slow to import
+    from penstock.telemetry.otel import OtelTracing  # imported here because the SDK is an extra, and slow to import
 
     tracing = OtelTracing([entry.load()() for entry in found.values()])
     log.info("traces are exported", exporters=sorted(found))

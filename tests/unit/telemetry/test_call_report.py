@@ -2,8 +2,8 @@
 
 import asyncio
 
-from penstock.call_report import open_report, provider_wait, report_result
 from penstock.clock import ManualClock
+from penstock.telemetry.call_report import open_report, provider_wait, report_result
 from penstock.values import Nanos
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from penstock.logs import configure_logs, redact_credentials
+from penstock.telemetry.logs import configure_logs, redact_credentials
 
 START = """
 import logging
 import structlog
-from penstock.logs import configure_logs
+from penstock.telemetry.logs import configure_logs
 configure_logs({level!r}, {log_format!r})
 log, plain = structlog.get_logger(), logging.getLogger("a.library")
 """

@@ -6,8 +6,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from penstock.otel import OtelTracing
-from penstock.tracing import current_trace_id, span, trace_headers
+from penstock.telemetry.otel import OtelTracing
+from penstock.telemetry.tracing import current_trace_id, span, trace_headers
 from penstock.upstream.client import AttemptFailed
 
 
