@@ -26,8 +26,11 @@ BEYOND_SCHEMA = {
     "media_retention", "duration", "seconds", "thinking", "thinking_level", "top_logprobs", "stream_options", "prompt",
     "metadata", "bucket", "created_before", "limit", "summary", "starting_after", "url", "input",
 }  # fmt: skip
-# The last: to JSON Schema, 2.0 is an integer.
-BEYOND_WORDS = ("NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer")
+# What is configured on this gateway; and to JSON Schema, 2.0 is an integer.
+BEYOND_WORDS = (
+    "NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer",
+    "The setting `alert_url` is empty", "which this gateway does not know",
+)  # fmt: skip
 PART_OF_A_MESSAGE = re.compile(r"messages\[\d+\]\.content\[\d+\]\.(?!(type|text)$).+")
 GENERATIONS = {row.path for row in ROUTES if row.generation}
 

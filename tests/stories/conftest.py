@@ -28,7 +28,7 @@ def lab() -> Iterator[ScriptedProvider]:
 @pytest.fixture
 def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab: ScriptedProvider) -> Installation:
     """A data folder on which servers can be started, stopped and killed."""
-    database = request.getfixturevalue("migrated_database") if dialect == "postgres" else ""
+    database = request.getfixturevalue("fresh_database") if dialect == "postgres" else ""
     return Installation(tmp_path / "data", database, lab)
 
 

@@ -24,4 +24,5 @@ async def test_not_ready_while_draining(open_gateway: OpenGateway) -> None:
 
 async def test_every_part_is_set(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        assert all(getattr(running.gateway, field.name) is not None for field in fields(Gateway))
+        missing = [field.name for field in fields(Gateway) if getattr(running.gateway, field.name) is None]
+        assert missing == ["tracing"]  # set only where traces are exported

@@ -13,20 +13,26 @@ READS_ALL = re.compile(r"\bSCAN (?!CONSTANT|json_each|\w+ VIRTUAL)\w+|USING [\w 
 # These add up, list or audit everything, or run seldom on small tables.
 MAY_READ_ALL = {
     "count_failures": "its subquery has one row for each kind of failure",
+    "count_low_balances": "one number, for the metrics",
     "count_messages": "one number per state, for the metrics",
+    "count_open_generations": "unfinished generations, for the metrics",
     "count_orphans": "a check by operators",
     "delete_expired_payloads": "in the background, at most every few seconds",
+    "delete_oldest_live_models": "at most a few thousand rows, when a catalogue was asked",
     "find_pinned_recording": "recordings of one organization, for calls that name one",
     "get_file_row": "in the background, for files that seem to have no row",
     "get_stored_bytes": "at most every thirty seconds per organization",
     "list_all_files": "in the background, once an hour",
+    "list_budgets": "in the background, to find alerts",
     "list_dead_processes": "one row per process",
     "list_file_digests": "the audit of files",
+    "list_low_balances": "in the background, to find alerts",
     "list_messages": "a page by id",
     "list_orgs": "a list by operators",
     "list_secrets": "when the master secret is rotated",
     "list_suspects": "unfinished generations, after a crash",
     "release_recording_claim": "one row per recording that is being made",
+    "sum_spend_of_orgs": "a list by operators",
 }
 
 
