@@ -94,15 +94,6 @@ def test_the_first_starts_alone_and_one_signal_stops_all(tmp_path: Path, number:
         assert running.ends == []
 
 
-def test_a_terminal_that_interrupts_all_processes_stops_each_once(tmp_path: Path) -> None:
-    """The second signal would have ended the calls that still run."""
-    with supervised(tmp_path, stops=2) as running:
-        until(lambda: len(running.lines) == 3)
-        os.killpg(running.process.pid, signal.SIGINT)
-        os.kill(running.process.pid, signal.SIGTERM)
-        assert running.process.wait(SECONDS) == 0
-
-
 def test_a_process_that_dies_is_replaced_after_growing_pauses(tmp_path: Path) -> None:
     with supervised(tmp_path) as running:
         until(lambda: len(running.lines) == 3)
