@@ -23,7 +23,12 @@ from penstock.supervisor import Supervisor
 
 def run(process):
     stops = []
-    signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
+
+    def stop(*_):
+        stops.append(1)
+        os.write(1, b"told to stop\\n")
+
+    signal.signal(signal.SIGTERM, stop)
     {beginning}
     print(process.number, os.getpid(), process.is_replacement, flush=True)
     process.tell_ready()
@@ -92,6 +97,18 @@ def test_the_first_starts_alone_and_one_signal_stops_all(tmp_path: Path, number:
         assert running.process.wait(SECONDS) == 0
         assert running.lines[-1] == ["all", "ended"]
         assert running.ends == []
+
+
+def test_a_terminal_that_interrupts_all_processes_stops_each_once(tmp_path: Path) -> None:
+    """The second signal would have ended the calls that still run."""
+    with supervised(tmp_path, stops=2) as running:
+        until(lambda: len(running.lines) == 3)
+        os.killpg(running.process.pid, signal.SIGINT)
+        # Two signals at once would arrive as one.
+        until(lambda: running.lines.count(["told", "to", "stop"]) == 3)
+        os.kill(running.process.pid, signal.SIGTERM)
+        assert running.process.wait(SECONDS) == 0
+        assert running.lines.count(["told", "to", "stop"]) == 6
 
 
 def test_a_process_that_dies_is_replaced_after_growing_pauses(tmp_path: Path) -> None:
