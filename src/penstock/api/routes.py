@@ -178,6 +178,9 @@ ROUTES: tuple[Route, ...] = (
 )
 # fmt: on
 
+# What a worker with a port serves.
+WORKER_ROUTES = tuple(route for route in ROUTES if route.path in (*HEALTH_PATHS, "/metrics"))
+
 
 @cache
 def _document() -> bytes:

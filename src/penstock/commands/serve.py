@@ -1,4 +1,4 @@
-"""Run the gateway, or a worker without an HTTP port."""
+"""Run the gateway, or a worker, which has no HTTP port unless it is given one for its metrics."""
 
 import asyncio
 import gc
@@ -20,6 +20,7 @@ import uvloop
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
 from penstock.api.metrics import publish_forever
+from penstock.api.routes import WORKER_ROUTES
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
 from penstock.clock import cancel_and_wait
 from penstock.commands.gateway_client import URL_FILE
@@ -203,24 +204,41 @@ def _command(settings: Settings) -> str:
     return program if is_default else f"PENSTOCK_DATA={shlex.quote(str(settings.data))} {program}"
 
 
-def worker(data: Data = None, config: Config = None) -> None:
+def worker(
+    port: Annotated[
+        int | None, typer.Option(help="Port for /healthz, /readyz and /metrics; without it, none is opened.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="IP address or host name of that port.")] = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
     """Run a worker: it runs jobs and delivers webhooks for gateways that share its Postgres database."""
-    settings = load_settings(data=data, config=config, worker=True)
+    settings = load_settings(host=host, port=port, data=data, config=config, worker=True)
     if not settings.database:
         raise ValueError(
             "a worker needs the Postgres database of its gateways: set PENSTOCK_DATABASE to postgresql://…"
         )
     configure_logs(settings.log_level, settings.log_format)
-    _run(_work(settings))
+    if port is not None:
+        _check_exposure(settings)
+    _run(_work(settings, has_port=port is not None))
 
 
-async def _work(settings: Settings) -> None:
+async def _work(settings: Settings, *, has_port: bool) -> None:
     """Work until SIGTERM or SIGINT; unfinished jobs are left to other workers."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    if not has_port:  # otherwise the server sees to them
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopped.set)
     async with build_gateway(settings) as gateway, run_background_work(gateway):
-        typer.echo("Penstock worker is running")
-        sys.stdout.flush()
-        await stopped.wait()
+        if has_port:
+            await server.serve(AsgiApp(gateway, WORKER_ROUTES), settings, _announce_worker)
+        else:
+            _announce_worker()
+            await stopped.wait()
+
+
+def _announce_worker() -> None:
+    typer.echo("Penstock worker is running")
+    sys.stdout.flush()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import psutil
@@ -155,5 +156,33 @@ def test_a_worker_needs_a_postgres_database(tmp_path: Path) -> None:
 def test_a_worker_runs_until_a_signal(tmp_path: Path, fresh_database: str) -> None:
     with running("worker", "--data", str(tmp_path), PENSTOCK_DATABASE=fresh_database) as process:
         assert first_line(process) == "Penstock worker is running\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+
+
+def test_a_worker_with_a_port_serves_its_health_and_its_metrics_and_nothing_else(
+    tmp_path: Path, fresh_database: str
+) -> None:
+    port = unused_port()
+    url = f"http://127.0.0.1:{port}"
+    environment = {"PENSTOCK_DATABASE": fresh_database, "PENSTOCK_DATA": str(tmp_path)}
+    assert penstock("init", **environment).status == 0
+    key = penstock("keys", "create", "--scope", "operator", **environment).out.split()[-1]
+
+    def get(path: str, **headers: str) -> tuple[int, str]:
+        try:
+            with urlopen(Request(url + path, headers=headers), timeout=10) as response:  # noqa: S310
+                return response.status, response.read().decode()
+        except HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+    with running("worker", "--port", str(port), **environment) as process:
+        assert first_line(process) == "Penstock worker is running\n"
+        assert [get("/healthz")[0], get("/readyz")[0], get("/metrics")[0]] == [200, 200, 401]
+        status, text = get("/metrics", authorization=f"Bearer {key}")
+        assert status == 200
+        assert "penstock_jobs_running 0.0" in text
+        assert get("/compat/v1/models", authorization=f"Bearer {key}")[0] == 404
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
