@@ -41,8 +41,10 @@ _MIB = 2**20
 
 def run_gateway() -> None:
     """Run `penstock serve`, and write at SIGUSR1 what was counted so far to the file COSTS."""
-    counts: dict[str, int] = {"syncs": 0, "threads": 0, "commits": 0, "statements": 0}
+    counts: dict[str, int] = {"syncs": 0, "threads": 0, "transactions": 0, "commits": 0, "statements": 0}
     _count_calls(counts)
+    if os.environ.get("COSTS_LOOPBACK"):
+        _look_up_loopback()
     profile = cProfile.Profile(time.thread_time) if os.environ.get("COSTS_PROFILE") else None
 
     def write(*_: object) -> None:
@@ -65,7 +67,7 @@ def _count_calls(counts: dict[str, int]) -> None:
 
     import psycopg
 
-    from penstock.store import sqlite_writer
+    from penstock.store import sqlite_session, sqlite_writer
 
     def counted(owner: Any, name: str, label: str) -> None:
         original = getattr(owner, name)
@@ -79,9 +81,22 @@ def _count_calls(counts: dict[str, int]) -> None:
     counted(os, "fsync", "syncs")
     counted(os, "fdatasync", "syncs")
     counted(ThreadPoolExecutor, "submit", "threads")
+    counted(sqlite_writer.Writer, "write", "transactions")
     counted(sqlite_writer.Writer, "_commit", "commits")
+    counted(sqlite_session.Session, "_execute", "statements")
+    counted(sqlite_session.Session, "run_many", "statements")
     counted(psycopg.AsyncCursor, "execute", "statements")
     counted(psycopg.AsyncCursor, "executemany", "statements")
+
+
+def _look_up_loopback() -> None:
+    """Look up every name as 127.0.0.1."""
+    from penstock.net.client import HttpClient
+
+    async def resolve(self: HttpClient, host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    HttpClient._resolve = resolve  # type: ignore[method-assign]
 
 
 # --------------------------------------------------------------------------------------------------- provider, caller
@@ -203,6 +218,7 @@ class Installation:
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             name, _, rest = (task / "stat").read_text().partition("(")[2].rpartition(")")
             fields = rest.split()
+            name = "event loop" if task.name == str(self.process.pid) else name
             found[name + " user"] += int(fields[11])
             found[name + " system"] += int(fields[12])
         return found
@@ -245,6 +261,10 @@ key_env = "LAB_KEY"
 id = "image-model"
 task = "image"
 price = {{ unit = "image", usd = "0.04" }}
+[[providers.lab.models]]
+id = "video-model"
+task = "video"
+price = {{ unit = "second", usd = "0.1" }}
 [[providers.lab.models]]
 id = "lab/gpt-x"
 upstream = "gpt-x"

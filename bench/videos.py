@@ -158,6 +158,29 @@ class Connection(asyncio.Protocol):
             self._transport.write(self._observed.respond(method, path, head.lower()))  # type: ignore[attr-defined]
 
 
+async def create_videos(port: int, key: str, webhook_url: str, count: int) -> None:
+    """Create so many videos by several callers."""
+    remaining = iter(range(count))
+    fields = {"model": "video-model", "prompt": "a train crosses a bridge", "seconds": 4, "webhook_url": webhook_url}
+    body = msgspec.json.encode(fields)
+
+    async def caller() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in remaining:
+            writer.write(
+                b"POST /compat/v1/videos HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
+                b"authorization: Bearer %b\r\ncontent-length: %d\r\n\r\n%b" % (key.encode(), len(body), body)
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 202"), head
+            length = re.search(rb"\ncontent-length: *(\d+)", head.lower())
+            assert length is not None
+            await reader.readexactly(int(length[1]))
+        writer.close()
+
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+
+
 # ------------------------------------------------------------------------------------------------------------- gateway
 
 
@@ -223,32 +246,7 @@ price = {{ unit = "second", usd = "0.1" }}
             await process.wait()
 
     async def create(self, count: int) -> None:
-        """Create so many videos by several callers."""
-        remaining = iter(range(count))
-
-        async def caller() -> None:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            for _ in remaining:
-                body = msgspec.json.encode(
-                    {
-                        "model": "video-model",
-                        "prompt": "a train crosses a bridge",
-                        "seconds": 4,
-                        "webhook_url": f"https://{HOST}:{self.receiver_port}/in",
-                    }
-                )
-                writer.write(
-                    b"POST /compat/v1/videos HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
-                    b"authorization: Bearer %b\r\ncontent-length: %d\r\n\r\n%b" % (self.key.encode(), len(body), body)
-                )
-                head = await reader.readuntil(b"\r\n\r\n")
-                assert head.startswith(b"HTTP/1.1 202"), head
-                length = re.search(rb"\ncontent-length: *(\d+)", head.lower())
-                assert length is not None
-                await reader.readexactly(int(length[1]))
-            writer.close()
-
-        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        await create_videos(self.port, self.key, f"https://{HOST}:{self.receiver_port}/in", count)
 
     def select(self, sql: str) -> list[tuple[str, int]]:
         connection = apsw.Connection(str(self.data / "penstock.db"), flags=apsw.SQLITE_OPEN_READONLY)
