@@ -67,6 +67,7 @@ def _count_calls(counts: dict[str, int]) -> None:
 
     import psycopg
 
+    from penstock import event_loop
     from penstock.store import sqlite_session, sqlite_writer
 
     def counted(owner: Any, name: str, label: str) -> None:
@@ -81,6 +82,8 @@ def _count_calls(counts: dict[str, int]) -> None:
     counted(os, "fsync", "syncs")
     counted(os, "fdatasync", "syncs")
     counted(ThreadPoolExecutor, "submit", "threads")
+    if threads := getattr(event_loop, "HelperThreads", None):  # not in older installations
+        counted(threads, "_call", "threads")
     counted(sqlite_writer.Writer, "write", "transactions")
     counted(sqlite_writer.Writer, "_commit", "commits")
     counted(sqlite_session.Session, "_execute", "statements")

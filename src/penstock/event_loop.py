@@ -3,10 +3,13 @@
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import ParamSpec, TypeVar
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -27,6 +30,61 @@ async def run_aside(
     if size_bytes <= LONG_BYTES:
         return function(*arguments, **options)
     return await asyncio.get_running_loop().run_in_executor(_thread, lambda: function(*arguments, **options))
+
+
+class HelperThreads:
+    """A few threads that call functions for the event loop, mostly to wait for the disk.
+
+    As `asyncio.to_thread` does, without most of its overhead on the event loop. A cancelled caller does not stop the
+    function.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads: list[threading.Thread] = []
+        self._orders: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]]] = SimpleQueue()
+
+    async def run(
+        self, function: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
+    ) -> Result:
+        """Call a function in one of the threads."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._orders.put((partial(function, *arguments, **options), future))
+        if len(self._threads) < self._count:
+            # Daemons: what a process that ends has not waited for was not promised to anybody.
+            thread = threading.Thread(target=self._work, name=f"helper-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return await future
+
+    def _work(self) -> None:
+        while True:
+            function, future = self._orders.get()
+            self._call(function, future)
+            del function, future
+
+    def _call(self, function: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+        value = None
+        failure = None
+        try:
+            value = function()
+        except BaseException as error:
+            failure = error
+        with suppress(RuntimeError):  # the loop was closed without waiting
+            future.get_loop().call_soon_threadsafe(_settle, future, value, failure)
+
+
+def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | None) -> None:
+    if future.done():  # its caller was cancelled
+        return
+    if failure is None:
+        future.set_result(value)
+    else:
+        future.set_exception(failure)
+
+
+# Files that are synced at the same time share the waits of the disk, so there are more threads than processors.
+in_helper_thread = HelperThreads(8).run
 
 
 class LoopTurns:

@@ -1,7 +1,6 @@
 """Measure a video file, and check that it is whole by the structure of its container, without decoding."""
 
 import hashlib
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from penstock.imaging.sniff import sniff
@@ -22,13 +21,18 @@ class VideoFile(NamedTuple):
     is_complete: bool
 
 
-def inspect_video(path: Path) -> VideoFile:
+def inspect_video(file: BinaryIO) -> VideoFile:
     """Read a downloaded file: its type, size and digest, and whether all of it is there."""
-    size_bytes, sha256, head = inspect_file(path)
+    digest = hashlib.sha256()
+    head = b""
+    size_bytes = 0
+    while chunk := file.read(_READ_BYTES):
+        head = head or chunk
+        digest.update(chunk)
+        size_bytes += len(chunk)
     found = sniff(head)
     content_type = found.content_type if found else ""
-    with path.open("rb") as file:
-        return VideoFile(content_type, size_bytes, sha256, is_complete(file, size_bytes, content_type))
+    return VideoFile(content_type, size_bytes, digest.digest(), is_complete(file, size_bytes, content_type))
 
 
 def is_complete(file: BinaryIO, size_bytes: int, content_type: str) -> bool:
@@ -56,14 +60,3 @@ def is_complete(file: BinaryIO, size_bytes: int, content_type: str) -> bool:
         if length < 8 or position > size_bytes:
             return False
     return False
-
-
-def inspect_file(path: Path) -> tuple[int, bytes, bytes]:
-    """Return the size, the SHA-256 and the first megabyte of a file."""
-    digest = hashlib.sha256()
-    head = b""
-    with path.open("rb") as source:
-        while chunk := source.read(_READ_BYTES):
-            head = head or chunk
-            digest.update(chunk)
-    return path.stat().st_size, digest.digest(), head

@@ -5,7 +5,6 @@ import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TypeVar
 
 import msgspec
@@ -19,7 +18,7 @@ from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
-from penstock.media.container import inspect_video
+from penstock.media.download import Download
 from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
@@ -298,22 +297,17 @@ class Transfer:
         return body
 
     async def _store_video(self, media_id: str, source: DownloadSource) -> StoredOutput:
-        """Download a video to a temporary file, never as a whole into memory, check its type, and store it."""
-        # In a thread: creating a file takes most of a millisecond, in which the event loop would do nothing else.
-        writer = await asyncio.to_thread(NamedTemporaryFile, "wb", dir=self._scratch, delete=False)
-        path = Path(writer.name)
-        try:
-            with writer, provider_wait(), span("fetch", "client"):
-                await self._download_video(media_id, source, writer)
+        """Download a video, never a large one as a whole into memory, check its type, and store it."""
+        with Download(self._scratch) as download:
+            with provider_wait(), span("fetch", "client"):
+                await self._download_video(media_id, source, download)
             failpoint("fetch.mid")
-            video = await asyncio.to_thread(inspect_video, path)
+            video, data = await download.finish()
             if not video.content_type.startswith("video/"):
                 raise UnusableFile("the file is not a video", may_change=not video.content_type)
             if not video.is_complete:
                 raise UnusableFile("the video is not complete", may_change=True)
-            await self._put(media_id, path, video.content_type)
-        finally:
-            _delete(path)
+            await self._put(media_id, data, video.content_type)
         output = Output(media_id=media_id, content_type=video.content_type, size_bytes=video.size_bytes)
         return StoredOutput(output=output, sha256=video.sha256)
 
@@ -389,10 +383,6 @@ def _download_error(error: NotSent | MaybeSent) -> UnusableFile | DownloadFailed
     if isinstance(error, ResponseTooLarge):
         return UnusableFile("the file is too large", too_large=True)
     return DownloadFailed("the connection failed or was cut off")
-
-
-def _delete(path: Path) -> None:
-    path.unlink(missing_ok=True)
 
 
 def _sha256(data: bytes) -> bytes:

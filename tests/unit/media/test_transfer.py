@@ -261,7 +261,7 @@ def video_source(running: RunningGateway) -> DownloadSource:
     return source_at(running, "/v1/videos/v/content")
 
 
-async def test_a_video_is_downloaded_to_a_temporary_file_that_is_deleted(open_gateway: OpenGateway) -> None:
+async def test_a_video_is_downloaded_and_leaves_no_temporary_file(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         assert await store_and_read(running, File(url="x", private=True), VIDEO, video_source(running)) == mp4()
         assert running.scratch == []
