@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.providers import discover
-from penstock.providers.spec import Model, Operation, Param, Price, Provider
+from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
 from penstock.upstream.catalog import ANY
 from penstock.upstream.description import modes
 
@@ -29,7 +29,10 @@ have are ignored, or refused if the result would not be what was asked for. Fiel
 unchanged; [Atelier](atelier.md) refuses them. `GET /compat/v1/models?schema=true` returns the same for a running
 gateway.
 
-Prices are in US dollars, with their source. The first price that applies counts; `penstock.toml` can set others.
+Prices are in US dollars, each with its source and the date of the source. *Second-hand* prices are what others recorded
+of the provider's prices; the others are the provider's own words, or a copy of them. The first price that applies
+counts; `penstock.toml` can set others. *Until* is the day on which the provider shuts a model down, if it has announced
+one.
 """
 
 PROOF = """## What proves the requests
@@ -81,15 +84,15 @@ def switch(provider: Provider) -> str:
 
 def chapter(provider: Provider) -> str:
     docs = f" [Its own documentation]({provider.docs})." if provider.docs.startswith("http") else ""
-    notes = list(dict.fromkeys(price.note for model in provider.models for price in model.prices if price.note))
-    rows = "\n".join(row(model, notes) for model in provider.models)
+    sources = list(dict.fromkeys(price.source for model in provider.models for price in model.prices if price.source))
+    rows = "\n".join(row(model, sources) for model in provider.models)
     table = f"| model | name at the provider | does | price |\n| --- | --- | --- | --- |\n{rows}"
-    numbered = [f"{mark(note, notes)}{note}".strip().rstrip(".") for note in notes]
-    sources = f"\n\nPrices: {'; '.join(numbered)}." if notes else ""
+    numbered = [f"{mark(source, sources)}{source_text(source)}" for source in sources]
+    legend = f"\n\nPrices: {'; '.join(numbered)}." if sources else ""
     parts = [
         f"## {provider.name}",
         f"`{provider.slug}`, {how(provider)}.{docs}",
-        table + sources,
+        table + legend,
         *operations(provider),
     ]
     return "\n\n".join(parts)
@@ -99,15 +102,21 @@ def how(provider: Provider) -> str:
     return f"switched on by {switch(provider)}" if provider.key_env or provider.base_url_env else "always on"
 
 
-def mark(note: str, notes: Sequence[str]) -> str:
+def mark(source: Source, sources: Sequence[Source]) -> str:
     """The number of a price's source, if the provider's prices have several sources."""
-    return f"[{notes.index(note) + 1}] " if len(notes) > 1 else ""
+    return f"[{sources.index(source) + 1}] " if len(sources) > 1 else ""
 
 
-def row(model: Model, notes: Sequence[str]) -> str:
+def source_text(source: Source) -> str:
+    parts = [source.name, *([source.as_of] if source.as_of else [])]
+    return ", ".join(parts) + (" (second-hand)" if source.is_second_hand else "")
+
+
+def row(model: Model, sources: Sequence[Source]) -> str:
     upstream = "any model" if model.upstream == ANY else f"`{model.upstream}`"
-    sources = "".join(dict.fromkeys(mark(price.note, notes) for price in model.prices if price.note))
-    return f"| `{model.id}` | {upstream} | {', '.join(modes(model))} | {prices(model)} {sources}".rstrip() + " |"
+    marks = "".join(dict.fromkeys(mark(price.source, sources) for price in model.prices if price.source))
+    end = f" until {model.shutdown_date}" if model.shutdown_date else ""
+    return f"| `{model.id}` | {upstream} | {', '.join(modes(model))}{end} | {prices(model)} {marks}".rstrip() + " |"
 
 
 # -------------------------------------------------------------------------------------------------------------- prices

@@ -63,7 +63,7 @@ def test_the_page_about_providers_leaves_none_out() -> None:
         assert f"## {provider.name}\n\n`{provider.slug}`" in page
         for model in provider.models:
             assert f"| `{model.id}` |" in page
-            assert all(price.note.strip(" .") in page for price in model.prices)
+            assert all(price.source and price.source.name in page for price in model.prices)
             assert all(f"`{to}`" in page for row in model.op.params for to in row.to)
 
 

@@ -31,6 +31,7 @@ PROVIDER_LINES_MAX = 200
 NOT_PROVIDERS = {
     "__init__",
     "spec",
+    "prices",
     "exchange",
     "live",
     "derive",
@@ -38,6 +39,7 @@ NOT_PROVIDERS = {
     "convert",
     "openai_compatible",
     "chat_models",
+    "dashscope_errors",
     "jwt",
 }
 

@@ -5,6 +5,7 @@ import fcntl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
-from penstock.upstream import local
+from penstock.upstream import local, shutdowns
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
@@ -110,6 +111,7 @@ async def build_gateway(
         http_client = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ)
+        _log_shutdowns(catalog, clock)
         tasks = local.child_tasks(catalog.known.values())
         workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())
         pool = await stack.enter_async_context(workers)
@@ -157,6 +159,13 @@ async def build_gateway(
             metrics=Metrics(_listed_models(catalog)),
             tracing=tracing,
         )
+
+
+def _log_shutdowns(catalog: Catalog, clock: Clock) -> None:
+    """Warn of models that a provider in use stops serving within a month, or has stopped serving."""
+    today = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).date()
+    for day, provider, model in shutdowns.soon(catalog.active.values(), today):
+        log.warning("a provider shuts a model down", provider=provider, model=model, shutdown_date=day)
 
 
 def _listed_models(catalog: Catalog) -> set[tuple[str, str]]:

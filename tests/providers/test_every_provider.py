@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -188,9 +189,19 @@ def test_models_are_named(provider: Provider) -> None:
 
 @every_provider
 def test_prices_have_source_and_date(provider: Provider) -> None:
-    notes = {price.note for model in provider.models for price in model.prices}
-    assert all(notes)
-    assert provider.slug in OWN_PRICES or [note for note in notes if not re.search(r"\b20\d\d-\d\d", note)] == []
+    """A price of the operator's own has no date, nor has one that only limits what is reported and charged."""
+    for model in provider.models:
+        for price in model.prices:
+            assert price.source is not None, f"{model.id}: no source"
+            is_dated = re.fullmatch(r"20\d\d-\d\d(-\d\d)?", price.source.as_of)
+            is_undated = provider.slug in OWN_PRICES or "what is reported is charged" in price.source.name
+            assert is_dated or is_undated, f"{model.id}: {price.source}"
+
+
+@every_provider
+def test_shutdown_dates_are_dates(provider: Provider) -> None:
+    for day in {model.shutdown_date for model in provider.models} - {""}:
+        assert date.fromisoformat(day).isoformat() == day
 
 
 @every_provider

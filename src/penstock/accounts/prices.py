@@ -55,7 +55,8 @@ def snapshot_prices(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
 
 
 def restore_prices(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
-    return tuple(Price(**row) for row in rows)
+    """Return stored price rows. Fields that other versions store and this one does not have are left out."""
+    return tuple(msgspec.convert(row, Price) for row in rows)
 
 
 def _price(model: Model, request: Request) -> Price | None:

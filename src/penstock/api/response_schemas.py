@@ -151,13 +151,28 @@ _MODEL = closed_object(
         "owned_by": TEXT,
         "name": TEXT,
         "description": TEXT,
+        "shutdown_date": or_null(TEXT),
         "modality": or_null(one_of("image", "video", "text")),
         "modes": array(TEXT),
         "providers": array(TEXT),
         "pricing": array(
             closed_object(
-                {"provider": TEXT, "task": TEXT, "unit": TEXT, "usd": TEXT},
-                optional={"input_usd": TEXT, "when": {"type": "object"}},
+                {
+                    "provider": TEXT,
+                    "task": TEXT,
+                    "unit": TEXT,
+                    "usd": TEXT,
+                    "source": TEXT,
+                    "as_of": or_null(TEXT),
+                    "second_hand": FLAG,
+                },
+                optional={
+                    "input_usd": TEXT,
+                    "each_usd": TEXT,
+                    "other_usd": {"type": "object"},
+                    "when": {"type": "object"},
+                    "above": INTEGER,
+                },
             )
         ),
     },
@@ -171,6 +186,7 @@ _MODEL = closed_object(
                     "kind": TEXT,
                     "priority": NUMBER,
                     "weight": NUMBER,
+                    "shutdown_date": or_null(TEXT),
                     "healthy": FLAG,
                 }
             )

@@ -19,6 +19,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     complete_table,
     converted,
     emulated,
@@ -143,8 +144,8 @@ ECHO = replace(
         *ignored("parallel_tool_calls", "store", "metadata", "reasoning_effort", "verbosity", "prompt_cache_key"),
     ),
 )
-_NOTE = "The gateway's own price, so that costs show before another provider is set up."
-_IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)
+_SOURCE = Source("the gateway's own price, so that costs show before another provider is set up")
+_IMAGE_PRICE = (Price(unit="image", usd="0.001", source=_SOURCE),)
 
 PROVIDER = Provider(
     slug="atelier",
@@ -184,7 +185,7 @@ PROVIDER = Provider(
             upstream="clip",
             op=CLIP,
             name="Atelier Clip",
-            prices=(Price(unit="second", usd="0.001", note=_NOTE),),
+            prices=(Price(unit="second", usd="0.001", source=_SOURCE),),
             description="Renders an H.264 video from a prompt, or from a prompt and an image.",
         ),
         Model(
@@ -192,7 +193,7 @@ PROVIDER = Provider(
             upstream="echo",
             op=ECHO,
             name="Atelier Echo",
-            prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", note=_NOTE),),
+            prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", source=_SOURCE),),
             description="Repeats the last message, in every form that chat has.",
         ),
     ),

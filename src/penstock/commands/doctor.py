@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 import typer
@@ -21,6 +22,7 @@ from penstock.media.storage import FileMissing, storage_key
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
+from penstock.upstream import shutdowns
 from penstock.upstream.catalog import Catalog
 from penstock.values import new_id
 
@@ -61,7 +63,7 @@ async def _examine(data: Data, config: Config) -> list[Finding]:
     findings = [Finding("configuration", "ok", "every setting is valid"), *_check_exposure(settings)]
     findings += [finding async for finding in _check_database(settings)]
     findings += [finding async for finding in _check_storage(settings)]
-    return [*findings, *_check_port(settings), *_check_credentials(catalog)]
+    return [*findings, *_check_port(settings), *_check_credentials(catalog), *_check_shutdowns(catalog)]
 
 
 def _check_exposure(settings: Settings) -> Iterator[Finding]:
@@ -155,3 +157,10 @@ def _check_credentials(catalog: Catalog) -> Iterator[Finding]:
     found = f"{len(active)} of {len(providers)} are on: {', '.join(active)}" if active else "none is on"
     advice = "`penstock providers` lists the credential that each of the others needs"
     yield Finding("providers", "ok" if active else "problem", found, "" if len(active) == len(providers) else advice)
+
+
+def _check_shutdowns(catalog: Catalog) -> Iterator[Finding]:
+    """Name the models that a provider in use stops serving within a month, or has stopped serving."""
+    for day, provider, model in shutdowns.soon(catalog.active.values(), datetime.now(UTC).date()):
+        found = f"{provider} serves {model} only until {day}"
+        yield Finding("models", "note", found, "choose another model, or another provider for it")

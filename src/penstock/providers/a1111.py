@@ -10,6 +10,7 @@ from penstock.providers.live import Underivable
 from penstock.providers.spec import (
     File,
     Model,
+    OWN_HARDWARE,
     Operation,
     OwnModel,
     Param,
@@ -149,7 +150,7 @@ def _with_checkpoint(own: OwnModel) -> Callable[[dict[str, Any]], dict[str, Any]
     return lambda fields: {**fields, "prompt": f"{fields['prompt']}{words}", **settings}
 
 
-FREE = (Price(unit="image", usd="0", note="your own hardware"),)
+FREE = (Price(unit="image", usd="0", source=OWN_HARDWARE),)
 PROVIDER = Provider(
     slug="a1111",
     name="AUTOMATIC1111",

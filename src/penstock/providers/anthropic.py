@@ -2,7 +2,7 @@
 
 from penstock.providers.chat_models import chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message, failure_kind
-from penstock.providers.spec import Provider, bearer, ignored, passthrough, refused
+from penstock.providers.spec import LITELLM, Provider, bearer, ignored, passthrough, refused
 
 # The endpoint ignores all of these. Without the refused ones the caller would not get what it asked for.
 CHAT = chat_operation(
@@ -33,5 +33,5 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=chat_models("anthropic", "public price table, 2026-11", MODELS, CHAT, max_image_tokens=5000),
+    models=chat_models("anthropic", LITELLM, MODELS, CHAT, max_image_tokens=5000),
 )

@@ -15,6 +15,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     Task,
     complete_table,
@@ -144,7 +145,7 @@ VIDEO = task_operation(
     priced_extras=frozenset({"mode", "draft", "draft_cache", "start_video"}),
 )
 
-price = price_list("docs.bfl.ai/quick_start/pricing, read 2026-11-15")
+price = price_list(Source("docs.bfl.ai/quick_start/pricing", "2026-11-15"))
 MP = "started_megapixel"
 FLUX_3_PRICES = (
     price("0.10", "image", resolution="2k"),

@@ -4,6 +4,7 @@ import re
 
 from penstock.providers.convert import each_image, first_image, plain_base64
 from penstock.providers.spec import (
+    COMFY,
     FailureKind,
     File,
     Model,
@@ -13,6 +14,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     Task,
     complete_table,
@@ -94,8 +96,8 @@ UPSCALE = (
     converted("scale_factor", to="desired_increase", convert=int, one_of=(2, 4), default=2),
 )
 
-price = price_list("a copy of bria.ai/pricing of 2026-09-20, looked up 2026-11-15")
-comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Bria")
+price = price_list(Source("a copy of bria.ai/pricing", "2026-09-20"))
+comfy_price = price_list(COMFY)
 PROVIDER = Provider(
     slug="bria",
     name="Bria",

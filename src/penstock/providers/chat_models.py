@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.openai_compatible import CHAT
-from penstock.providers.spec import Model, Operation, Param, Price, converted, renamed
+from penstock.providers.spec import Model, OWN_HARDWARE, Operation, Param, Price, Source, converted, renamed
 
 
 def messages_param(*, drop: Sequence[str] = (), roles: Mapping[str, str] | None = None) -> Param:
@@ -47,42 +47,48 @@ def chat_operation(
 
 def any_model(slug: str, op: Operation) -> tuple[Model, ...]:
     """All models of a self-hosted server, under the names that they have there, at no cost."""
-    free = Price(unit="token", usd="0", note="your own hardware")
+    free = Price(unit="token", usd="0", source=OWN_HARDWARE)
     return (Model(id=f"{slug}/*", upstream="*", op=replace(op, send="POST /v1/chat/completions"), prices=(free,)),)
 
 
 def chat_models(
-    owner: str, note: str, table: str, op: Operation = CHAT, priority: int = 0, **fields: Any
+    owner: str, source: Source, table: str, op: Operation = CHAT, priority: int = 0, **fields: Any
 ) -> tuple[Model, ...]:
     """Chat models from a table with one model per line.
 
     A line has the model's name and its prices in dollars per million tokens: input, output and, if there is a discount,
     cached input. `name=other` is for models that the provider calls `other`. `>200000` is followed by the prices for
-    calls with more than 200,000 input tokens. The public id is `owner/name`, unless the name has a slash itself.
-    `fields` are further fields of each Model, such as `max_image_tokens`.
+    calls with more than 200,000 input tokens, `until` by the day on which the model is shut down. The public id is
+    `owner/name`, unless the name has a slash itself. `fields` are further fields of each Model, such as
+    `max_image_tokens`.
     """
     lines = table.strip().splitlines()
-    return tuple(replace(_chat_model(owner, note, line, op), priority=priority, **fields) for line in lines)
+    return tuple(replace(_chat_model(owner, source, line, op), priority=priority, **fields) for line in lines)
 
 
-def _chat_model(owner: str, note: str, line: str, op: Operation) -> Model:
+def _chat_model(owner: str, source: Source, line: str, op: Operation) -> Model:
+    line, _, shutdown_date = line.partition(" until ")
     first, *long_inputs = line.split(">")
     names, *usd = first.split()
     name, _, upstream = names.partition("=")
-    prices = [_token_price(note, *usd)]
+    prices = [_token_price(source, *usd)]
     for above, *usd_above in map(str.split, long_inputs):
-        prices.insert(0, replace(_token_price(note, *usd_above), above=int(above)))
+        prices.insert(0, replace(_token_price(source, *usd_above), above=int(above)))
     model_id = name if "/" in name else f"{owner}/{name}"
-    return Model(id=model_id, upstream=upstream or name, op=op, prices=tuple(prices))
+    return Model(
+        id=model_id, upstream=upstream or name, op=op, prices=tuple(prices), shutdown_date=shutdown_date.strip()
+    )
 
 
-def _token_price(note: str, per_million_input: str, per_million_output: str, per_million_cached: str = "") -> Price:
+def _token_price(
+    source: Source, per_million_input: str, per_million_output: str, per_million_cached: str = ""
+) -> Price:
     return Price(
         unit="token",
         usd=_usd_per_token(per_million_output),
         input_usd=_usd_per_token(per_million_input),
         other_usd={"cached": _usd_per_token(per_million_cached)} if per_million_cached else {},
-        note=note,
+        source=source,
     )
 
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import closest_label, data_uri, first_image
+from penstock.providers.dashscope_errors import code_kind, error_message, failure_kind
 from penstock.providers.spec import (
-    FailureKind,
+    ALWAYS_SOUND,
+    COMFY,
     File,
     Model,
     Operation,
@@ -15,8 +17,8 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
-    ALWAYS_SOUND,
     bearer,
     complete_table,
     converted,
@@ -62,22 +64,6 @@ def read_task(reply: Reply) -> Result:
         message=task.get("message"),
         usage={} if seconds is None else {"second": seconds},
     )
-
-
-def code_kind(code: str) -> FailureKind | None:
-    if "DataInspection" in code or code == "IPInfringementSuspect":
-        return "refused"
-    if code.startswith("Throttling"):
-        return "busy"
-    return "broken" if code.startswith(("Arrearage", "AccessDenied", "InternalError")) else None
-
-
-def error_message(reply: Reply) -> str | None:
-    return str(reply.json["message"])
-
-
-def failure_kind(reply: Reply) -> FailureKind | None:
-    return code_kind(reply.json["code"])
 
 
 def build_body(fields: dict[str, Any]) -> dict[str, Any]:
@@ -160,8 +146,10 @@ def happy_horse(version: str, usd: str, usd_1080p: str) -> tuple[Model, Model]:
     return text, image
 
 
-comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Alibaba")
-price = price_list("Alibaba's price list for Singapore as others recorded it, 2026-11-15; not read there")
+comfy_price = price_list(COMFY)
+price = price_list(
+    Source("Alibaba's price list for Singapore, as others recorded it", "2026-11-15", is_second_hand=True)
+)
 PRICES_BY_SIZE = (*(price("0.15", **{"parameters.size": SIZE_LABELS[size]}) for size in SIZES_1080P), price("0.10"))
 PRICES_2 = prices_by_resolution("0.10", {"1080P": "0.15"})
 PRICES_3 = prices_by_resolution("0.10", {"480P": "0.05", "1080P": "0.20"})

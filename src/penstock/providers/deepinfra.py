@@ -7,10 +7,12 @@ from penstock.providers.convert import pixels, size_text
 from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
 from penstock.providers.spec import (
     FailureKind,
+    LITELLM,
     Model,
     Price,
     Provider,
     Reply,
+    Source,
     bearer,
     complete_table,
     converted,
@@ -72,7 +74,7 @@ CHAT_MODELS = """
 """
 
 # The pages name the price of 1024 x 1024 pixels, which is 1.048576 of our megapixels.
-price = price_list("stored copies of the models' pages on deepinfra.com, looked up 2026-11-15")
+price = price_list(Source("copies of the models' pages on deepinfra.com", "2026-11-15"))
 PROVIDER = Provider(
     slug="deepinfra",
     name="DeepInfra",
@@ -86,6 +88,6 @@ PROVIDER = Provider(
         image_model("deepinfra/flux-2-dev", "FLUX-2-dev", price("0.0095367431640625", "megapixel")),
         image_model("flux-2-klein-4b", "FLUX-2-klein-4b", price("0.0133514404296875", "megapixel")),
         image_model("flux-2-max", "FLUX-2-max", price("0.07", "image")),
-        *chat_models("deepinfra", "litellm 1.108.4's price table, 2026-11", CHAT_MODELS, CHAT, priority=10),
+        *chat_models("deepinfra", LITELLM, CHAT_MODELS, CHAT, priority=10),
     ),
 )

@@ -2,10 +2,11 @@
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message, failure_kind
-from penstock.providers.spec import Provider, bearer
+from penstock.providers.spec import LITELLM, Provider, bearer
 
 # While the model thinks, the server sends empty lines, or comments in a stream; JSON and event readers skip both.
 CHAT = chat_operation(DEVELOPER_AS_SYSTEM, MAX_TOKENS, finish_reasons={b"insufficient_system_resource": b"length"})
+# DeepSeek charges less at some hours; these are the prices of the others.
 MODELS = """
     deepseek-v4-pro    1.32  3.96  0.044
     deepseek-v4-flash  0.3   1.2   0.006
@@ -20,7 +21,7 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=chat_models("deepseek", "public price table, 2026-11, at its dearer hours", MODELS, CHAT),
+    models=chat_models("deepseek", LITELLM, MODELS, CHAT),
     retired={
         "deepseek/deepseek-chat": "deepseek/deepseek-v4-flash",
         "deepseek/deepseek-reasoner": "deepseek/deepseek-v4-pro",

@@ -7,6 +7,7 @@ from penstock.providers.convert import closest, data_uri, first_image, on_off
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
     File,
+    LITELLM,
     Model,
     Operation,
     Param,
@@ -26,7 +27,6 @@ from penstock.providers.spec import (
 
 STATUS: dict[str, Status] = {"Pending": "in_progress", "Ready": "completed"}  # all other states are failures
 REFUSALS = ("Request Moderated", "Content Moderated")
-NOTE = "public price table, 2026-11"
 
 
 def read_images(reply: Reply) -> Result:
@@ -87,7 +87,7 @@ def image_model(name: str, upstream: str, steps: int, usd: str) -> Model:
         params=complete_table("image", PROMPT, RATIO, fixed("num_inference_steps", steps)),
         priced_extras=frozenset({"num_inference_steps", "steps"}),
     )
-    return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd=usd, note=NOTE),), priority=20)
+    return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd=usd, source=LITELLM),), priority=20)
 
 
 def kontext_model(name: str, task: Task, usd: str, *rows: Param) -> Model:
@@ -106,7 +106,7 @@ def kontext_model(name: str, task: Task, usd: str, *rows: Param) -> Model:
         id=name,
         upstream=f"accounts/fireworks/models/{name}",
         op=op,
-        prices=(Price(unit="image", usd=usd, note=NOTE),),
+        prices=(Price(unit="image", usd=usd, source=LITELLM),),
         priority=20,
     )
 
@@ -139,6 +139,6 @@ PROVIDER = Provider(
         kontext_model("flux-kontext-pro", "edit", "0.04", INPUT_IMAGE),
         kontext_model("flux-kontext-max", "image", "0.08"),
         kontext_model("flux-kontext-max", "edit", "0.08", INPUT_IMAGE),
-        *chat_models("fireworks", NOTE, CHAT_MODELS, CHAT, priority=10),
+        *chat_models("fireworks", LITELLM, CHAT_MODELS, CHAT, priority=10),
     ),
 )

@@ -8,15 +8,17 @@ from typing import Any
 from penstock.providers.convert import plain_base64, with_unit
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
+    ALWAYS_SOUND,
     File,
+    LITELLM,
     Model,
     Operation,
     Price,
     Provider,
     Reply,
     Result,
+    Source,
     Status,
-    ALWAYS_SOUND,
     complete_table,
     converted,
     duration,
@@ -125,22 +127,19 @@ def video_model(name: str, *prices: Price, max_seconds: int) -> Model:
     return Model(id=name, upstream=name, op=op, prices=prices)
 
 
-def prices_by_resolution(note: str, usd: str, others: Mapping[str, str]) -> tuple[Price, ...]:
+def prices_by_resolution(source: Source, usd: str, others: Mapping[str, str]) -> tuple[Price, ...]:
     """Dollars per second: of 720p, and of the other resolutions by name."""
-    base = Price(unit="second", usd=usd, note=note)
+    base = Price(unit="second", usd=usd, source=source)
     return (
         *(replace(base, usd=other, when={f"sent.{RESOLUTION_FIELD}": name}) for name, other in others.items()),
         base,
     )
 
 
-PRICES_1_2 = prices_by_resolution(
-    "resellers' lists, 2026-11", "0.0695", {"360p": "0.0232", "1080p": "0.1043", "4k": "0.2085"}
-)
+RESELLERS = Source("resellers' lists", "2026-11", is_second_hand=True)
+PRICES_1_2 = prices_by_resolution(RESELLERS, "0.0695", {"360p": "0.0232", "1080p": "0.1043", "4k": "0.2085"})
 # 17.50 dollars per million tokens; a second takes 5792 tokens at 720p. Text and thinking tokens are not counted.
-PRICES_1_1 = prices_by_resolution(
-    "public price table, 2026-11", "0.10136", {"360p": "0.03379", "1080p": "0.15204", "4k": "0.30408"}
-)
+PRICES_1_1 = prices_by_resolution(LITELLM, "0.10136", {"360p": "0.03379", "1080p": "0.15204", "4k": "0.30408"})
 PROVIDER = Provider(
     slug="gemini-omni",
     name="Google Gemini Omni",

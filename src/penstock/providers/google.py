@@ -10,6 +10,7 @@ from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
     FailureKind,
     File,
+    LITELLM,
     Model,
     Operation,
     Param,
@@ -25,7 +26,6 @@ from penstock.providers.spec import (
     renamed,
 )
 
-NOTE = "public price table, 2026-11"
 REFUSALS = set(
     "SAFETY PROHIBITED_CONTENT BLOCKLIST SPII RECITATION IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION".split()
 )
@@ -79,7 +79,12 @@ def image_frame(*sizes: str, ratios: str = RATIOS) -> Param:
 
 
 def image_models(
-    name: str, upstream: str, *rows: Param, usd: tuple[str, str, str], max_tokens: Mapping[str, int]
+    name: str,
+    upstream: str,
+    *rows: Param,
+    usd: tuple[str, str, str],
+    max_tokens: Mapping[str, int],
+    shutdown_date: str = "",
 ) -> tuple[Model, ...]:
     """A model that makes and edits images.
 
@@ -87,7 +92,7 @@ def image_models(
     size, the most tokens that an image can take, with a reserve for thoughts.
     """
     input_usd, text_usd, image_usd = (f"{Decimal(amount) / 1_000_000:f}" for amount in usd)
-    base = Price(unit="token", usd=image_usd, input_usd=input_usd, other_usd={"text_output": text_usd}, note=NOTE)
+    base = Price(unit="token", usd=image_usd, input_usd=input_usd, other_usd={"text_output": text_usd}, source=LITELLM)
     prices = tuple(
         replace(base, max_tokens=count, when={f"sent.{SIZE_FIELD}": size} if size else {})
         for size, count in max_tokens.items()
@@ -109,7 +114,9 @@ def image_models(
         params=complete_table("image", *shared),
     )
     edit = replace(image, task="edit", params=complete_table("edit", images, *shared))
-    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in (image, edit))
+    return tuple(
+        Model(id=name, upstream=upstream, op=op, prices=prices, shutdown_date=shutdown_date) for op in (image, edit)
+    )
 
 
 THINKING_LEVELS = {"off": "MINIMAL", "minimal": "MINIMAL", "on": "HIGH", "high": "HIGH"}
@@ -156,6 +163,7 @@ PROVIDER = Provider(
             image_frame(),
             usd=("0.3", "2.5", "30"),
             max_tokens={"": 1400},
+            shutdown_date="2027-03-15",
         ),
         *image_models(
             "nano-banana-2-lite",

@@ -2,7 +2,7 @@
 
 from penstock.providers.chat_models import chat_models, chat_operation, messages_param
 from penstock.providers.openai_compatible import error_message, failure_kind
-from penstock.providers.spec import Provider, bearer, refused, renamed
+from penstock.providers.spec import LITELLM, Provider, bearer, refused, renamed
 
 # Groq answers 400 to the refused fields, and to a `name` in a message.
 CHAT = chat_operation(
@@ -26,5 +26,5 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=chat_models("groq", "public price table, 2026-11", MODELS, CHAT),
+    models=chat_models("groq", LITELLM, MODELS, CHAT),
 )

@@ -7,12 +7,14 @@ from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
 from penstock.providers.spec import (
     FailureKind,
     File,
+    LITELLM,
     Model,
     Operation,
     Price,
     Provider,
     Reply,
     Result,
+    Source,
     bearer,
     complete_table,
     converted,
@@ -78,8 +80,8 @@ def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
     return Model(id=name, upstream=upstream, op=op, prices=(price,), priority=30)
 
 
-nscale_price = price_list("Nscale's, from litellm 1.108.4's price table, 2026-11; Hugging Face adds nothing")
-fal_price = price_list("fal's, from stored copies of its pages, looked up 2026-11-15; Hugging Face adds nothing")
+nscale_price = price_list(LITELLM)
+fal_price = price_list(Source("copies of fal's pages", "2026-11-15"))
 PROVIDER = Provider(
     slug="huggingface",
     name="Hugging Face",

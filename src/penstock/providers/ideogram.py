@@ -14,6 +14,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Task,
     complete_table,
     converted,
@@ -84,7 +85,7 @@ V4 = (
     converted("frame", to="resolution", convert=closest(*V4_SIZES.split())),
 )
 
-price = price_list("ideogram.ai/features/api-pricing, read 2026-11-15")
+price = price_list(Source("ideogram.ai/features/api-pricing", "2026-11-15"))
 V3_PRICES = (
     price("0.03", "image", rendering_speed="TURBO"),
     price("0.09", "image", rendering_speed="QUALITY"),

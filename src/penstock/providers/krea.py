@@ -3,6 +3,7 @@
 import re
 
 from penstock.providers.spec import (
+    COMFY,
     FailureKind,
     File,
     Model,
@@ -74,7 +75,15 @@ IMAGE = Operation(
     poll_seconds=2.0,
 )
 
-price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Krea")
+price = price_list(COMFY)
+
+
+def image_model(name: str, title: str, usd: str) -> Model:
+    return Model(
+        id=f"krea/krea-2-{name}", upstream=f"krea-2/{name}", name=title, op=IMAGE, prices=(price(usd, "image"),)
+    )
+
+
 PROVIDER = Provider(
     slug="krea",
     name="Krea",
@@ -85,26 +94,8 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     models=(
-        Model(
-            id="krea/krea-2-large",
-            upstream="krea-2/large",
-            name="Krea 2 Large",
-            op=IMAGE,
-            prices=(price("0.06", "image"),),
-        ),
-        Model(
-            id="krea/krea-2-medium",
-            upstream="krea-2/medium",
-            name="Krea 2 Medium",
-            op=IMAGE,
-            prices=(price("0.03", "image"),),
-        ),
-        Model(
-            id="krea/krea-2-medium-turbo",
-            upstream="krea-2/medium-turbo",
-            name="Krea 2 Medium Turbo",
-            op=IMAGE,
-            prices=(price("0.015", "image"),),
-        ),
+        image_model("large", "Krea 2 Large", "0.06"),
+        image_model("medium", "Krea 2 Medium", "0.03"),
+        image_model("medium-turbo", "Krea 2 Medium Turbo", "0.015"),
     ),
 )

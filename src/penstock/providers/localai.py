@@ -9,6 +9,7 @@ from penstock.providers.convert import each_image, first_image, pixels, plain_ba
 from penstock.providers.openai_compatible import form_file, read_images
 from penstock.providers.spec import (
     Model,
+    OWN_HARDWARE,
     Operation,
     Param,
     Price,
@@ -118,7 +119,7 @@ SD_SERVER_EDIT = operation(
 
 
 def free_model(name: str, upstream: str, op: Operation) -> Model:
-    return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd="0", note="your own hardware"),))
+    return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd="0", source=OWN_HARDWARE),))
 
 
 PROVIDER = Provider(

@@ -15,6 +15,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     bearer,
     complete_table,
@@ -121,7 +122,7 @@ def video_models(name: str, upstream: str, seconds: Param, usd: Mapping[str, str
 
 
 # Of ltx-2.5-fast, the prices of 1080p and 1440p are a reseller's, less the tenth that it adds to other prices.
-price = price_list("LTX's price list as others recorded it, 2026-11-15; not read there")
+price = price_list(Source("LTX's price list, as others recorded it", "2026-11-15", is_second_hand=True))
 # The limit is lower for larger sizes. LTX refuses what is too long, which costs nothing.
 UP_TO_20 = duration(2, 3, 4, 5, 6, *range(8, 21, 2), default=5)
 UP_TO_10 = duration(2, 3, 4, 5, 6, 8, 10, default=5)

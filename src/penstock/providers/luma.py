@@ -4,13 +4,16 @@ from typing import Any
 
 from penstock.providers.convert import both, closest, each_image, plain_base64, with_unit
 from penstock.providers.spec import (
+    COMFY,
     FailureKind,
     File,
     Model,
+    NEVER_SOUND,
     Operation,
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     bearer,
     complete_table,
@@ -18,7 +21,6 @@ from penstock.providers.spec import (
     duration,
     fixed,
     frame,
-    NEVER_SOUND,
     passthrough,
     price_list,
     renamed,
@@ -123,9 +125,9 @@ EDIT = Operation(
     ),
 )
 
-video_price = price_list("Luma's price list as others recorded it, 2026-11-15; not read there")
-image_price = price_list("a stored copy of docs.agents.lumalabs.ai/guides/pricing, looked up 2026-11-15")
-comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Luma")
+video_price = price_list(Source("Luma's price list, as others recorded it", "2026-11-15", is_second_hand=True))
+image_price = price_list(Source("a copy of docs.agents.lumalabs.ai/guides/pricing", "2026-11-15"))
+comfy_price = price_list(COMFY)
 IN_540P = {"video.resolution": "540p"}
 IN_1080P = {"video.resolution": "1080p"}
 TEN_SECONDS = {"video.duration": "10s"}

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from penstock.providers.convert import first_image, lookup, plain_base64
 from penstock.providers.spec import (
+    COMFY,
     File,
     Model,
     Operation,
@@ -32,7 +33,6 @@ STEP_USD = {Decimal("1.3"): Decimal("0.119"), Decimal("3.0"): Decimal("0.238"), 
 LARGEST_STEP_USD = Decimal("1.428")
 # The megapixels of an output at which the sum changes; there are none above 25.3.
 OUTPUT_MEGAPIXELS = (Decimal("5.2"), Decimal(12), Decimal("20.8"), Decimal("25.6"))
-NOTE = "Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Magnific"
 
 
 def read_task(reply: Reply) -> Result:
@@ -63,7 +63,7 @@ def prices(sent: dict[int, object]) -> tuple[Price, ...]:
             most = OUTPUT_MEGAPIXELS[number]
             usd = sum(step_usd(most / 4**step) for step in range(1, steps + 1))
             above = int(OUTPUT_MEGAPIXELS[number - 1] * 10**6) if number else 0
-            rows.append(Price(unit="image", usd=f"{usd}", above=above, when=when, note=NOTE))
+            rows.append(Price(unit="image", usd=f"{usd}", above=above, when=when, source=COMFY))
     return tuple(rows)
 
 

@@ -6,6 +6,7 @@ from penstock.providers.convert import data_uri, lookup, pixels, size_text
 from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
+    LITELLM,
     Model,
     Provider,
     bearer,
@@ -45,7 +46,7 @@ EDIT = replace(
     params=complete_table("edit", *ROWS, converted("images", to="images", convert=image_urls, required=True)),
 )
 
-price = price_list("dev.meta.ai/docs/pricing-rate-limits, from litellm 1.108.4's price table, 2026-11-15")
+price = price_list(LITELLM)
 PROVIDER = Provider(
     slug="meta",
     name="Meta",

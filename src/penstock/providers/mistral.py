@@ -1,7 +1,7 @@
 """Mistral AI: OpenAI-compatible chat that rejects unknown fields and calls the seed `random_seed`."""
 
 from penstock.providers.chat_models import MAX_TOKENS, chat_models, chat_operation, messages_param
-from penstock.providers.spec import Provider, Reply, bearer, ignored, renamed
+from penstock.providers.spec import LITELLM, Provider, Reply, bearer, ignored, renamed
 
 # Its streams always report the usage; `stream_options`, which asks for it, is an unknown field there.
 CHAT = chat_operation(
@@ -41,5 +41,5 @@ PROVIDER = Provider(
     key_env="MISTRAL_API_KEY",
     auth=bearer,
     error_message=error_message,
-    models=chat_models("mistralai", "public price table, 2026-11", MODELS, CHAT),
+    models=chat_models("mistralai", LITELLM, MODELS, CHAT),
 )

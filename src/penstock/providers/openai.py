@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, sqrt
+from typing import Any
 
 from penstock.providers import openai_compatible
 from penstock.providers.chat_models import chat_models, chat_operation
 from penstock.providers.convert import closest, lookup, pixels, size_text
 from penstock.providers.spec import (
+    LITELLM,
     Model,
     Param,
     Price,
     Provider,
     Reply,
     Result,
+    Source,
     Task,
     bearer,
     complete_table,
@@ -24,8 +27,7 @@ from penstock.providers.spec import (
 )
 from penstock.values import Frame
 
-NOTE = "public price table, 2026-11"
-QUOTED_NOTE = "developers.openai.com/api/docs/pricing as others quote it on 2026-11-05"
+QUOTED = Source("developers.openai.com/api/docs/pricing, as others quote it", "2026-11-05", is_second_hand=True)
 LARGE_FACTOR = 2.6  # how many times as many tokens the largest images take
 QUALITIES = {"standard": "medium", "hd": "high", "low": "low", "medium": "medium", "high": "high"}
 UP_TO_HIGH = QUALITIES | {"xhigh": "high", "max": "high"}
@@ -73,7 +75,7 @@ def token_prices(
     output_usd: str,
     max_tokens: Mapping[str, int],
     text_output_usd: str = "0",
-    note: str = NOTE,
+    source: Source = LITELLM,
 ) -> tuple[Price, ...]:
     """Price rows by quality and size. `max_tokens` has the tokens of an output by quality; `auto` may be the best."""
     base = Price(
@@ -81,7 +83,7 @@ def token_prices(
         usd=output_usd,
         input_usd=image_usd,
         other_usd={"text_input": text_usd, "text_output": text_output_usd},
-        note=note,
+        source=source,
     )
     usual = [({"sent.quality": name} if name != "auto" else {}, count) for name, count in max_tokens.items()]
     large = [
@@ -91,7 +93,11 @@ def token_prices(
 
 
 def image_models(
-    name: str, size: Param, prices: tuple[Price, ...], qualities: dict[str, str] = UP_TO_HIGH
+    name: str,
+    size: Param,
+    prices: tuple[Price, ...],
+    qualities: dict[str, str] = UP_TO_HIGH,
+    shutdown_date: str = "",
 ) -> tuple[Model, ...]:
     """A model that makes and edits images. `input_fidelity` is refused: it takes an unknown number of input tokens."""
     quality = converted("quality", to="quality", convert=lookup(qualities))  # `auto` is the default and is not sent
@@ -103,12 +109,19 @@ def image_models(
         params=image_table("edit", quality, size, *image_rows),
         priced_extras=frozenset({"input_fidelity"}),
     )
-    return tuple(Model(id=name, upstream=name, op=op, prices=prices) for op in (image, edit))
+    return tuple(
+        Model(id=name, upstream=name, op=op, prices=prices, shutdown_date=shutdown_date) for op in (image, edit)
+    )
 
 
 THREE_SIZES = converted("frame", to="size", convert=closest("1024x1024", "1536x1024", "1024x1536"))
 FREE_SIZE = converted("frame", to="size", convert=free_size)
-SINCE_IMAGE_2 = {"text_usd": "0.000005", "image_usd": "0.000008", "output_usd": "0.00003", "note": QUOTED_NOTE}
+SINCE_IMAGE_2: dict[str, Any] = {
+    "text_usd": "0.000005",
+    "image_usd": "0.000008",
+    "output_usd": "0.00003",
+    "source": QUOTED,
+}
 IMAGE_2 = token_prices(**SINCE_IMAGE_2, max_tokens={"low": 200, "medium": 1760, "high": 7030, "auto": 7030})
 IMAGE_25 = token_prices(**SINCE_IMAGE_2, max_tokens={"low": 200, "medium": 450, "high": 1760, "auto": 7030})
 IMAGE_26 = token_prices(**SINCE_IMAGE_2, max_tokens={"low": 800, "medium": 1800, "high": 1800, "auto": 7030})
@@ -137,13 +150,13 @@ CHAT_MODELS = """
     gpt-5.5        5     30    0.5    >272000  10   45    1
     gpt-5.4        2.5   15    0.25   >272000  5    22.5  0.5
     gpt-5.4-mini   0.75  4.5   0.075
-    gpt-5.4-nano   0.2   1.25  0.02
+    gpt-5.4-nano   0.2   1.25  0.02    until 2027-04-01
     gpt-5.2        1.75  14    0.175
-    gpt-5.1        1.25  10    0.125
-    gpt-4.1        2     8     0.5
-    gpt-4.1-mini   0.4   1.6   0.1
-    gpt-4o         2.5   10    1.25
-    gpt-4o-mini    0.15  0.6   0.075
+    gpt-5.1        1.25  10    0.125   until 2027-04-01
+    gpt-4.1        2     8     0.5     until 2027-01-14
+    gpt-4.1-mini   0.4   1.6   0.1     until 2027-01-14
+    gpt-4o         2.5   10    1.25    until 2027-01-14
+    gpt-4o-mini    0.15  0.6   0.075   until 2027-01-14
 """
 
 PROVIDER = Provider(
@@ -161,9 +174,9 @@ PROVIDER = Provider(
         *image_models("gpt-image-2.5-sunburst", FREE_SIZE, IMAGE_25, UP_TO_MAX),
         *image_models("gpt-image-2.5-flare", FREE_SIZE, IMAGE_25, UP_TO_MAX),
         *image_models("gpt-image-2", FREE_SIZE, IMAGE_2),
-        *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15),
-        *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI),
-        *chat_models("openai", NOTE, CHAT_MODELS, CHAT),
+        *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15, shutdown_date="2026-12-01"),
+        *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2026-12-01"),
+        *chat_models("openai", LITELLM, CHAT_MODELS, CHAT),
     ),
     retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.6-sunburst"),
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
+    COMFY,
     FailureKind,
     File,
     ImageUpload,
@@ -119,7 +120,7 @@ TWO_IMAGES = converted(
     min_items=2,
     max_items=2,
 )
-price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with PixVerse")
+price = price_list(COMFY)
 PRICES: dict[str, tuple[str, str]] = {  # a second without sound, and with it
     "360p": ("0.05", "0.07"),
     "540p": ("0.07", "0.09"),

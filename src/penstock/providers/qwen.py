@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import data_uri, each_image, on_off, pixels, size_text
+from penstock.providers.dashscope_errors import code_kind, error_message, failure_kind
 from penstock.providers.spec import (
-    FailureKind,
+    COMFY,
     File,
     Model,
     Operation,
@@ -42,22 +43,6 @@ def read_images(reply: Reply) -> Result:
         return Result(files=images, upstream_id=response.get("request_id"))
     texts = " ".join(part["text"] for part in parts if part.get("text"))
     return Result(status="failed", message=texts or "Qwen made no image.", upstream_id=response.get("request_id"))
-
-
-def code_kind(code: str) -> FailureKind | None:
-    if code.startswith("DataInspection") or code == "IPInfringementSuspect":
-        return "refused"
-    if code.startswith("Throttling"):
-        return "busy"
-    return "broken" if code.startswith(("Arrearage", "AccessDenied", "InternalError")) else None
-
-
-def error_message(reply: Reply) -> str | None:
-    return str(reply.json["message"])
-
-
-def failure_kind(reply: Reply) -> FailureKind | None:
-    return code_kind(reply.json["code"])
 
 
 def build_body(fields: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +95,7 @@ def models(name: str, upstream: str, *prices: Price) -> list[Model]:
     ]
 
 
-price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Alibaba")
+price = price_list(COMFY)
 PROVIDER = Provider(
     slug="qwen",
     name="Qwen",

@@ -16,15 +16,16 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Task,
     bearer,
     complete_table,
     converted,
     emulated,
     fixed,
+    ignored,
     passthrough,
     price_list,
-    ignored,
 )
 
 # Refusals are not documented: they have status 400, as other errors, and are recognised by their message.
@@ -130,7 +131,7 @@ def model(name: str, upstream: str, op: Operation, price: Price, title: str = ""
     return Model(id=name, upstream=upstream, op=op, prices=(price,), name=title)
 
 
-price = price_list("recraft.ai/docs/api-reference/pricing, read 2026-11-15")
+price = price_list(Source("recraft.ai/docs/api-reference/pricing", "2026-11-15"))
 PROVIDER = Provider(
     slug="recraft",
     name="Recraft",

@@ -14,6 +14,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     bearer,
     complete_table,
     converted,
@@ -78,7 +79,9 @@ IMAGE = Operation(
     priced_extras=frozenset({"steps", "lora", "controlNet", "refiner", "acceleratorOptions", "ipAdapters", "taskType"}),
 )
 
-price = price_list("more than any call should cost: runware.ai/docs/platform/pricing bills compute time; 2026-11-15")
+price = price_list(
+    Source("more than any call should cost; runware.ai/docs/platform/pricing bills compute time", "2026-11-15")
+)
 PROVIDER = Provider(
     slug="runware",
     name="Runware",

@@ -15,6 +15,13 @@ from penstock.providers.exchange import Result as Result
 from penstock.providers.exchange import Status as Status
 from penstock.providers.exchange import Upload as Upload
 from penstock.providers.live import FoundModel, LiveModel
+from penstock.providers.prices import COMFY as COMFY
+from penstock.providers.prices import LITELLM as LITELLM
+from penstock.providers.prices import OWN_HARDWARE as OWN_HARDWARE
+from penstock.providers.prices import Price as Price
+from penstock.providers.prices import Source as Source
+from penstock.providers.prices import Unit as Unit
+from penstock.providers.prices import price_list as price_list
 from penstock.values import InputImage
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
@@ -201,47 +208,6 @@ class Operation:
         return int(row.high or 1) if row and row.to else 1
 
 
-# --------------------------------------------------------------------------------------------------------------- price
-
-# `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
-# `compute_second` counts the time that the provider's machine took.
-Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call", "compute_second"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """US dollars for a unit of output and, if it is charged, for a unit of input."""
-
-    unit: Unit
-    usd: str
-    input_usd: str = "0"
-    each_usd: str = "0"  # added once for every output
-    # The row is for these values of fields of the request or, with the prefix `sent.`, of the provider's body.
-    when: Mapping[str, Any] = field(default_factory=dict)
-    max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take
-    max_seconds: int = 300  # priced by the compute second: the most that one call can take
-    # The unit's count is what the provider reports as `billed`. The hold is for so many times the requested count,
-    # because one price stands for several resolutions, or for videos with and without sound.
-    is_counted_by_provider: bool = False
-    ceiling: str = "1"
-    # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
-    # that came from the provider's cache.
-    other_usd: Mapping[str, str] = field(default_factory=dict)
-    # Chat: this row applies to calls with more input tokens. Images: to outputs with more pixels. Such rows come first.
-    above: int = 0
-    note: str = ""  # where the price was found, and when
-
-
-def price_list(note: str) -> Callable[..., Price]:
-    """A function that makes Price rows with the same note. Keywords name fields of the provider's body for `when`."""
-
-    def price(usd: str, unit: Unit = "second", input_usd: str = "0", each_usd: str = "0", **sent: Any) -> Price:
-        when = {f"sent.{name}": value for name, value in sent.items()}
-        return Price(unit=unit, usd=usd, input_usd=input_usd, each_usd=each_usd, when=when, note=note)
-
-    return price
-
-
 # ------------------------------------------------------------------------------------- providers inside this process
 
 
@@ -298,6 +264,7 @@ class Model:
     priority: int = 0  # the lowest group is tried first
     weight: int = 1  # share of the calls within a group
     created: int = 1_767_225_600  # when it was added; default: 2026-01-01
+    shutdown_date: str = ""  # from this day on the provider no longer serves it, if that has been announced
     aliases: tuple[str, ...] = ()
     enabled: bool = True
     on_own_server: bool = False  # the operator's price, which depends on nothing but its unit

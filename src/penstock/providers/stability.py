@@ -15,6 +15,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     Task,
     bearer,
@@ -23,8 +24,8 @@ from penstock.providers.spec import (
     emulated,
     fixed,
     frame,
-    passthrough,
     ignored,
+    passthrough,
     price_list,
 )
 
@@ -110,7 +111,7 @@ CONSERVATIVE = form_operation(
 )
 CREATIVE = replace(CONSERVATIVE, read=read_job, poll="GET /v2beta/results/{id}", poll_seconds=10.0)
 
-price = price_list("platform.stability.ai/pricing and its notice of 2025-08-01, read 2026-11-15")
+price = price_list(Source("platform.stability.ai/pricing and its notice of 2025-08-01", "2026-11-15"))
 PROVIDER = Provider(
     slug="stability",
     name="Stability AI",

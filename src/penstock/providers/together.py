@@ -9,12 +9,14 @@ from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import (
     FailureKind,
     File,
+    LITELLM,
     Model,
     Operation,
     Price,
     Provider,
     Reply,
     Result,
+    Source,
     bearer,
     complete_table,
     converted,
@@ -68,13 +70,13 @@ INPUT_IMAGE = converted("images", to="image_url", convert=first_image(data_uri),
 
 def image_model(name: str, upstream: str, steps: int, usd: str) -> Model:
     op = replace(IMAGE, params=complete_table("image", *IMAGE_ROWS, fixed("steps", steps)))
-    price = Price(unit="megapixel", usd=usd, note="a comparison of prices, 2026-05")
+    price = Price(unit="megapixel", usd=usd, source=Source("a comparison of prices", "2026-05", is_second_hand=True))
     return Model(id=name, upstream=upstream, op=op, prices=(price,), priority=10)
 
 
 def edit_model(name: str, upstream: str, usd: str) -> Model:
     op = replace(IMAGE, task="edit", params=complete_table("edit", *IMAGE_ROWS, INPUT_IMAGE))
-    price = Price(unit="image", usd=usd, note="Together's price list, 2026-11")
+    price = Price(unit="image", usd=usd, source=Source("Together's price list", "2026-11"))
     return Model(id=name, upstream=upstream, op=op, prices=(price,), priority=10)
 
 
@@ -116,6 +118,6 @@ PROVIDER = Provider(
         image_model("flux-dev", "black-forest-labs/FLUX.1-dev", 28, "0.0154"),
         edit_model("flux-kontext-pro", "black-forest-labs/FLUX.1-kontext-pro", "0.04"),
         edit_model("flux-kontext-max", "black-forest-labs/FLUX.1-kontext-max", "0.08"),
-        *chat_models("together", "public price table, 2026-11", CHAT_MODELS, CHAT),
+        *chat_models("together", LITELLM, CHAT_MODELS, CHAT),
     ),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
+    COMFY,
     File,
     Model,
     Operation,
@@ -35,7 +36,6 @@ DEFAULT_FACTOR = 2
 STEP_MEGAPIXELS = 8
 MAX_STEPS = 8  # larger outputs are priced by the megapixel, with a margin for the last step
 MARGIN = Decimal("1.15")
-NOTE = "Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Topaz"
 
 
 def read_job(reply: Reply) -> Result:
@@ -86,10 +86,13 @@ def model(name: str, upstream: str, step_usd: str, *rows: Param) -> Model:
     """A model at a price for each 8 megapixels of the output that are begun."""
     usd = Decimal(step_usd)
     large = Price(
-        unit="megapixel", usd=f"{usd * MARGIN / STEP_MEGAPIXELS}", above=MAX_STEPS * STEP_MEGAPIXELS * 10**6, note=NOTE
+        unit="megapixel",
+        usd=f"{usd * MARGIN / STEP_MEGAPIXELS}",
+        above=MAX_STEPS * STEP_MEGAPIXELS * 10**6,
+        source=COMFY,
     )
     steps = [
-        Price(unit="image", usd=f"{usd * number}", above=(number - 1) * STEP_MEGAPIXELS * 10**6, note=NOTE)
+        Price(unit="image", usd=f"{usd * number}", above=(number - 1) * STEP_MEGAPIXELS * 10**6, source=COMFY)
         for number in range(MAX_STEPS, 0, -1)
     ]
     op = replace(UPSCALE, params=complete_table("upscale", IMAGE, FACTOR, fixed("output_format", "png"), *rows))

@@ -15,6 +15,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     complete_table,
     converted,
@@ -125,7 +126,9 @@ def q3_models(name: str, upstream: str, prices: tuple[Price, ...]) -> tuple[Mode
 
 
 # Tasks report their credits, so these are the highest that were found, among them those of docs.comfy.org and fal.
-price = price_list("Vidu's price list as others recorded it, 2026-11-15, at half a cent for a credit; not read there")
+price = price_list(
+    Source("Vidu's price list, as others recorded it, at half a cent for a credit", "2026-11-15", is_second_hand=True)
+)
 PROVIDER = Provider(
     # No callback key: Vidu signs only the headers of a callback, not its body, so the job is polled in any case.
     slug="vidu",

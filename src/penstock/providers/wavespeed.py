@@ -12,6 +12,7 @@ from penstock.providers.convert import (
     size_text,
 )
 from penstock.providers.spec import (
+    COMFY,
     FailureKind,
     File,
     Model,
@@ -21,6 +22,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    Source,
     Status,
     Task,
     bearer,
@@ -139,8 +141,8 @@ VEO_IMAGE = (
     ),
 )
 
-price = price_list("WaveSpeed's own skills for agents on GitHub, looked up 2026-11-15")
-comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with WaveSpeed")
+price = price_list(Source("WaveSpeed's own skills for agents on GitHub", "2026-11-15"))
+comfy_price = price_list(COMFY)
 VEO_PRICES = (price("0.80", "call", generate_audio=False), price("1.20", "call"))
 PROVIDER = Provider(
     slug="wavespeed",

@@ -343,6 +343,7 @@ class Catalog:
                 "kind": candidate.model.op.task,
                 "priority": candidate.model.priority,
                 "weight": candidate.model.weight,
+                "shutdown_date": candidate.model.shutdown_date or None,
                 "healthy": is_healthy(candidate.provider.slug, candidate.model.upstream),
             }
             for candidate in found

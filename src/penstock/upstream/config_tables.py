@@ -43,7 +43,8 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_seconds: Annotated[
         Whole, Meta(description="Priced by the compute second: the most that one call can take, which is held.")
     ] = 300
-    note: Annotated[Text, Meta(description="Where the price comes from.")] = "penstock.toml"
+    source: Annotated[Text, Meta(description="Where the price comes from.")] = "penstock.toml"
+    as_of: Annotated[Text, Meta(description="The date of the price.")] = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError unless there is one price for the output."""

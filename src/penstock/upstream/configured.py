@@ -10,7 +10,18 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from penstock.providers.openai_compatible import OPERATIONS, error_message, failure_kind
-from penstock.providers.spec import LiveCatalogue, Model, Operation, OwnModel, Price, Provider, Task, bearer, emulated
+from penstock.providers.spec import (
+    LiveCatalogue,
+    Model,
+    Operation,
+    OwnModel,
+    Price,
+    Provider,
+    Source,
+    Task,
+    bearer,
+    emulated,
+)
 from penstock.typed_config import Misconfigured, convert
 from penstock.upstream import own_models
 from penstock.upstream.config_tables import (
@@ -276,5 +287,5 @@ def _price(table: PriceTable) -> Price:
         above=table.above,
         max_tokens=table.max_tokens,
         max_seconds=table.max_seconds,
-        note=table.note,
+        source=Source(table.source, table.as_of),
     )

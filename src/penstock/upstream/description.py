@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from penstock.providers.live import FoundModel
-from penstock.providers.spec import Model, Price, Provider
+from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.upstream import model_schema
 
 MODES = {
@@ -36,6 +36,7 @@ def describe(candidates: Sequence[Offered], schema: bool = False) -> dict[str, A
         "owned_by": first.model.id.split("/")[0] if "/" in first.model.id else first.provider.slug,
         "name": first.model.name or first.model.id,
         "description": first.model.description,
+        "shutdown_date": shutdown_date([candidate.model for candidate in candidates]),
         "modality": MODALITIES[first.model.op.task],
         "modes": list(dict.fromkeys(mode for candidate in candidates for mode in modes(candidate.model))),
         "providers": list(dict.fromkeys(candidate.provider.slug for candidate in candidates)),
@@ -61,11 +62,18 @@ def describe_found(slug: str, found: FoundModel) -> dict[str, Any]:
         "owned_by": found.upstream.partition("/")[0],
         "name": found.name or found.upstream,
         "description": found.description,
+        "shutdown_date": None,
         "modality": made[0] if made else None,
         "modes": [found.category] if found.category else [],
         "providers": [slug],
         "pricing": [],
     }
+
+
+def shutdown_date(models: Sequence[Model]) -> str | None:
+    """The day from which on nobody serves a model; None if one of its providers has announced no such day."""
+    dates = [model.shutdown_date for model in models]
+    return max(dates) if all(dates) else None
 
 
 def modes(model: Model) -> tuple[str, ...]:
@@ -83,4 +91,12 @@ def pricing(price: Price) -> dict[str, Any]:
     shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
     shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
     shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
-    return {**shown, "above": price.above} if price.above else shown
+    if price.above:
+        shown["above"] = price.above
+    return {**shown, **_source(price)}
+
+
+def _source(price: Price) -> dict[str, Any]:
+    """Where the price was found; the date is null where it is the operator's own or is asked for when used."""
+    source = price.source or Source("")
+    return {"source": source.name, "as_of": source.as_of or None, "second_hand": source.is_second_hand}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.accounts.prices import actual_lines, price_facts, quote, restore_prices, snapshot_prices
 from penstock.providers import openai_compatible
 from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
-from penstock.providers.spec import Model, Operation, Price, Reply, Result, converted, emulated, passthrough
+from penstock.providers.spec import Model, Operation, Price, Reply, Result, Source, converted, emulated, passthrough
 from penstock.schema import Input, Request
 from penstock.values import nanos
 
@@ -193,10 +193,12 @@ def test_the_cost_equals_the_quote_when_all_outputs_are_delivered(
 
 def test_prices_can_be_stored_and_restored() -> None:
     rows = (
-        Price(unit="image", usd="0.04", when={"quality": "hd"}, note="x"),
+        Price(unit="image", usd="0.04", when={"quality": "hd"}, source=Source("x")),
         Price(unit="token", usd="1", max_tokens=7),
     )
     assert restore_prices(snapshot_prices(rows)) == rows
+    of_another_version = [row | {"note": "x"} for row in snapshot_prices(rows)]
+    assert restore_prices(of_another_version) == rows
 
 
 # ------------------------------------------------------------------------------------------ units, conditions and usage
@@ -306,7 +308,7 @@ def test_conditions_may_name_the_fields_sent_to_the_model(values: dict[str, Any]
 
 
 def test_all_fields_of_a_price_row_are_restored() -> None:
-    row = Price(unit="started_megapixel", usd="1", each_usd="2", when={"sent.quality": "high"}, note="a page")
+    row = Price(unit="started_megapixel", usd="1", each_usd="2", when={"sent.quality": "high"}, source=Source("a page"))
     assert restore_prices(snapshot_prices([row, replace(row, each_usd="0")])) == (
         row,
         replace(row, each_usd="0"),

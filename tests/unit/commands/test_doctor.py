@@ -57,3 +57,10 @@ def test_a_folder_that_was_never_used_is_left_alone(tmp_path: Path) -> None:
     ended = done("doctor", "--json", "--data", tmp_path / "new", **free_port())
     assert states(ended)["database"] == "note"
     assert not (tmp_path / "new").exists()
+
+
+def test_models_that_a_provider_shuts_down_are_named(data_folder: Path) -> None:
+    """Their shutdown date has passed, so that they are named on any day."""
+    ended = done("doctor", "--data", data_folder, GEMINI_API_KEY="x", **free_port())
+    named = [row[2] for row in ended.lines if row[0] == "models"]
+    assert "gemini serves google/gemini-2.5-flash only until 2026-10-16" in named

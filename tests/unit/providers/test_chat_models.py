@@ -2,27 +2,28 @@
 
 from penstock.providers.chat_models import any_model, chat_models, chat_operation, messages_param
 from penstock.providers.openai_compatible import CHAT
-from penstock.providers.spec import Price, refused
+from penstock.providers.spec import Price, Source, refused
 
+PAGE = Source("a page", "2026-11")
 TABLE = """
     large            2    10   0.2  >200000  4  15  0.4
-    small-1.5=small  0.5  2
+    small-1.5=small  0.5  2         until 2027-01-14
     other/model=m    1    3
 """
 
 
 def test_a_table_of_chat_models() -> None:
-    large, small, other = chat_models("acme", "a page, 2026-11", TABLE, priority=10)
+    large, small, other = chat_models("acme", PAGE, TABLE, priority=10)
     assert [(model.id, model.upstream) for model in (large, small, other)] == [
         ("acme/large", "large"), ("acme/small-1.5", "small"), ("other/model", "m"),
     ]  # fmt: skip
-    note = "a page, 2026-11"
-    assert small.prices == (Price(unit="token", usd="0.000002", input_usd="0.0000005", note=note),)
+    assert small.prices == (Price(unit="token", usd="0.000002", input_usd="0.0000005", source=PAGE),)
     assert large.prices == (
         Price(unit="token", usd="0.000015", input_usd="0.000004", other_usd={"cached": "0.0000004"}, above=200_000,
-              note=note),
-        Price(unit="token", usd="0.00001", input_usd="0.000002", other_usd={"cached": "0.0000002"}, note=note),
+              source=PAGE),
+        Price(unit="token", usd="0.00001", input_usd="0.000002", other_usd={"cached": "0.0000002"}, source=PAGE),
     )  # fmt: skip
+    assert [model.shutdown_date for model in (large, small, other)] == ["", "2027-01-14", ""]
     assert {model.priority for model in (large, small, other)} == {10}
     assert large.op is CHAT
 

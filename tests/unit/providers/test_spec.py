@@ -9,7 +9,6 @@ from penstock.providers.spec import (
     File,
     Operation,
     Param,
-    Price,
     Reply,
     Result,
     Status,
@@ -24,7 +23,6 @@ from penstock.providers.spec import (
     header,
     ignored,
     passthrough,
-    price_list,
     refused,
     renamed,
 )
@@ -155,11 +153,3 @@ def test_what_a_video_looks_like() -> None:
     assert (ratio.to, ratio.default, sent(ratio, Frame.parse("1920x1080"))) == (("aspect_ratio",), "1:1", "16:9")
     assert (resolution.to, sent(resolution, Frame.parse("1920x1080"))) == (("resolution",), "1080p")
     assert (as_image.handling, as_image.to, as_image.default) == ("ignored", (), "16:9")
-
-
-def test_prices_of_one_source() -> None:
-    usd = price_list("a page")
-    assert usd("0.1", resolution="720p") == Price(
-        unit="second", usd="0.1", when={"sent.resolution": "720p"}, note="a page"
-    )
-    assert usd("0.1", "image", each_usd="0.2").each_usd == "0.2"

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider, converted, passthrough, refused
+from penstock.providers.spec import Model, Price, Provider, Source, converted, passthrough, refused
 from penstock.settings import Settings
 from penstock.upstream.catalog import Catalog
 
-PRICE = (Price(unit="image", usd="0.04", note="test"),)
+PRICE = (Price(unit="image", usd="0.04", source=Source("test")),)
 OPS = openai_compatible.OPERATIONS
 
 
@@ -32,8 +32,12 @@ def catalog(*providers: Provider, environ: dict[str, str] | None = None, **field
     return Catalog(providers or (ONE, TWO), Settings(**fields), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
 
 
+def known_source(name: str) -> dict[str, Any]:
+    return {"source": name, "as_of": None, "second_hand": False}
+
+
 def test_a_model_object() -> None:
-    known = catalog(models={"two/fox": {"price": {"unit": "image", "usd": "0.02", "when": {}, "note": "x"}}})
+    known = catalog(models={"two/fox": {"price": {"unit": "image", "usd": "0.02", "when": {}, "source": "x"}}})
     assert known.describe("fox") == {
         "id": "fox",
         "object": "model",
@@ -41,12 +45,13 @@ def test_a_model_object() -> None:
         "owned_by": "one",
         "name": "fox",
         "description": "",
+        "shutdown_date": None,
         "modality": "image",
         "modes": ["text-to-image"],
         "providers": ["one", "two"],
         "pricing": [
-            {"provider": "one", "task": "image", "unit": "image", "usd": "0.04"},
-            {"provider": "two", "task": "image", "unit": "image", "usd": "0.02"},
+            {"provider": "one", "task": "image", "unit": "image", "usd": "0.04", **known_source("test")},
+            {"provider": "two", "task": "image", "unit": "image", "usd": "0.02", **known_source("x")},
         ],
     }
     assert known.describe("vulpes")["id"] == "fox"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider
+from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.typed_config import Misconfigured
 from penstock.upstream import configured, translate
 from tests.providers.recordings import known_providers
@@ -48,7 +48,7 @@ def test_a_provider_of_the_operators_own() -> None:
         [[providers.lab.models]]
         id = "lab/brush"
         task = "image"
-        price = { unit = "image", usd = "0.04", note = "our contract" }
+        price = { unit = "image", usd = "0.04", source = "our contract" }
         [[providers.lab.models]]
         id = "video-1"
         upstream = "reel-2"
@@ -70,7 +70,7 @@ def test_a_provider_of_the_operators_own() -> None:
             id="lab/brush",
             upstream="brush",
             op=openai_compatible.IMAGE,
-            prices=(Price(unit="image", usd="0.04", note="our contract"),),
+            prices=(Price(unit="image", usd="0.04", source=Source("our contract")),),
             priority=3,
         ),
         Model(
@@ -85,8 +85,8 @@ def test_a_provider_of_the_operators_own() -> None:
             aliases=("movie",),
             enabled=False,
             prices=(
-                Price(unit="second", usd="1", when={"resolution": "1080p"}, note="penstock.toml"),
-                Price(unit="second", usd="0.5", note="penstock.toml"),
+                Price(unit="second", usd="1", when={"resolution": "1080p"}, source=Source("penstock.toml")),
+                Price(unit="second", usd="0.5", source=Source("penstock.toml")),
             ),
         ),
     )
@@ -99,7 +99,7 @@ def test_a_provider_without_a_key_gets_no_authorization() -> None:
 
 def test_chat_has_an_input_price_and_an_output_price() -> None:
     one = lab('models = [{id = "m", task = "chat", price = {unit = "token", input_usd = "1e-6", output_usd = "2e-6"}}]')
-    assert one.models[0].prices == (Price(unit="token", usd="2e-6", input_usd="1e-6", note="penstock.toml"),)
+    assert one.models[0].prices == (Price(unit="token", usd="2e-6", input_usd="1e-6", source=Source("penstock.toml")),)
 
 
 def test_chat_prices_may_depend_on_length_and_cached_tokens() -> None:
@@ -115,8 +115,8 @@ def test_chat_prices_may_depend_on_length_and_cached_tokens() -> None:
         """
     )
     assert one.models[0].prices == (
-        Price(unit="token", usd="4e-6", input_usd="2e-6", above=200_000, note="penstock.toml"),
-        Price(unit="token", usd="2e-6", input_usd="1e-6", other_usd={"cached": "1e-7"}, note="penstock.toml"),
+        Price(unit="token", usd="4e-6", input_usd="2e-6", above=200_000, source=Source("penstock.toml")),
+        Price(unit="token", usd="2e-6", input_usd="1e-6", other_usd={"cached": "1e-7"}, source=Source("penstock.toml")),
     )
 
 
@@ -161,7 +161,7 @@ def test_a_further_model_is_called_as_another_one_of_the_provider() -> None:
     assert (model.id, model.op, model.prices) == (
         "house",
         known.op,
-        (Price(unit="image", usd="1", note="penstock.toml"),),
+        (Price(unit="image", usd="1", source=Source("penstock.toml")),),
     )
     both = added("bfl", like="flux-2-pro", upstream="flux-9-pro")
     assert [(model.op.task, url) for model, url in both] == [
@@ -350,7 +350,7 @@ def test_models_can_be_changed() -> None:
         """
     ) == {
         "flux": {
-            "prices": (Price(unit="image", usd="0.1", note="penstock.toml"),),
+            "prices": (Price(unit="image", usd="0.1", source=Source("penstock.toml")),),
             "priority": 2,
             "weight": 3,
             "enabled": False,

@@ -1,12 +1,30 @@
 """Models are described by what their tables and prices say."""
 
+from dataclasses import replace
+
 from penstock.providers.openai_compatible import OPERATIONS
-from penstock.providers.spec import Model, Price
-from penstock.upstream.description import modes, pricing
+from penstock.providers.spec import Model, Price, Source
+from penstock.upstream.description import modes, pricing, shutdown_date
 
 
 def test_modes_and_prices() -> None:
     model = Model(id="a", upstream="a", op=OPERATIONS["edit"], prices=())
     assert modes(model) == ("image-edit",)
-    assert pricing(Price(unit="image", usd="0.1", above=5)) == {"unit": "image", "usd": "0.1", "above": 5}
+    price = Price(unit="image", usd="0.1", above=5, source=Source("a page", "2026-11-15", is_second_hand=True))
+    assert pricing(price) == {
+        "unit": "image",
+        "usd": "0.1",
+        "above": 5,
+        "source": "a page",
+        "as_of": "2026-11-15",
+        "second_hand": True,
+    }
     assert pricing(Price(unit="image", usd="0.1", when={"quality": "hd"}))["when"] == {"quality": "hd"}
+
+
+def test_a_model_ends_when_its_last_provider_stops_serving_it() -> None:
+    model = Model(id="a", upstream="a", op=OPERATIONS["edit"], prices=())
+    early = replace(model, shutdown_date="2026-11-17")
+    late = replace(model, shutdown_date="2027-01-14")
+    assert shutdown_date([late, early]) == "2027-01-14"
+    assert shutdown_date([early, model]) is None

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider
+from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.upstream.catalog import Candidate, Route
 from penstock.upstream.performance import Performance
 from penstock.upstream.preferences import Preferences
@@ -34,7 +34,7 @@ def candidate(slug: str, upstream: str = "m") -> Candidate:
         id="fox",
         upstream=upstream,
         op=openai_compatible.OPERATIONS["image"],
-        prices=(Price(unit="image", usd="1", note="test"),),
+        prices=(Price(unit="image", usd="1", source=Source("test")),),
     )
     return Candidate(Provider(slug=slug, name=slug, docs="", base_url="https://x.test", models=(model,)), model)
 

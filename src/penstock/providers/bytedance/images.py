@@ -12,6 +12,7 @@ from penstock.providers.spec import (
     Price,
     Reply,
     Result,
+    Source,
     Task,
     complete_table,
     converted,
@@ -66,7 +67,7 @@ def size(min_area: int, max_area: int) -> Param:
     return converted("frame", to="size", convert=size_text(pixels(min_area=min_area, max_area=max_area)))
 
 
-price = price_list("docs.byteplus.com/en/docs/ModelArk/1544106 of 2026-09-22")
+price = price_list(Source("docs.byteplus.com/en/docs/ModelArk/1544106", "2026-09-22"))
 PNG = fixed("output_format", "png")
 SEEDREAM_4 = size(1280 * 720, 4096 * 4096)
 SEEDREAM_45 = size(2560 * 1440, 4096 * 4096)

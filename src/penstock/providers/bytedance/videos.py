@@ -15,6 +15,7 @@ from penstock.providers.spec import (
     Price,
     Reply,
     Result,
+    Source,
     Status,
     complete_table,
     converted,
@@ -127,7 +128,7 @@ def video_model(name: str, upstream: str, max_seconds: int) -> Model:
     return Model(id=name, upstream=upstream, op=op, prices=estimated_prices(RATES[upstream]))
 
 
-price = price_list("docs.byteplus.com/en/docs/ModelArk/1544106 of 2026-09-22")
+price = price_list(Source("docs.byteplus.com/en/docs/ModelArk/1544106", "2026-09-22"))
 MODELS = (
     video_model("seedance-2.5", "dreamina-seedance-2-5-260628", 30),
     video_model("seedance-2", "dreamina-seedance-2-0-260128", 15),

@@ -13,6 +13,8 @@ from penstock.providers.live import Underivable
 from penstock.providers.spec import (
     ImageUpload,
     Model,
+    NEVER_SOUND,
+    OWN_HARDWARE,
     Operation,
     OwnModel,
     Param,
@@ -27,7 +29,6 @@ from penstock.providers.spec import (
     converted,
     duration,
     emulated,
-    NEVER_SOUND,
     renamed,
 )
 from penstock.values import InputImage
@@ -80,7 +81,7 @@ def model(
         cancel_body=cancel_body,
         poll_seconds=poll_seconds,
     )
-    return Model(id=name, upstream=file, op=op, prices=(Price(unit=unit, usd="0", note="your own hardware"),))
+    return Model(id=name, upstream=file, op=op, prices=(Price(unit=unit, usd="0", source=OWN_HARDWARE),))
 
 
 def size(short_side: int, multiple: int, min_side: int, max_side: int, default: str | None = None) -> Param:

@@ -15,7 +15,7 @@ from penstock.providers.derive.table import tables
 from penstock.providers.fal.queue import model, read_job
 from penstock.providers.json_schema import read_schema
 from penstock.providers.live import FoundModel, LiveModel, Underivable
-from penstock.providers.spec import Document, LiveCatalogue, Model, Price, Task, Unit
+from penstock.providers.spec import Document, LiveCatalogue, Model, Price, Source, Task, Unit
 
 # fal's words for what it counts, without the plural; the price of anything else is not known here.
 UNITS: dict[str, Unit] = {
@@ -34,7 +34,7 @@ UNITS: dict[str, Unit] = {
 }
 IMAGE_COMPUTE_SECONDS = 300
 VIDEO_COMPUTE_SECONDS = 1800
-NOTE = "fal's own catalogue; what fal reports as billed is charged"
+SOURCE = Source("fal's own catalogue; what fal reports as billed is charged")
 
 
 def documents(name: str) -> Mapping[str, Document]:
@@ -121,7 +121,7 @@ def prices(live: LiveModel, task: Task) -> tuple[Price, ...]:
             usd = format(Decimal(str(row["unit_price"])), "f")
         except (InvalidOperation, KeyError):
             continue
-        return (Price(unit=unit, usd=usd, note=NOTE, is_counted_by_provider=True, max_seconds=longest),)
+        return (Price(unit=unit, usd=usd, source=SOURCE, is_counted_by_provider=True, max_seconds=longest),)
     return ()
 
 

@@ -7,12 +7,14 @@ from typing import Any
 from penstock.providers.spec import (
     FailureKind,
     File,
+    LITELLM,
     Model,
     Operation,
     Param,
     Price,
     Reply,
     Result,
+    Source,
     Status,
     Task,
     complete_table,
@@ -104,6 +106,6 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
 
 
 # No price was read at fal itself.
-stored_price = price_list("a stored copy of the model's llms.txt on fal.ai, looked up 2026-11-15")
-litellm_price = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with fal")
-other_price = price_list("tables in other projects, looked up 2026-11-15; not checked with fal")
+stored_price = price_list(Source("a copy of the model's llms.txt on fal.ai", "2026-11-15"))
+litellm_price = price_list(LITELLM)
+other_price = price_list(Source("tables in other projects", "2026-11-15", is_second_hand=True))

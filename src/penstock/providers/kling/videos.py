@@ -8,18 +8,19 @@ from penstock.providers.spec import (
     FailureKind,
     File,
     Model,
+    NEVER_SOUND,
     Operation,
     Param,
     Price,
     Reply,
     Result,
+    Source,
     Status,
     complete_table,
     converted,
     duration,
     fixed,
     frame,
-    NEVER_SOUND,
     passthrough,
     price_list,
 )
@@ -105,7 +106,7 @@ FIVE_OR_TEN = duration(5, 10, convert=number_text, default=5)
 THREE_TO_FIFTEEN = duration(*range(3, 16), convert=number_text, default=5)
 SWITCH = {True: "on", False: "off"}
 SOUND = (converted("generate_audio", to="sound", convert=SWITCH.get), passthrough("sound", one_of=("on", "off")))
-price = price_list("Kling's developer documentation as others recorded it, 2026-11-15; not read there")
+price = price_list(Source("Kling's developer documentation, as others recorded it", "2026-11-15", is_second_hand=True))
 MODELS = (
     *video_models("kling-2.5-turbo", "kling-v2-5-turbo", "pro", FIVE_OR_TEN, NEVER_SOUND, prices=(price("0.07"),)),
     *video_models(

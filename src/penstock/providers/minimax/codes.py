@@ -1,6 +1,6 @@
 """MiniMax's error codes, and the source of its prices."""
 
-from penstock.providers.spec import FailureKind, price_list
+from penstock.providers.spec import FailureKind, Source, price_list
 
 FAILURE_KINDS: dict[str, FailureKind] = {
     "1002": "busy",
@@ -9,7 +9,7 @@ FAILURE_KINDS: dict[str, FailureKind] = {
     "2013": "rejected",
     "2056": "busy",
 }
-price = price_list("MiniMax's price list as others recorded it, 2026-11-15; not read there")
+price = price_list(Source("MiniMax's price list, as others recorded it", "2026-11-15", is_second_hand=True))
 
 
 def code_kind(code: int | str | None) -> FailureKind:

@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.providers.chat_models import chat_operation
 from penstock.providers.openrouter import images, live, media, videos
-from penstock.providers.spec import Model, Price, Provider, bearer, converted, fixed
+from penstock.providers.spec import Model, Price, Provider, Source, bearer, converted, fixed
 
 # Sent to OpenRouter as the highest price of a chat, so that the hold is always enough.
 MAX_PRICE = {"prompt": "15", "completion": "75", "request": "0.05"}
@@ -43,7 +43,7 @@ CHAT_PRICE = Price(
     usd="0.000075",
     input_usd="0.000015",
     each_usd="0.05",
-    note="the most that is accepted; what is reported is charged, 2026-11",
+    source=Source("the most that is accepted; what is reported is charged"),
 )
 
 PROVIDER = Provider(

@@ -6,14 +6,14 @@ from typing import Any
 
 from penstock.providers.derive.shapes import resolution_side
 from penstock.providers.live import LiveModel
-from penstock.providers.spec import Price, price_list
+from penstock.providers.spec import Price, Source, price_list
 
 TOKENS_PER_IMAGE = 10_000  # more than any model uses for one image
 TOKENS_PER_INPUT = 3_000
 TOKENS_PER_PROMPT = 8_000
 MEGAPIXELS_MAX = 17  # of one image: 4K, square
 FRAMES_PER_SECOND = 30
-price = price_list("the most of OpenRouter's own list; what is reported is charged")
+price = price_list(Source("the most of OpenRouter's own list; what is reported is charged"))
 
 
 def image_prices(live: LiveModel) -> tuple[Price, ...]:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.providers.convert import data_uri
-from penstock.providers.spec import FailureKind, Reply, price_list
+from penstock.providers.spec import FailureKind, Reply, Source, price_list
 from penstock.values import InputImage
 
-price = price_list("OpenRouter's catalogue, 2026-08; what is reported is charged")
+price = price_list(Source("OpenRouter's catalogue; what is reported is charged", "2026-08"))
 
 
 def cost_usd(response: Mapping[str, Any]) -> str | None:

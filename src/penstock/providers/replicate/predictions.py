@@ -16,6 +16,7 @@ from penstock.providers.spec import (
     Price,
     Reply,
     Result,
+    Source,
     Status,
     Task,
     Upload,
@@ -115,5 +116,7 @@ def model(name: str, upstream: str, task: Task, rows: tuple[Param, ...], *prices
 
 
 # No price was read at Replicate itself.
-other_price = price_list("tables in other projects, looked up 2026-11-15; not checked with Replicate")
-transcribed_price = price_list("replicate.com/pricing as transcribed by api-evangelist, 2026-10-07")
+other_price = price_list(Source("tables in other projects", "2026-11-15", is_second_hand=True))
+transcribed_price = price_list(
+    Source("replicate.com/pricing, as api-evangelist transcribed it", "2026-10-07", is_second_hand=True)
+)

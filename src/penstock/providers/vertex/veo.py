@@ -14,6 +14,7 @@ from penstock.providers.spec import (
     Price,
     Reply,
     Result,
+    Source,
     Status,
     complete_table,
     converted,
@@ -111,12 +112,12 @@ VIDEO = Operation(
 )
 
 
-def video_model(name: str, upstream: str, *prices: Price) -> Model:
+def video_model(name: str, upstream: str, prices: tuple[Price, ...], shutdown_date: str = "") -> Model:
     """A model of low priority: other providers have it too, and Google may retire it here."""
-    return Model(id=name, upstream=upstream, op=VIDEO, prices=prices, priority=40)
+    return Model(id=name, upstream=upstream, op=VIDEO, prices=prices, priority=40, shutdown_date=shutdown_date)
 
 
-price = price_list("price tables of litellm 1.108.4 and docs.comfy.org, looked up 2026-11-15; not checked with Google")
+price = price_list(Source("price tables of litellm 1.108.4 and docs.comfy.org", "2026-11-15", is_second_hand=True))
 IN_1080P = {"parameters.resolution": "1080p"}
 SILENT = {"parameters.generateAudio": False}
 
@@ -131,9 +132,9 @@ def prices(usd: str, usd_1080p: str, silent_usd: str, silent_usd_1080p: str) -> 
     )
 
 
-# Google may retire these from 2026-11-17 on. They make 4k as well, but such a response is too large for the gateway.
+# They make 4k as well, but such a response is too large for the gateway. Google names Gemini Omni as the successor.
 MODELS = (
-    video_model("veo-3.1", "veo-3.1-generate-001", *prices("0.40", "0.40", "0.20", "0.20")),
-    video_model("veo-3.1-fast", "veo-3.1-fast-generate-001", *prices("0.10", "0.12", "0.08", "0.10")),
-    video_model("veo-3.1-lite", "veo-3.1-lite-generate-001", *prices("0.05", "0.08", "0.03", "0.05")),
+    video_model("veo-3.1", "veo-3.1-generate-001", prices("0.40", "0.40", "0.20", "0.20"), "2026-11-17"),
+    video_model("veo-3.1-fast", "veo-3.1-fast-generate-001", prices("0.10", "0.12", "0.08", "0.10"), "2026-11-17"),
+    video_model("veo-3.1-lite", "veo-3.1-lite-generate-001", prices("0.05", "0.08", "0.03", "0.05")),
 )

@@ -2,7 +2,7 @@
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message
-from penstock.providers.spec import Provider, bearer, refused, renamed
+from penstock.providers.spec import LITELLM, Provider, bearer, refused, renamed
 from penstock.providers.xai import images, media, videos
 
 CHAT = chat_operation(
@@ -28,6 +28,6 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=media.failure_kind,
-    models=(*images.MODELS, *videos.MODELS, *chat_models("x-ai", media.NOTE, CHAT_MODELS, CHAT)),
+    models=(*images.MODELS, *videos.MODELS, *chat_models("x-ai", LITELLM, CHAT_MODELS, CHAT)),
     retired={"grok-imagine-image-quality": "grok-imagine-image-2"},
 )

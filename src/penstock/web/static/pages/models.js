@@ -18,6 +18,13 @@ function priceText({ unit, usd, input_usd: input }) {
   return `${input === undefined ? "" : `${money(input * 1e6)} in, `}${money(usd * 1e6)} out per million tokens`;
 }
 
+// Where the prices were found, and when; prices of one model mostly share their source.
+function sourceText(prices) {
+  const sources = prices.map(({ source, as_of: date, second_hand: isSecondHand }) =>
+    `${source}${date ? `, ${date}` : ""}${isSecondHand ? " (second-hand)" : ""}`);
+  return [...new Set(sources)].join("; ");
+}
+
 // The newest output of the model, or the icon of what it does.
 function Example({ model: { id, example }, task }) {
   if (!example) return html`<${Icon} name=${TASKS[task].icon} size="26" />`;
@@ -107,6 +114,8 @@ function ModelPage({ id }) {
         ["Prices", html`<ul class="plain">${model.pricing.map((price, place) => html`<li key=${place} class="figures">
             ${priceText(price)}${price.when ? html` <span class="soft small">
             ${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}</li>`)}</ul>`],
+        ["Source", sourceText(model.pricing)],
+        ...(model.shutdown_date ? [["Until", model.shutdown_date]] : []),
       ]} /></div></aside></div>`;
   }}<//></div>`;
 }

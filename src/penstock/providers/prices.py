@@ -1,0 +1,57 @@
+"""What providers charge: price rows, and where each was found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
+# `compute_second` counts the time that the provider's machine took.
+Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call", "compute_second"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a price was found, and when."""
+
+    name: str
+    as_of: str = ""  # the date of what was read; empty: the operator's own price, or one that is asked for when used
+    is_second_hand: bool = False  # what others recorded of the provider's prices, not the provider's own words
+
+
+OWN_HARDWARE = Source("your own hardware")
+LITELLM = Source("litellm 1.108.4's price table", "2026-11-15", is_second_hand=True)
+COMFY = Source("Comfy's list of prices for partner nodes", "2026-08-21", is_second_hand=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars for a unit of output and, if it is charged, for a unit of input."""
+
+    unit: Unit
+    usd: str
+    input_usd: str = "0"
+    each_usd: str = "0"  # added once for every output
+    # The row is for these values of fields of the request or, with the prefix `sent.`, of the provider's body.
+    when: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take
+    max_seconds: int = 300  # priced by the compute second: the most that one call can take
+    # The unit's count is what the provider reports as `billed`. The hold is for so many times the requested count,
+    # because one price stands for several resolutions, or for videos with and without sound.
+    is_counted_by_provider: bool = False
+    ceiling: str = "1"
+    # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
+    # that came from the provider's cache.
+    other_usd: Mapping[str, str] = field(default_factory=dict)
+    # Chat: this row applies to calls with more input tokens. Images: to outputs with more pixels. Such rows come first.
+    above: int = 0
+    source: Source | None = None  # tables must have one
+
+
+def price_list(source: Source) -> Callable[..., Price]:
+    """A function that makes Price rows of one source. Keywords name fields of the provider's body for `when`."""
+
+    def price(usd: str, unit: Unit = "second", input_usd: str = "0", each_usd: str = "0", **sent: Any) -> Price:
+        when = {f"sent.{name}": value for name, value in sent.items()}
+        return Price(unit=unit, usd=usd, input_usd=input_usd, each_usd=each_usd, when=when, source=source)
+
+    return price
