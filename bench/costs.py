@@ -41,7 +41,8 @@ _MIB = 2**20
 
 def run_gateway() -> None:
     """Run `penstock serve`, and write at SIGUSR1 what was counted so far to the file COSTS."""
-    counts: dict[str, int] = {"syncs": 0, "threads": 0, "transactions": 0, "commits": 0, "statements": 0}
+    names = ("syncs", "threads", "transactions", "commits", "statements", "round_trips")
+    counts = dict.fromkeys(names, 0)
     _count_calls(counts)
     if os.environ.get("COSTS_LOOPBACK"):
         _look_up_loopback()
@@ -90,6 +91,11 @@ def _count_calls(counts: dict[str, int]) -> None:
     counted(sqlite_session.Session, "run_many", "statements")
     counted(psycopg.AsyncCursor, "execute", "statements")
     counted(psycopg.AsyncCursor, "executemany", "statements")
+    with suppress(ImportError):  # an older installation
+        from penstock.store import postgres_session
+
+        counted(postgres_session.Connection, "run_together", "round_trips")
+        counted(postgres_session.Connection, "_bind", "statements")
 
 
 def _look_up_loopback() -> None:

@@ -74,6 +74,15 @@ class Watched:
             self._note(name, values)
         return await self._tx.run_many(name, rows)
 
+    async def put(self, name: str, /, **values: Any) -> None:
+        self._note(name, values)
+        await self._tx.put(name, **values)
+
+    async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
+        for values in rows:
+            self._note(name, values)
+        await self._tx.put_many(name, rows)
+
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Check every transaction on Postgres from now on; violations are added to the list that is returned."""

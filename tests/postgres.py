@@ -21,7 +21,7 @@ from psycopg.rows import dict_row
 
 from penstock.store.migrate import read_migrations
 from penstock.store.migrate_postgres import migrate_postgres
-from penstock.store.postgres import Connection
+from penstock.store.postgres_session import Connection
 from penstock.store.queue import install_queue
 from tests.ports import unused_port
 

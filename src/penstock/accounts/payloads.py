@@ -28,7 +28,7 @@ def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
 
 async def add_payload(tx: Transaction, org_id: str, request_id: str, payload: Payload) -> None:
     """Store the bodies of a chat call whose request is in the store; does nothing when they are stored already."""
-    await tx.run(
+    await tx.put(
         "add_payload",
         org_id=org_id,
         request_id=request_id,

@@ -168,7 +168,7 @@ async def open_request(
     `sent_to` is the candidate to which it is sent as soon as it is accepted.
     """
     columns = _request_columns(call, request, modality or MODALITY.get(request.task))
-    await tx.run(
+    await tx.put(
         "add_request",
         **columns,
         **_NOT_ENDED,
@@ -212,7 +212,7 @@ async def count_usage(tx: Transaction, ended: Iterable[Usage]) -> None:
     names = ("org_id", "key_id", "status", "slot")
     rows = [dict(zip(names, key, strict=True), count=counts[key], cost=costs[key]) for key in sorted(counts)]
     if rows:
-        await tx.run_many("add_usage", rows)
+        await tx.put_many("add_usage", rows)
 
 
 _NOT_ENDED: Row = {

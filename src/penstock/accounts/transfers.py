@@ -29,8 +29,8 @@ async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, no
     """Add to what an organization may spend; return the id of the credit."""
     credit_id = new_id("crd", at_ms)
     transfer = _transfer("credit", org_id, credit_id, FUNDING, available_account(org_id), amount, at_ms, note=note)
-    await tx.run("add_transfer", **transfer)
-    await tx.run("add_credit", org_id=org_id, amount=amount)
+    await tx.put("add_transfer", **transfer)
+    await tx.put("add_credit", org_id=org_id, amount=amount)
     return credit_id
 
 
@@ -44,7 +44,7 @@ async def hold(
     """
     source = available_account(org_id)
     target = held_account(org_id)
-    await tx.run("add_transfer", **_transfer("hold", org_id, request_id, source, target, amount, at_ms))
+    await tx.put("add_transfer", **_transfer("hold", org_id, request_id, source, target, amount, at_ms))
     if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
         balance = await tx.one("get_balance", org_id=org_id)
         raise insufficient_balance(amount, Nanos(balance["available"] if balance else 0))
@@ -89,9 +89,9 @@ async def end_holds(tx: Transaction, ended: Sequence[EndedHold], at_ms: int) -> 
         held[hold_end.org_id] += hold_end.held
         charged[hold_end.org_id] += hold_end.charged
         rows += _end_transfers(hold_end, at_ms)
-    await tx.run_many("add_transfer", rows)
+    await tx.put_many("add_transfer", rows)
     for org_id in sorted(held):
-        await tx.run("end_hold", org_id=org_id, held=held[org_id], charged=charged[org_id])
+        await tx.put("end_hold", org_id=org_id, held=held[org_id], charged=charged[org_id])
 
 
 def _end_transfers(ended: EndedHold, at_ms: int) -> list[Row]:
@@ -119,14 +119,14 @@ async def capture_reserved(tx: Transaction, charges: Sequence[tuple[str, str, Na
         _transfer("capture", org_id, request_id, accounts[org_id], REVENUE, cost, at_ms)
         for org_id, request_id, cost in charges
     ]
-    await tx.run_many("add_transfer", transfers)
+    await tx.put_many("add_transfer", transfers)
     for org_id in sorted(costs):
-        await tx.run("capture_reserved", org_id=org_id, amount=costs[org_id])
+        await tx.put("capture_reserved", org_id=org_id, amount=costs[org_id])
 
 
 async def record_loss(tx: Transaction, org_id: str, ref: str, amount: Nanos, at_ms: int) -> None:
     """Record what a provider bills and no caller pays; `ref` is the id of the request or the attempt."""
-    await tx.run("add_transfer", **_loss(org_id, ref, amount, at_ms))
+    await tx.put("add_transfer", **_loss(org_id, ref, amount, at_ms))
 
 
 def _loss(org_id: str, ref: str, amount: Nanos, at_ms: int) -> Row:

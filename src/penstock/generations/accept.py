@@ -118,9 +118,9 @@ async def _accept(
             "lease_until_ms": gateway.jobs.lease_until_ms if runs_here else 0,
             "trace_context": trace_context,
         }
-        await tx.run("add_generation", **columns)
+        await tx.put("add_generation", **columns)
         if first:
-            await tx.run(
+            await tx.put(
                 "add_attempt",
                 id=attempt_id,
                 request_id=call.id,

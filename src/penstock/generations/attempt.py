@@ -185,7 +185,7 @@ class _Attempt:
             await check_lease(tx, job, is_progress=True)
             if await is_cancel_requested(tx, job):
                 raise Cancelled(_CANCELLED)
-            await tx.run(
+            await tx.put(
                 "add_attempt",
                 id=self.id,
                 request_id=job.id,
@@ -198,7 +198,7 @@ class _Attempt:
                 upstream_model=self.candidate.model.upstream,
                 at_ms=gateway.clock.now_ms(),
             )
-            await tx.run(
+            await tx.put(
                 "start_request",
                 id=job.id,
                 org_id=job.org_id,

@@ -13,7 +13,7 @@ from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations import orphans
-from penstock.generations.job import AttemptResult, CompletedGeneration, Job, set_attempt
+from penstock.generations.job import AttemptResult, CompletedGeneration, Job, attempt_end
 from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
@@ -67,13 +67,13 @@ async def complete(
         if not completed:
             raise LeaseLost(job.id)
         if isinstance(job.plan.source, Recording | Follow):
-            await tx.run("release_recording_claim", request_id=job.id)
+            await tx.put("release_recording_claim", request_id=job.id)
         await _end_attempts(tx, attempts, now)
         if any(past.failure.unknown for past in job.failures.values()):
             await orphans.schedule_checks(gateway, tx, job.row)
         await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
         if job.request.inputs:
-            await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
+            await tx.put("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         if recording:
             await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
         hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
@@ -120,7 +120,8 @@ async def _end_attempts(tx: Transaction, attempts: Sequence[AttemptResult], now:
     costs = []
     for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id):
         cost = nanos(attempt.cost_usd)
-        await set_attempt(tx, attempt.attempt_id, "completed", now, result=attempt.result, cost=cost)
+        end = attempt_end(attempt.attempt_id, "completed", now, result=attempt.result, cost=cost)
+        await tx.put("set_attempt", **end)
         if cost:
             costs.append((attempt.attempt_id, cost))
     return costs
@@ -198,10 +199,10 @@ async def fail_in_transaction(
     )
     if not ended:
         return False
-    await tx.run("release_recording_claim", request_id=row.id)
+    await tx.put("release_recording_claim", request_id=row.id)
     losses = await _end_attempts(tx, made, now)
     await orphans.schedule_checks(gateway, tx, row)
-    await tx.run("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
+    await tx.put("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
     end = RequestEnd(
         _request_status(problem),
         duration_ms=max(0, now - row.created_at_ms),

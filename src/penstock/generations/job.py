@@ -15,7 +15,7 @@ from penstock.generations.rows import AttemptRow, FirstRun, GenerationRow, Plan,
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
 from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate, Request, StoredOutput
-from penstock.store.base import Store, Transaction
+from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.outcome import Failure
@@ -228,8 +228,7 @@ async def record_attempt(
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job, is_progress=is_progress)
         now = gateway.clock.now_ms()
-        changed = await set_attempt(
-            tx,
+        end = attempt_end(
             attempt_id,
             state,
             now,
@@ -239,14 +238,13 @@ async def record_attempt(
             http_status=http_status,
             cost=loss or None,
         )
-        if changed and loss:
+        if await tx.run("set_attempt", **end) and loss:
             await record_loss(tx, job.org_id, attempt_id, loss, now)
 
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
 
 
-async def set_attempt(
-    tx: Transaction,
+def attempt_end(
     attempt_id: str,
     state: str,
     at_ms: int,
@@ -256,21 +254,20 @@ async def set_attempt(
     message: str | None = None,
     http_status: int | None = None,
     cost: Nanos | None = None,
-) -> int:
-    """Update an attempt that has not ended; return 0 when it had.
+) -> Row:
+    """The values for the query `set_attempt`, which changes an attempt that has not ended.
 
     The upstream id is stored only for jobs, which are asked about by it: it is unique, so that no two generations claim
     one job. Ids of immediate results need not be unique.
     """
-    return await tx.run(
-        "set_attempt",
-        id=attempt_id,
-        state=state,
-        upstream_id=result.upstream_id if result and result.ref else None,
-        ref=msgspec.json.encode(dict(result.ref)) if result else None,
-        failure_kind=kind,
-        failure_message=message,
-        http_status=http_status,
-        cost=cost,
-        at_ms=at_ms,
-    )
+    return {
+        "id": attempt_id,
+        "state": state,
+        "upstream_id": result.upstream_id if result and result.ref else None,
+        "ref": msgspec.json.encode(dict(result.ref)) if result else None,
+        "failure_kind": kind,
+        "failure_message": message,
+        "http_status": http_status,
+        "cost": cost,
+        "at_ms": at_ms,
+    }

@@ -65,7 +65,7 @@ class MediaFiles:
         sha256: bytes,
         until_ms: int,
     ) -> None:
-        await tx.run(
+        await tx.put(
             "add_media",
             id=file.media_id,
             org_id=org_id,

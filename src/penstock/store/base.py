@@ -51,6 +51,14 @@ class Transaction(Protocol):
     async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
         """Run a writing query once for each set of values. Returns the number of changed rows in total."""
 
+    async def put(self, name: str, /, **values: Any) -> None:
+        """Run a writing query whose result nobody needs. On Postgres it is sent together with the next statement or
+        the commit, which then raises its error.
+        """
+
+    async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
+        """The same once for each set of values."""
+
 
 @dataclass(slots=True)
 class Timing:

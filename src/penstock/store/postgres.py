@@ -28,14 +28,13 @@ from penstock.store.base import (
 )
 from penstock.store.migrate import Migration
 from penstock.store.migrate_postgres import migrate_postgres
+from penstock.store.postgres_session import Connection, Result, Statement
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue
 from penstock.store.shares import WriteShares
 
 T = TypeVar("T")
-Connection = psycopg.AsyncConnection[Row]
-Cursor = psycopg.AsyncCursor[Row]
 
 # Accepted values of settings without which a committed transaction may be lost in a power failure.
 DURABILITY: Final = {
@@ -54,7 +53,8 @@ _CONNECTION_DEFAULTS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN: Final = Statement(Query("begin", "Begin.", "BEGIN ISOLATION LEVEL READ COMMITTED", (), writes=True))
+_COMMIT: Final = Statement(Query("commit", "Commit.", "COMMIT", (), writes=True))
 
 ATTEMPTS: Final = 8
 # Long enough for a restart of the server; with longer waits callers would pile up.
@@ -144,62 +144,85 @@ async def check_durability(connection: Connection) -> None:
 
 async def _configure(connection: Connection) -> None:
     adapt(connection)
-    connection.prepared_max = 1_000
     await connection.execute(_SESSION)
 
 
 class PostgresTransaction:
-    """The statements of one transaction, on a connection of its own."""
+    """The statements of one transaction, on a connection of its own.
 
-    __slots__ = ("_cursor", "_queries", "failure")
+    Statements whose result nobody needs, BEGIN among them, wait until one comes whose result is needed, or the commit.
+    They are sent together: the server runs them in order, and none after one that failed. So the rows that many
+    transactions share, which are changed last, are locked for the time of one round trip and not of several.
+    """
 
-    def __init__(self, cursor: Cursor, queries: Queries) -> None:
-        self._cursor = cursor
+    __slots__ = ("_connection", "_queries", "_waiting", "failure")
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
         self._queries = queries
+        self._waiting = [_BEGIN]
         self.failure: Exception | None = None
-
-    async def begin(self) -> None:
-        try:
-            await self._cursor.execute(_BEGIN)
-        except psycopg.Error as error:
-            self._fail(error)
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
         return single(name, await self.all(name, **values))
 
     async def all(self, name: str, /, **values: Any) -> list[Row]:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            return await fetch(self._cursor, self._queries[name], values)
-        except Exception as error:
-            self._fail(error)
+        return (await self._run(lambda: [_statement(self._queries[name], values)]))[-1].rows
 
     async def run(self, name: str, /, **values: Any) -> int:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            query = self._queries[name]
-            if not query.writes:
-                raise query.only_reads()
-            await execute(self._cursor, query, values)
-        except Exception as error:
-            self._fail(error)
-        return self._cursor.rowcount
+        return (await self._run(lambda: [_writing(self._queries[name], values)]))[-1].affected
 
     async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
+        results = await self._run(lambda: _writing_many(self._queries[name], rows))
+        return sum(result.affected for result in results[len(results) - len(rows) :])
+
+    async def put(self, name: str, /, **values: Any) -> None:
+        self._put(lambda: [_writing(self._queries[name], values)])
+
+    async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
+        self._put(lambda: _writing_many(self._queries[name], rows))
+
+    async def commit(self) -> None:
+        """Send what waits, and COMMIT. Raises a StorageUnavailable without `should_retry` if it may have succeeded."""
+        if self._waiting[:1] == [_BEGIN]:
+            # Alone: if the connection was lost long ago, it is known that nothing was committed.
+            rest = self._waiting[1:]
+            self._waiting = [_BEGIN]
+            await self._run(list)
+            self._waiting = rest
+        try:
+            results = await self._connection.run_together([*self._waiting, _COMMIT])
+        except (SerializationFailure, DeadlockDetected):
+            raise
+        except psycopg.Error as error:
+            # The server's answer to a statement means that COMMIT did not take effect. Without an answer it may have
+            # taken effect, so running the work again might do it twice.
+            if self._connection.closed or not error.sqlstate or error.sqlstate in _CLOSING_ERRORS:
+                message = "Storage is unavailable: the connection to the database broke while committing."
+                raise StorageUnavailable(message, should_retry=False) from error
+            raise _store_error(error, self._connection) from error
+        if results[-1].tag != "COMMIT":
+            raise StorageUnavailable("Storage is unavailable: the database rolled the transaction back.")
+
+    async def _run(self, statements: Callable[[], Sequence[Statement]]) -> list[Result]:
+        """Run what waits and these statements, and return all results."""
+        self._put(statements)
+        waiting, self._waiting = self._waiting, []
+        try:
+            return await self._connection.run_together(waiting)
+        except Exception as error:
+            self._fail(error)
+
+    def _put(self, statements: Callable[[], Sequence[Statement]]) -> None:
         if self.failure is not None:
             raise self.failure
         try:
-            query = self._queries[name]
-            query.check_many(rows)
-            await self._cursor.executemany(query.sql.encode(), rows)
+            self._waiting += statements()
         except Exception as error:
             self._fail(error)
-        return self._cursor.rowcount
 
     def _fail(self, error: Exception) -> NoReturn:
-        self.failure = _store_error(error, self._cursor.connection)
+        self.failure = _store_error(error, self._connection)
         if self.failure is error:
             raise error
         raise self.failure from error
@@ -249,20 +272,18 @@ class PostgresStore:
 
     async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         async with self._connection() as connection:
-            cursor = connection.cursor()
-            transaction = PostgresTransaction(cursor, self._queries)
+            transaction = PostgresTransaction(connection, self._queries)
             try:
-                await transaction.begin()
                 value = await work(transaction)
                 if transaction.failure is not None:
                     raise transaction.failure
+                await transaction.commit()
             except BaseException:
                 with suppress(psycopg.Error):
                     await connection.rollback()
                 raise
             finally:
                 transaction.failure = QueryMisused("This transaction has ended.")
-            await _commit(cursor)
             return value
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
@@ -287,7 +308,7 @@ class PostgresStore:
     async def _read(self, query: Query, values: dict[str, Any]) -> list[Row]:
         async with self._connection() as connection:
             try:
-                return await fetch(connection.cursor(), query, values)
+                return (await connection.run_together([_statement(query, values)]))[0].rows
             except psycopg.Error as error:
                 raise _store_error(error, connection) from error
 
@@ -328,31 +349,21 @@ class PostgresStore:
             await self._pool.putconn(connection)
 
 
-async def execute(cursor: Cursor, query: Query, values: dict[str, Any]) -> None:
+def _statement(query: Query, values: Row) -> Statement:
     if values.keys() != query.accepts:
         raise query.wrong_values(values)
-    await cursor.execute(query.sql.encode(), values, prepare=True, binary=True)
+    return Statement(query, [values[name] for name in query.parameters])
 
 
-async def fetch(cursor: Cursor, query: Query, values: dict[str, Any]) -> list[Row]:
-    await execute(cursor, query, values)
-    return await cursor.fetchall() if cursor.description else []
+def _writing(query: Query, values: Row) -> Statement:
+    if not query.writes:
+        raise query.only_reads()
+    return _statement(query, values)
 
 
-async def _commit(cursor: Cursor) -> None:
-    try:
-        await cursor.execute("COMMIT")
-    except (SerializationFailure, DeadlockDetected):
-        raise
-    except IntegrityError as error:
-        raise _store_error(error, cursor.connection) from error
-    except psycopg.Error as error:
-        # COMMIT was sent and may have taken effect, so running the work again might do it twice.
-        raise StorageUnavailable(
-            "Storage is unavailable: the connection to the database broke while committing.", should_retry=False
-        ) from error
-    if cursor.statusmessage != "COMMIT":
-        raise StorageUnavailable("Storage is unavailable: the database rolled the transaction back.")
+def _writing_many(query: Query, rows: Sequence[Row]) -> list[Statement]:
+    query.check_many(rows)
+    return [Statement(query, [values[name] for name in query.parameters]) for values in rows]
 
 
 def _store_error(error: Exception, connection: psycopg.AsyncConnection[Any]) -> Exception:

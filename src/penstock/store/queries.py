@@ -171,37 +171,27 @@ def _blank(sql: str) -> str:
 def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """SQL in the syntax of the driver, without comments, and the names of its parameters."""
     pieces: list[str] = []
-    parameters: dict[str, None] = {}
+    parameters: dict[str, int] = {}  # numbered by their first use
     position = 0
     ended = False
     for token in _TOKEN.finditer(text):
         between = text[position : token.start()]
         if ended and (between.strip() or not token["comment"]):
             raise StorageMisconfigured(f"{where} has more than one statement.")
-        pieces.append(_code(between, dialect))
+        pieces.append(_FOREIGN[dialect].sub("", between))
         position = token.end()
         ended = ended or token["end"] is not None
         if token["parameter"]:
-            parameters[token["parameter"]] = None
-            pieces.append(f"%({token['parameter']})s" if dialect == "postgres" else token[0])
+            number = parameters.setdefault(token["parameter"], len(parameters) + 1)
+            pieces.append(f"${number}" if dialect == "postgres" else token[0])
         else:
-            pieces.append(" " if token["comment"] or token["end"] else _literal(token[0], dialect))
+            pieces.append(" " if token["comment"] or token["end"] else token[0])
     if ended and text[position:].strip():
         raise StorageMisconfigured(f"{where} has more than one statement.")
-    sql = "".join([*pieces, _code(text[position:], dialect)]).strip()
+    sql = "".join([*pieces, _FOREIGN[dialect].sub("", text[position:])]).strip()
     if not sql:
         raise StorageMisconfigured(f"{where} has no SQL.")
     return sql, tuple(parameters)
-
-
-def _code(text: str, dialect: Dialect) -> str:
-    """Translate text that is neither quoted nor a comment."""
-    return _literal(_FOREIGN[dialect].sub("", text), dialect)
-
-
-def _literal(text: str, dialect: Dialect) -> str:
-    """Translate quoted text: psycopg looks for placeholders inside quotes too."""
-    return text.replace("%", "%%") if dialect == "postgres" else text
 
 
 def _check_pair(name: str, found: dict[Dialect, Queries]) -> None:

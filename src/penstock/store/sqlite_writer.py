@@ -75,6 +75,12 @@ class SqliteTransaction:
         except Exception as error:
             self._fail(error)
 
+    async def put(self, name: str, /, **values: Any) -> None:
+        await self.run(name, **values)
+
+    async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
+        await self.run_many(name, rows)
+
     def _fail(self, error: Exception) -> NoReturn:
         self.failure = store_error(error)
         if self.failure is error:

@@ -153,7 +153,7 @@ def alert_body(event: str, message_id: str, data: Mapping[str, Any]) -> bytes:
 
 async def add_alert(tx: Transaction, *, message_id: str, url: str, event: str, body: bytes, at_ms: int) -> None:
     """Add a message to the operator. Call `Deliveries.wake` after the commit."""
-    await tx.run(
+    await tx.put(
         "add_message",
         id=message_id,
         org_id=OPERATOR,
@@ -181,7 +181,7 @@ async def add_message(
 
     A request has one message; a second one is ignored.
     """
-    await tx.run(
+    await tx.put(
         "add_message",
         id=f"msg_{request_id}",
         org_id=org_id,

@@ -15,7 +15,7 @@ from penstock.store.queries import parse_queries, read_queries
 def test_one_text_is_for_both_databases() -> None:
     found = parse_queries("-- name: get_thing\n-- One thing,\n-- by its id.\nSELECT a FROM t WHERE id = :id;\n")
     assert found.sqlite["get_thing"].sql == "SELECT a FROM t WHERE id = :id"
-    assert found.postgres["get_thing"].sql == "SELECT a FROM t WHERE id = %(id)s"
+    assert found.postgres["get_thing"].sql == "SELECT a FROM t WHERE id = $1"
     for query in (found.sqlite["get_thing"], found.postgres["get_thing"]):
         assert query.description == "One thing, by its id."
         assert query.accepts == {"id"}
@@ -36,7 +36,7 @@ def test_indexed_by_is_removed_for_postgres() -> None:
     text = "-- name: get_thing\n-- One.\nSELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a;\n"
     found = parse_queries(text)
     assert found.sqlite["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a"
-    assert found.postgres["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t\nWHERE a = %(a)s"
+    assert found.postgres["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t\nWHERE a = $1"
 
 
 def test_a_choice_in_a_name_defines_two_queries() -> None:
@@ -53,18 +53,18 @@ def test_a_choice_in_a_name_defines_two_queries() -> None:
 @pytest.mark.parametrize(
     ("written", "expected", "accepts"),
     [
-        ("SELECT ':x', \":y\", :z", "SELECT ':x', \":y\", %(z)s", {"z"}),
-        ("SELECT 'it''s :x' || :z", "SELECT 'it''s :x' || %(z)s", {"z"}),
-        ("SELECT :a::bigint, '1'::text", "SELECT %(a)s::bigint, '1'::text", {"a"}),
-        ("SELECT :a -- not :b\n, :c", "SELECT %(a)s  \n, %(c)s", {"a", "c"}),
-        ("SELECT :a /* :b\n :c */ + 1", "SELECT %(a)s   + 1", {"a"}),
-        ("SELECT 5 % 2, '100%', :a", "SELECT 5 %% 2, '100%%', %(a)s", {"a"}),
-        ("SELECT E'\\':x', :a", "SELECT E'\\':x', %(a)s", {"a"}),
-        ("SELECT $$ :x ' $$, $t$ :y $$ $t$, :a", "SELECT $$ :x ' $$, $t$ :y $$ $t$, %(a)s", {"a"}),
-        ("SELECT :a, :a, :a_1B", "SELECT %(a)s, %(a)s, %(a_1B)s", {"a", "a_1B"}),
+        ("SELECT ':x', \":y\", :z", "SELECT ':x', \":y\", $1", {"z"}),
+        ("SELECT 'it''s :x' || :z", "SELECT 'it''s :x' || $1", {"z"}),
+        ("SELECT :a::bigint, '1'::text", "SELECT $1::bigint, '1'::text", {"a"}),
+        ("SELECT :a -- not :b\n, :c", "SELECT $1  \n, $2", {"a", "c"}),
+        ("SELECT :a /* :b\n :c */ + 1", "SELECT $1   + 1", {"a"}),
+        ("SELECT 5 % 2, '100%', :a", "SELECT 5 % 2, '100%', $1", {"a"}),
+        ("SELECT E'\\':x', :a", "SELECT E'\\':x', $1", {"a"}),
+        ("SELECT $$ :x ' $$, $t$ :y $$ $t$, :a", "SELECT $$ :x ' $$, $t$ :y $$ $t$, $1", {"a"}),
+        ("SELECT :a, :a, :a_1B", "SELECT $1, $1, $2", {"a", "a_1B"}),
         ("SELECT ';' ; -- the end; really\n", "SELECT ';'", set()),
-        ("SELECT 'a -- b', :c", "SELECT 'a -- b', %(c)s", {"c"}),
-        ("SELECT 'a /* b', :c, '*/'", "SELECT 'a /* b', %(c)s, '*/'", {"c"}),
+        ("SELECT 'a -- b', :c", "SELECT 'a -- b', $1", {"c"}),
+        ("SELECT 'a /* b', :c, '*/'", "SELECT 'a /* b', $1, '*/'", {"c"}),
     ],
 )
 def test_only_real_parameters_are_found(written: str, expected: str, accepts: set[str]) -> None:

@@ -8,7 +8,7 @@ from psycopg.rows import dict_row
 
 from penstock.store import queue
 from penstock.store.base import StorageMisconfigured
-from penstock.store.postgres import Connection
+from penstock.store.postgres_session import Connection
 
 # Functions and columns as the catalogue of Postgres lists them.
 FUNCTIONS = "SELECT proname AS name, prosrc AS text FROM pg_proc WHERE proname LIKE 'procrastinate%'"
