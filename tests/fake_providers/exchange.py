@@ -110,7 +110,7 @@ def _dashed(headers: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class FakeResponse:
-    """A complete response: JSON, a file, or the events of a stream, some of which may be comments."""
+    """A complete response: JSON, a file, or the events of a stream, some of which may have a name or be comments."""
 
     json: Any = None
     status: int = 200

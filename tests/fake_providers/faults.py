@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.fake_providers.exchange import FakeResponse
 from tests.fake_providers.scripted import ScriptedCall
-from tests.fake_providers.server import Act, FakeCall, deliver, serve
+from tests.fake_providers.server import Act, FakeCall, deliver, event_bytes, serve
 
 ok: Act = serve
 
@@ -231,7 +231,7 @@ def cut_stream(after: int = 2) -> Act:
         events = deque(call.accept().events)
         await call.exchange.begin(200, "text/event-stream", {})
         for _ in range(after):
-            await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+            await call.exchange.more(event_bytes(events.popleft()))
         call.exchange.hang_up()
 
     return act
@@ -244,7 +244,7 @@ def stalled_stream(after: int = 2) -> Act:
         events = deque(call.accept().events)
         await call.exchange.begin(200, "text/event-stream", {})
         for _ in range(after):
-            await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+            await call.exchange.more(event_bytes(events.popleft()))
         await call.exchange.wait_until_gone()
 
     return act
@@ -256,12 +256,12 @@ def long_stream(megabytes: int = 20) -> Act:
     async def act(call: FakeCall) -> None:
         events = deque(call.accept().events)
         await call.exchange.begin(200, "text/event-stream", {})
-        await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
-        text = b"data: " + events[0] + b"\n\n"
+        await call.exchange.more(event_bytes(events.popleft()))
+        text = event_bytes(events[0])
         for _ in range(megabytes):
             await call.exchange.more(text * (2**20 // len(text)))
         while events:
-            await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+            await call.exchange.more(event_bytes(events.popleft()))
         await call.exchange.end()
 
     return act

@@ -26,7 +26,7 @@ from typing import Any
 import av
 from PIL import Image
 
-from tests.fake_providers import chat
+from tests.fake_providers import chat, responses
 from tests.fake_providers.exchange import Exchange, FakeResponse, OpenExchange, ReceivedRequest
 from tests.fake_providers.server import Endpoint, FakeCall, serve_in_thread, serving
 
@@ -130,6 +130,7 @@ class ScriptedProvider:
         self.edits = Endpoint()
         self.videos = Endpoint()
         self.chats = Endpoint()
+        self.responses = Endpoint()
         self.polls = Endpoint()
         self.cancels = Endpoint()
         self.contents = Endpoint()
@@ -156,7 +157,7 @@ class ScriptedProvider:
     @property
     def submits(self) -> int:
         """How many submissions it received, whatever the response was."""
-        return len(self.images) + len(self.edits) + len(self.videos) + len(self.chats)
+        return len(self.images) + len(self.edits) + len(self.videos) + len(self.chats) + len(self.responses)
 
     def settings(self, **changes: Any) -> dict[str, Any]:
         """The provider's table in penstock.toml. Several providers may have the models `image` and `video`."""
@@ -287,6 +288,14 @@ def complete_chat(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     return response
 
 
+def create_response(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
+    name, fields = lab.new_id("resp"), call.request.fields
+    response, usd = responses.respond(fields, name)
+    if usd:
+        lab.charge("chat", usd, {"prompt": fields["input"]}, name)
+    return response
+
+
 def _not_found() -> FakeResponse:
     return FakeResponse(_error("Not found.", "invalid_request_error", "not_found"), 404)
 
@@ -301,6 +310,7 @@ ROUTES: tuple[tuple[str, str, str, Callable[[ScriptedProvider, Exchange], FakeRe
     ("GET", r"/v1/videos/(?P<id>[^/]+)/content", "contents", send_video),
     ("GET", r"/files/(?P<name>[^/]+)", "files", send_image),
     ("POST", r"/v1/chat/completions", "chats", complete_chat),
+    ("POST", r"/v1/responses", "responses", create_response),
 )
 
 

@@ -66,7 +66,7 @@ async def deliver(call: FakeCall, response: FakeResponse) -> None:
     if response.events:
         await call.exchange.begin(200, "text/event-stream", {})
         for event in response.events:
-            await call.exchange.more((event if event.startswith(b":") else b"data: " + event) + b"\n\n")
+            await call.exchange.more(event_bytes(event))
         await call.exchange.end()
     elif response.status == 204:
         await call.exchange.begin(204, "text/plain", {})
@@ -75,6 +75,11 @@ async def deliver(call: FakeCall, response: FakeResponse) -> None:
         await call.exchange.send(response.file, response.status, response.content_type, **response.headers)
     else:
         await call.exchange.json(response.json, response.status, **response.headers)
+
+
+def event_bytes(event: bytes) -> bytes:
+    """An event of a stream as it is sent; comments and events with a name are complete already."""
+    return (event if event.startswith((b":", b"event:")) else b"data: " + event) + b"\n\n"
 
 
 def responds(json: Any, status: int = 200, **headers: str) -> Act:

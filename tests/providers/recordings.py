@@ -37,7 +37,8 @@ import msgspec
 from penstock import providers
 from penstock.chat.normalise import rename_finish_reasons
 from penstock.chat.pricing import Usage
-from penstock.chat.request import check_supported, provider_body, read_chat_request
+from penstock.chat.provider_body import check_supported, provider_body
+from penstock.chat.request import read_chat_request
 from penstock.chat.stream import Relay, StreamBroken
 from penstock.errors import InvalidRequest
 from penstock.fields import TABLES

@@ -30,8 +30,9 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "POST",
         "/responses",
         "yes",
-        "text, images, function tools, structured outputs, reasoning, streams, and the `image_generation` tool; "
-        "stateless: nothing is stored, so `previous_response_id` and `background` are refused",
+        "text, images, function tools, structured outputs, reasoning, streams, and the `image_generation` tool; passed "
+        "through to providers that speak it, translated for the others; stateless: nothing is stored, so "
+        "`previous_response_id` and `background` are refused",
     ),
     OpenAiEndpoint("GET", "/responses", "no", _NO_STATE),
     OpenAiEndpoint(

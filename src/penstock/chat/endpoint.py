@@ -1,20 +1,23 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgspec
 
 from penstock.accounts.limits import check_model
+from penstock.chat.dialect import ChatDialect, Dialect, StreamRelay
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
-from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
+from penstock.chat.pass_through import ResponsesDialect
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, token_counts
-from penstock.chat.request import ChatRequest, provider_body, read_chat_request
+from penstock.chat.provider_body import passes_through
+from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
+from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.routing import estimate, executed_model_header, route_chat
-from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, Relay, StreamBroken, WaitingTimes
+from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
@@ -35,18 +38,16 @@ _IDLE_SECONDS = 60.0
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _CHAT_FORM = ChatForm()
-_NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
 
 
-_decode_completion = msgspec.json.Decoder(Completion).decode
-
-
-async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM) -> Response:
+async def complete(
+    gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM, responses: ResponsesRequest | None = None
+) -> Response:
     """Return the response of the first provider that answers, or a stream of it, in this form; raise the problem if
-    none does.
+    none does. With `responses`, providers that speak the Responses API get this request in place of the chat call.
     """
     with span("validate"):
-        chat = await run_aside(call.size_bytes, read_chat_request, call, gateway.settings)
+        chat = await run_aside(call.size_bytes, read_chat_request, call, gateway.settings, responses)
         if call.caller.models is not None:
             check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
         routed = await route_chat(gateway, call, chat)
@@ -137,43 +138,43 @@ def _record_health(gateway: Gateway, candidate: Candidate, failure: Failure) -> 
         gateway.health.record_failure(slug, upstream, failure.kind, failure.retry_after_seconds)
 
 
-def _finish_reasons(candidate: Candidate) -> Mapping[bytes, bytes]:
-    reasons: Mapping[bytes, bytes] = candidate.model.op.settings.get("finish_reasons", _NO_FINISH_REASONS)
-    return reasons
+def _dialect(reserved: ReservedCall, candidate: Candidate) -> Dialect:
+    """The API in which the candidate is called."""
+    chat = reserved.chat
+    if chat.responses and passes_through(chat, candidate.model):
+        return ResponsesDialect(chat, chat.responses, candidate)
+    return ChatDialect(chat, candidate, reserved.form, reserved.gateway.clock)
 
 
 # ------------------------------------------------------------------------------------------------------ whole responses
 
 
 async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: AttemptWatch) -> Response:
-    """Send the call and return the provider's body unchanged, unless it has not the documented shape."""
+    """Send the call and return the provider's body, which changes only where it has not the documented shape."""
     gateway = reserved.gateway
-    chat = reserved.chat
     provider = candidate.provider
-    fields = provider_body(chat, candidate.model, gateway.settings.chat_output_tokens)
+    dialect = _dialect(reserved, candidate)
     reply = await gateway.upstream.send_chat(
-        candidate, fields, gateway.settings.upstream_seconds, for_org=reserved.reservation.call.caller.org_id
+        dialect.target,
+        dialect.body(gateway.settings.chat_output_tokens),
+        gateway.settings.upstream_seconds,
+        for_org=reserved.reservation.call.caller.org_id,
     )
     try:
-        completion = _decode_completion(reply.body)
+        found = dialect.read(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = f"{provider.name} returned a malformed response."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
-    if bytes(completion.error) != b"null":
-        raise gateway.upstream.failure_in_body(candidate, reply.body)
-    usage = completion.usage
-    if not completion.choices:
+    if found.error:
+        raise gateway.upstream.failure_in_body(candidate, found.error)
+    usage = found.usage
+    if found.is_empty:
         if usage is not None:
             reserved.losses.append(actual_cost(candidate.model, usage))
-        raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned a response without choices.")
+        raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned an empty response.")
     if usage is None:
-        usage = estimated_usage(chat, output_bytes=len(reply.body))
-    body = reply.body
-    if not completion.is_documented:
-        body = rename_finish_reasons(body, _finish_reasons(candidate))
-        if not _decode_completion(body).is_documented:
-            body = repaired_completion(body, chat.model, usage, gateway.clock.now_ms() // 1000)
-    body = reserved.form.whole(body, usage, actual_cost(candidate.model, usage))
+        usage = estimated_usage(reserved.chat, output_bytes=len(reply.body))
+    body = dialect.whole(reply.body, usage, actual_cost(candidate.model, usage))
     watch.note_tokens(token_counts(usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body, headers=executed_model_header(candidate))
@@ -189,16 +190,12 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     """
     gateway = reserved.gateway
     provider = candidate.provider
-    relay = Relay(
-        keeps_usage=reserved.chat.wants_usage,
-        model=reserved.chat.model,
-        prompt_tokens=estimated_usage(reserved.chat).input,
-        finish_reasons=_finish_reasons(candidate),
-    )
+    dialect = _dialect(reserved, candidate)
+    relay = dialect.relay()
     times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
     source = await gateway.upstream.stream_chat(
-        candidate,
-        provider_body(reserved.chat, candidate.model, gateway.settings.chat_output_tokens),
+        dialect.target,
+        dialect.body(gateway.settings.chat_output_tokens),
         idle_seconds=_IDLE_SECONDS,
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=reserved.reservation.call.caller.org_id,
@@ -220,7 +217,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
         raise
     watch.note_first_byte()
     watch.keep_open()
-    events = _relay_events(reserved, candidate, _Stream(source, relay, times, watch), first)
+    events = _relay_events(reserved, candidate, _Stream(dialect, source, relay, times, watch), first)
     headers = {**_STREAM_HEADERS, **executed_model_header(candidate)}
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
 
@@ -229,8 +226,9 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
 class _Stream:
     """A provider's stream that has begun."""
 
+    dialect: Dialect
     source: ByteStream
-    relay: Relay
+    relay: StreamRelay
     times: WaitingTimes
     watch: AttemptWatch
 
@@ -245,17 +243,17 @@ async def _relay_events(
     pays for what was sent.
     """
     relay = stream.relay
-    form = reserved.form
+    dialect = stream.dialect
     problem: Problem | None = _caller_disconnected()
     sent = SentBytes(stores=reserved.stores_payload)
     try:
         try:
-            yield sent.count(form.feed(first))
+            yield sent.count(dialect.feed(first))
             stream.times.end_wait_for_caller()
             with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
                 async for data in stream.source:
                     stream.times.end_wait_for_provider()
-                    if (events := relay.feed(data)) and (shown := form.feed(events)):
+                    if (events := relay.feed(data)) and (shown := dialect.feed(events)):
                         yield sent.count(shown)
                         stream.times.end_wait_for_caller()
                     if relay.done:
@@ -264,11 +262,11 @@ async def _relay_events(
                 raise StreamBroken("ended its stream without [DONE]")
             problem = None
             usage = _stream_usage(reserved.chat, relay)
-            if last := form.finish(usage, actual_cost(candidate.model, usage)):
+            if last := dialect.finish(usage, actual_cost(candidate.model, usage)):
                 yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)
-            yield form.fail(problem)
+            yield dialect.fail(problem)
     finally:
         _settle_stream(reserved, candidate, relay, problem, sent)
         if isinstance(problem, Cancelled | Unavailable):
@@ -300,7 +298,7 @@ def _stream_problem(reserved: ReservedCall, candidate: Candidate, stream: _Strea
 
 
 def _settle_stream(
-    reserved: ReservedCall, candidate: Candidate, relay: Relay, problem: Problem | None, sent: SentBytes
+    reserved: ReservedCall, candidate: Candidate, relay: StreamRelay, problem: Problem | None, sent: SentBytes
 ) -> None:
     """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
     usage: Usage | None = _stream_usage(reserved.chat, relay)
@@ -329,6 +327,6 @@ def _describe(gateway: Gateway, candidate: Candidate, broken: StreamBroken) -> s
     return f"{broken}: {message.rstrip('.')}"
 
 
-def _stream_usage(chat: ChatRequest, relay: Relay) -> Usage:
+def _stream_usage(chat: ChatRequest, relay: StreamRelay) -> Usage:
     """Return the usage of what was sent; where the provider reports none, each event counts as one token."""
     return relay.usage or estimated_usage(chat, output_tokens=relay.event_count)

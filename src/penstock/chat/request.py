@@ -6,19 +6,17 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT, Field, check_field
-from penstock.net.guard import check_media_url, egress_rules
-from penstock.providers.spec import Model
+from penstock.net.guard import check_media_url, egress_rules, names_file
 from penstock.schema import Call
 from penstock.settings import Settings
-from penstock.upstream import translate
 
 _ROLES = ("system", "user", "assistant", "tool")
 _ACCEPTED_ROLES = (*_ROLES, "developer", "function")  # OpenAI's clients also send the last two
 _TOOL_CHOICES = ("none", "auto", "required")
 _MAX_STOPS = 4
-_NOT_FORWARDED = ("session_id",)
 # Not in the interface and passed through, but checked because both limit the output.
 _EXTRA_FIELDS = (
     Field(name="max_completion_tokens", types=("integer",), about="OpenAI's newer name of `max_tokens`.", low=1),
@@ -27,16 +25,13 @@ _EXTRA_FIELDS = (
 _FIELDS = {**CHAT, **{row.name: row for row in _EXTRA_FIELDS}}
 # Values that OpenAI's clients send and that mean the same as no value.
 _NO_EFFECT: Mapping[str, tuple[Any, ...]] = {"service_tier": ("auto", "default"), "stop": ([],)}
-_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 # An upper bound of tokens, because counting them exactly needs the tokenizer of each model. A tokenizer makes at most
 # one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
 _MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
 _MAX_TOKENS_FOR_TOOLS = 1000  # to tell the model how tools are called
 _IN_PROMPT = ("tools", "functions", "response_format")  # which providers put into the prompt, beside the messages
 _DATA_URI = re.compile(r"data:image/(?:png|jpe?g|webp|gif|avif|heic|heif);base64,", re.IGNORECASE)
-# Further fields of a part that name a file. Some servers read them whatever the type of the part is, and would fetch
-# URLs that nobody checked.
-_FILE_FIELD = re.compile(r"url|image|audio|video|file|uuid", re.IGNORECASE)
 
 
 class ChatImage(msgspec.Struct, frozen=True):
@@ -68,14 +63,18 @@ class ChatRequest(msgspec.Struct, frozen=True):
     prompt_bytes: int  # of the text that a model reads in any case
     token_limit: int | None  # the caller's limit for one choice
     choices: int
+    responses: ResponsesRequest | None = None  # the same call as its caller wrote it, in the Responses API
 
     def max_output_tokens(self, default: int) -> int:
         """Return how many tokens all choices together can have; the default is for callers who set no limit."""
         return self.choices * (self.token_limit or default)
 
 
-def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
-    """Check the body of a call; raise InvalidRequest for the first fault."""
+def read_chat_request(call: Call, settings: Settings, responses: ResponsesRequest | None = None) -> ChatRequest:
+    """Check the body of a call; raise InvalidRequest for the first fault.
+
+    With `responses`, the body is the translation of this call of the Responses API.
+    """
     body = call.json
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.")
@@ -84,7 +83,7 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
     text_bytes, images = _check_messages(body["messages"], settings)
-    token_limits = [body[name] for name in _TOKEN_LIMITS if body.get(name)]
+    token_limits = [body[name] for name in TOKEN_LIMITS if body.get(name)]
     return ChatRequest(
         model=body["model"],
         body=_with_images(body, images) if images else body,
@@ -92,10 +91,11 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
         stream=bool(body.get("stream")),
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
         images=tuple(images),
-        max_text_tokens=_max_text_tokens(body, text_bytes),
-        prompt_bytes=text_bytes + sum(_json_size(body[name]) for name in _IN_PROMPT if body.get(name)),
+        max_text_tokens=_max_text_tokens(body, text_bytes) + (responses.reasoning_bytes if responses else 0),
+        prompt_bytes=text_bytes + sum(json_size(body[name]) for name in _IN_PROMPT if body.get(name)),
         token_limit=min(token_limits, default=None),
         choices=body.get("n") or 1,
+        responses=responses,
     )
 
 
@@ -140,59 +140,9 @@ def _with_images(body: Mapping[str, Any], images: Sequence[ChatImage]) -> dict[s
     return {**body, "messages": messages}
 
 
-def check_supported(chat: ChatRequest, model: Model) -> None:
-    """Raise InvalidRequest for a value that the model does not support; defaults of the interface always pass."""
-    if model.op.max_body_bytes is not None and _json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
-        raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
-    if chat.extras:
-        translate.check_extras(model, chat.extras)
-    for row in model.op.params:
-        value = chat.body.get(row.name)
-        if value is not None and value != (CHAT[row.name].default if row.name in CHAT else None):
-            translate.check_row(model, row, value)
-
-
-def provider_body(chat: ChatRequest, model: Model, default_output_tokens: int | None) -> dict[str, Any]:
-    """Return the body for the provider: the caller's, changed where the model's table differs from OpenAI's API.
-
-    It always has the limit of output tokens that money was reserved for: the caller's or, where output costs something,
-    the default. A stream always asks for usage, because the cost depends on it, unless the table has a row for
-    `stream_options`.
-    """
-    fields = {name: value for name, value in chat.body.items() if name not in _NOT_FORWARDED}
-    if chat.token_limit is not None:
-        _put_token_limit(fields, chat.token_limit)
-    elif default_output_tokens is not None and any(price.usd != "0" for price in model.prices):
-        _put_token_limit(fields, default_output_tokens)
-    asks_for_usage = chat.stream
-    for row in model.op.params:
-        value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
-        if row.name == "stream_options":
-            asks_for_usage = False
-        if value is not None and row.convert:
-            value = row.convert(value)
-        if value is not None and row.to:
-            name, _, inner = row.to[0].partition(".")
-            fields[name] = {**_as_mapping(fields.get(name)), inner: value} if inner else value
-    if asks_for_usage:
-        fields["stream_options"] = {**(chat.body.get("stream_options") or {}), "include_usage": True}
-    fields["model"] = model.upstream
-    return fields
-
-
-def _put_token_limit(fields: dict[str, Any], limit: int) -> None:
-    """Set the limit under one name: the caller's, or `max_tokens`, which rows of the table may rename."""
-    values = [fields.pop(name, None) for name in _TOKEN_LIMITS]
-    fields["max_completion_tokens" if values[1] and not values[0] else "max_tokens"] = limit
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _max_text_tokens(body: Mapping[str, Any], text_bytes: int) -> int:
     """Return the most tokens that the body without its images can be; `text_bytes` are those of the messages."""
-    other_bytes = _json_size({name: value for name, value in body.items() if name != "messages"})
+    other_bytes = json_size({name: value for name, value in body.items() if name != "messages"})
     tools_tokens = _MAX_TOKENS_FOR_TOOLS if body.get("tools") or body.get("functions") else 0
     return text_bytes + other_bytes + tools_tokens + len(body["messages"]) * _MAX_TOKENS_PER_MESSAGE
 
@@ -301,7 +251,7 @@ def _text_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _json_size(value: Any) -> int:
+def json_size(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
@@ -317,7 +267,7 @@ def _check_other_fields(number: int, role: str, message: Mapping[str, Any]) -> i
         is_list = isinstance(tool_calls, list) and all(isinstance(tool_call, dict) for tool_call in tool_calls)
         if role != "assistant" or not is_list:
             _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
-    return _json_size({name: value for name, value in message.items() if name not in ("role", "content")})
+    return json_size({name: value for name, value in message.items() if name not in ("role", "content")})
 
 
 def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int, list[ChatImage]]:
@@ -332,14 +282,14 @@ def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int
                 _refuse(number, f"{where}.text", "must be a string")
             text_bytes += _text_size(part["text"])
             if len(part) > 2:
-                text_bytes += _json_size({name: value for name, value in part.items() if name != "text"})
+                text_bytes += json_size({name: value for name, value in part.items() if name != "text"})
         elif kind == "image_url":
             image = part.get("image_url")
             url = image.get("url") if isinstance(image, dict) else None
             if not isinstance(url, str):
                 _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
             images.append(ChatImage(number, index, _check_source(url, _image_param(number, index), settings)))
-            text_bytes += _json_size({**part, "image_url": {**image, "url": ""}})
+            text_bytes += json_size({**part, "image_url": {**image, "url": ""}})
         else:
             _refuse(number, f"{where}.type", "must be `text` or `image_url`")
         if len(part) > 2:
@@ -349,7 +299,7 @@ def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int
 
 def _check_other_part_fields(number: int, where: str, part: Mapping[str, Any]) -> None:
     for name in part:
-        if name != part["type"] and _FILE_FIELD.search(name):
+        if name != part["type"] and names_file(name):
             _refuse(number, f"{where}.{name}", f"is not a field of a part of type `{part['type']}`")
 
 

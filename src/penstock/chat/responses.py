@@ -1,4 +1,4 @@
-"""Handle a call of OpenAI's Responses API: as a chat call, and with images where the model asks for them."""
+"""Handle a call of OpenAI's Responses API: passed on or as a chat call, with images where the model asks for them."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     form = ResponsesForm(request, call.id, call.at_ms // 1000)
     chat_call = msgspec.structs.replace(call, json=request.chat)
     if request.image_tool is None or call.dry_run:
-        return await complete(gateway, chat_call, form)
+        return await complete(gateway, chat_call, form, request)
     turn = _Turn(gateway, chat_call, request, form)
     first = await turn.ask()  # an error of the first step is an HTTP error, not an event
     if not request.stream:

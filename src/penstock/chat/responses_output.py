@@ -42,7 +42,6 @@ class ResponsesForm:
         """Add the items of a whole chat completion to the output."""
         choice = completion["choices"][0]
         message = choice["message"]
-        self._model = completion["model"]
         self._finish_reason = choice["finish_reason"]
         if reasoning := _reasoning(message):
             self.output.append(self._new_item("reasoning", content=[_reasoning_part(reasoning)]))
@@ -134,7 +133,6 @@ class ResponsesForm:
 
     def _chunk(self, chunk: Mapping[str, Any]) -> bytes:
         out = b""
-        self._model = chunk.get("model") or self._model
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             if reasoning := _reasoning(delta):

@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import RESPONSES, check_field
+from penstock.net.guard import names_file
 from penstock.schema import Call
 
 IMAGE_TOOL = "image_generation"
@@ -23,6 +24,11 @@ _NOT_PASSED_ON = frozenset(
     stream_options max_tool_calls prompt_cache_key prompt_cache_retention safety_identifier parallel_tool_calls
     top_logprobs previous_response_id conversation prompt background""".split()
 )
+# What only a provider that speaks the Responses API itself takes: tools whose input is no JSON.
+_CUSTOM = frozenset({"custom", "custom_tool_call", "custom_tool_call_output"})
+_MAX_METADATA = 16
+_MAX_METADATA_NAME = 64
+_MAX_METADATA_VALUE = 512
 _ROLES = ("user", "assistant", "system", "developer")
 IMAGE_FUNCTION: dict[str, Any] = {
     "name": IMAGE_TOOL,
@@ -41,6 +47,12 @@ class Origin(NamedTuple):
 
     item: str
     content: str
+    number: int = 0  # of the item in `input`
+
+    @property
+    def field(self) -> str:
+        """The field of the item that has the parts of the message."""
+        return self.content.rpartition(".")[2]
 
 
 class ResponsesRequest(msgspec.Struct, frozen=True):
@@ -50,10 +62,21 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     chat: dict[str, Any]
     image_tool: dict[str, Any] | None  # the caller's options for images, if it offers the model this tool
     origins: tuple[Origin, ...] = ()  # where each message of the chat call comes from
+    not_in_chat: str | None = None  # the first field that has no translation
+    has_images_of_ours: bool = False  # made by the image tool in an earlier turn
+    reasoning_bytes: int = 0  # of encrypted reasoning, which chat does not have
 
     @property
     def stream(self) -> bool:
         return bool(self.body.get("stream"))
+
+    @property
+    def may_pass_through(self) -> bool:
+        """Whether a provider that speaks the Responses API may get the call as it is.
+
+        Not if it is about images: the gateway's own image models make them, whatever model holds the conversation.
+        """
+        return self.image_tool is None and not self.has_images_of_ours
 
 
 def read_responses_request(call: Call) -> ResponsesRequest:
@@ -74,10 +97,44 @@ def read_responses_request(call: Call) -> ResponsesRequest:
     if body.get("truncation", "disabled") != "disabled":
         _refuse("truncation", "must be `disabled`: the gateway does not shorten conversations")
     chat = {name: value for name, value in body.items() if name not in _NOT_PASSED_ON}
+    _check_metadata(body.get("metadata", {}))
     chat["messages"], origins = _messages(body)
     functions, image_tool = _tools(body.get("tools") or [])
     chat |= _tool_fields(body, functions) | _text_fields(body) | _other_fields(body)
-    return ResponsesRequest(body, chat, image_tool, origins)
+    items = body["input"] if isinstance(body["input"], list) else []
+    return ResponsesRequest(
+        body,
+        chat,
+        image_tool,
+        origins,
+        not_in_chat=_not_in_chat(items, body.get("tools") or []),
+        has_images_of_ours=any(item.get("type") == "image_generation_call" for item in items),
+        reasoning_bytes=sum(len(item["encrypted_content"]) for item in items if has_encrypted_reasoning(item)),
+    )
+
+
+def has_encrypted_reasoning(item: Mapping[str, Any]) -> bool:
+    """Whether an item is the reasoning of an earlier turn that its provider can read again."""
+    return item.get("type") == "reasoning" and isinstance(item.get("encrypted_content"), str)
+
+
+def _not_in_chat(items: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str | None:
+    for name, given in (("tools", tools), ("input", items)):
+        for number, fields in enumerate(given):
+            if fields.get("type") in _CUSTOM:
+                return f"{name}[{number}]"
+    return None
+
+
+def _check_metadata(metadata: Mapping[str, Any]) -> None:
+    """Check the pairs by OpenAI's rules."""
+    if len(metadata) > _MAX_METADATA:
+        _refuse("metadata", f"may have at most {_MAX_METADATA} pairs")
+    for name, value in metadata.items():
+        if len(name) > _MAX_METADATA_NAME:
+            _refuse("metadata", f"may have names of at most {_MAX_METADATA_NAME} characters")
+        if not isinstance(value, str) or len(value) > _MAX_METADATA_VALUE:
+            _refuse(f"metadata.{name}", f"must be a string of at most {_MAX_METADATA_VALUE} characters")
 
 
 def _refuse(param: str, rule: str) -> NoReturn:
@@ -118,9 +175,10 @@ def _messages(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[Orig
         if kind not in _ITEMS:
             known = ", ".join(f"`{name}`" for name in _ITEMS)
             _refuse(f"{where}.type", f"must be one of {known}")
+        _check_names(item, where)
         _ITEMS[kind](messages, item, where)
-        content = "output" if kind == "function_call_output" else "content"
-        origin = Origin(where, f"{where}.{content}") if given is items else Origin("input", "input")
+        content = "output" if kind.endswith("_output") else "content"
+        origin = Origin(where, f"{where}.{content}", number) if given is items else Origin("input", "input")
         origins += [origin] * (len(messages) - len(origins))
     if not messages:
         _refuse("input", "must have at least one item")
@@ -134,8 +192,10 @@ def _add_message(messages: list[dict[str, Any]], item: Mapping[str, Any], where:
     content = item.get("content")
     if isinstance(content, list):
         content = _parts(content, f"{where}.content")
-        if role == "assistant" or all(part["type"] == "text" for part in content):
-            content = "".join(part.get("text", "") for part in content)
+        if all(part["type"] == "text" for part in content):
+            content = "".join(part["text"] for part in content)
+        elif role == "assistant":
+            _refuse(f"{where}.content", "must be text in messages of the role `assistant`")
     elif not isinstance(content, str):
         _refuse(f"{where}.content", "must be a string or an array of parts")
     messages.append({"role": role, "content": content})
@@ -155,18 +215,28 @@ def _parts(parts: Sequence[Any], where: str) -> list[dict[str, Any]]:
         else:
             rule = "must be `input_text`, `output_text`, `refusal`, or `input_image` with an `image_url`; no files"
             _refuse(f"{where}[{number}]", rule)
+        _check_names(part, f"{where}[{number}]")
     return translated
 
 
+def _check_names(fields: Mapping[str, Any], where: str) -> None:
+    """Refuse fields of an item or a part that may name a file, except the one that is checked."""
+    for name, value in fields.items():
+        is_checked = name == "image_url" and fields.get("type") == "input_image"
+        if value is not None and not is_checked and names_file(name):
+            _refuse(f"{where}.{name}", "cannot be passed on; images are parts of the type `input_image`")
+
+
 def _add_function_call(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
-    """A call of a function belongs to the assistant's message before it, as in chat."""
-    for name in ("call_id", "name", "arguments"):
+    """A call of a tool belongs to the assistant's message before it, as in chat."""
+    written = "input" if item["type"] == "custom_tool_call" else "arguments"
+    for name in ("call_id", "name", written):
         if not isinstance(item.get(name), str):
             _refuse(f"{where}.{name}", "must be a string")
     call = {
         "id": item["call_id"],
         "type": "function",
-        "function": {"name": item["name"], "arguments": item["arguments"]},
+        "function": {"name": item["name"], "arguments": item[written]},
     }
     if messages and messages[-1]["role"] == "assistant":
         messages[-1].setdefault("tool_calls", []).append(call)
@@ -199,6 +269,8 @@ _ITEMS: Mapping[str, Callable[[list[dict[str, Any]], Mapping[str, Any], str], No
     "message": _add_message,
     "function_call": _add_function_call,
     "function_call_output": _add_function_output,
+    "custom_tool_call": _add_function_call,
+    "custom_tool_call_output": _add_function_output,
     "image_generation_call": _add_image_call,
     "reasoning": _skip,
 }
@@ -212,17 +284,18 @@ def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] |
     image_tool: dict[str, Any] | None = None
     for number, tool in enumerate(tools):
         kind = tool.get("type") if isinstance(tool, dict) else None
-        if kind == "function":
+        if kind in ("function", "custom"):
             if not isinstance(tool.get("name"), str):
                 _refuse(f"tools[{number}].name", "must be a string")
-            named = {name: tool[name] for name in ("name", "description", "parameters", "strict")
+            named = {name: tool[name] for name in ("name", "description", "parameters", "strict", "format")
                      if tool.get(name) is not None}  # fmt: skip
             functions.append({"type": "function", "function": named})
         elif kind == IMAGE_TOOL:
             image_tool = tool
             functions.append({"type": "function", "function": IMAGE_FUNCTION})
         else:
-            _refuse(f"tools[{number}].type", f"must be `function` or `{IMAGE_TOOL}`: the gateway has no other tools")
+            rule = f"must be `function`, `custom` or `{IMAGE_TOOL}`: the gateway has no other tools"
+            _refuse(f"tools[{number}].type", rule)
     return functions, image_tool
 
 
@@ -236,7 +309,7 @@ def _tool_fields(body: Mapping[str, Any], functions: list[dict[str, Any]]) -> di
         fields["tools"] = [tool for tool in functions if tool["function"]["name"] in allowed]
         choice = choice.get("mode", "auto")
     elif isinstance(choice, dict):
-        name = choice.get("name") if choice.get("type") == "function" else choice.get("type")
+        name = choice.get("name") if choice.get("type") in ("function", "custom") else choice.get("type")
         if name not in [tool["function"]["name"] for tool in functions]:
             _refuse("tool_choice", "must be `none`, `auto`, `required`, or name one of `tools`")
         choice = {"type": "function", "function": {"name": name}}

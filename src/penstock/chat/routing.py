@@ -7,7 +7,8 @@ import msgspec
 
 from penstock.chat.mock import chat_replay, mock_chat
 from penstock.chat.pricing import max_cost, quote, token_usd
-from penstock.chat.request import ChatRequest, check_supported
+from penstock.chat.provider_body import check_supported
+from penstock.chat.request import ChatRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.providers.spec import Model

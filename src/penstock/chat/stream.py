@@ -77,9 +77,36 @@ _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 _decode_head = msgspec.json.Decoder(ChunkHead).decode
 
 
+class EventBuffer:
+    """Turns the bytes of a stream into complete events; holds back at most one incomplete event."""
+
+    __slots__ = ("_max_bytes", "_rest")
+
+    def __init__(self, max_bytes: int = _MAX_EVENT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._rest = b""
+
+    def feed(self, data: bytes, *, has_content: bool) -> bytes:
+        """Return the events that are complete now; without comments, as long as there was no content."""
+        if self._rest:
+            data = self._rest + data
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
+        end = data.rfind(b"\n\n") + 2
+        if end < 2:
+            end = 0
+        self._rest = data[end:]
+        if len(self._rest) > self._max_bytes:
+            raise StreamBroken("sent an event that is too long")
+        events = data[:end]
+        if not has_content and (events.startswith(b":") or b"\n:" in events):
+            events = _without_comments(events)
+        return events
+
+
 @dataclass(slots=True)
 class Relay:
-    """Turns the bytes of a provider's stream into complete events; holds back at most one incomplete event.
+    """Turns the bytes of a provider's stream into complete events, and reads the usage from them.
 
     A provider whose first chunk lacks documented fields gets all its chunks repaired; other chunks stay as they are.
     """
@@ -95,23 +122,11 @@ class Relay:
     _head: dict[str, Any] | None = None  # what all chunks have in common; None before the first one
     _repairs: bool = False
     _has_tool_calls: bool = False
-    _rest: bytes = field(default=b"", repr=False)
+    _buffer: EventBuffer = field(default_factory=EventBuffer, repr=False)
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
-        if self._rest:
-            data = self._rest + data
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n")
-        end = data.rfind(b"\n\n") + 2
-        if end < 2:
-            end = 0
-        self._rest = data[end:]
-        if len(self._rest) > _MAX_EVENT_BYTES:
-            raise StreamBroken("sent an event that is too long")
-        events = data[:end]
-        if not self.event_count and (events.startswith(b":") or b"\n:" in events):
-            events = _without_comments(events)
+        events = self._buffer.feed(data, has_content=self.event_count > 0)
         if not events:
             return b""
         if self._head is None:

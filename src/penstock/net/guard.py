@@ -88,6 +88,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 _MAX_HOST_LENGTH = 253
 _MAX_WEBHOOK_URL_LENGTH = 2048
 _MAX_MEDIA_URL_LENGTH = 8192  # signed URLs of object stores can contain a whole session token
+_FILE_FIELD = re.compile(r"url|image|audio|video|file|uuid", re.IGNORECASE)
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
@@ -133,6 +134,14 @@ def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
         return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress)
     except ValueError:
         raise UrlBlocked from None
+
+
+def names_file(field: str) -> bool:
+    """Whether a field of a message or of a part of it may name a file, by its name.
+
+    Some servers read such fields whatever the type of the part is, and would fetch URLs that nobody checked.
+    """
+    return _FILE_FIELD.search(field) is not None
 
 
 def is_public_url(text: str) -> bool:

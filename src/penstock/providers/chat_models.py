@@ -8,6 +8,8 @@ from typing import Any
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, OWN_HARDWARE, Operation, Param, Price, Source, converted, renamed
 
+RESPONSES = "POST /responses"  # of providers that have OpenAI's Responses API beside chat
+
 
 def messages_param(*, drop: Sequence[str] = (), roles: Mapping[str, str] | None = None) -> Param:
     """The row for `messages`: without the fields in `drop`, and with the provider's names for `roles`."""

@@ -6,7 +6,7 @@ from math import ceil, sqrt
 from typing import Any
 
 from penstock.providers import openai_compatible
-from penstock.providers.chat_models import chat_models, chat_operation
+from penstock.providers.chat_models import RESPONSES, chat_models, chat_operation
 from penstock.providers.convert import closest, lookup, pixels, size_text
 from penstock.providers.spec import (
     LITELLM,
@@ -138,7 +138,7 @@ IMAGE_1_MINI = token_prices(
     output_usd="0.000008",
     max_tokens={"low": 750, "medium": 1880, "high": 6500, "auto": 6500},
 )
-CHAT = chat_operation(renamed("max_tokens", to="max_completion_tokens"))
+CHAT = chat_operation(renamed("max_tokens", to="max_completion_tokens"), responses=RESPONSES)
 CHAT_MODELS = """
     gpt-6-astra    10    50    1      >272000  20   75    2
     gpt-6.1-sol    2     10    0.1    >272000  4    15    0.2

@@ -188,6 +188,7 @@ class Operation:
     callback_extras: Mapping[str, Any] = field(default_factory=dict)
     # Special cases for other modules: those of chat, or `mask`, the colour of the area to edit if not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
 
     @property
     def cancels(self) -> tuple[str, ...]:

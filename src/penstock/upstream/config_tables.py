@@ -124,6 +124,10 @@ class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         | UnsetType
     ) = UNSET
     models: Annotated[tuple[KnownProviderModel, ...], Meta(description="Further models.")] = ()
+    responses: (
+        Annotated[bool, Meta(description="Whether it has OpenAI's Responses API: calls of it are then passed on.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +139,9 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     models: Annotated[tuple[ModelTable, ...], Meta(description="The models it serves.")] = ()
     name: Annotated[Text, Meta(description="The name that people see.")] = ""
     priority: Annotated[Whole, Meta(description="Of its models, unless they have their own.")] = 0
+    responses: Annotated[
+        bool, Meta(description="Whether it has OpenAI's Responses API: calls of it are then passed on.")
+    ] = False
     callback_field: Annotated[Text, Meta(description="Field of a video job for the callback URL.")] = ""
     callback_key_env: Annotated[
         Text, Meta(description="Environment variable with the secret that signs callbacks.")

@@ -37,6 +37,7 @@ from penstock.upstream.config_tables import (
 )
 
 _NAMES_MAX = 8  # in a message
+_CHAT_PATH = "/chat/completions"
 
 # ------------------------------------------------------------------------------------------------------------ providers
 
@@ -66,7 +67,29 @@ def _changed(provider: Provider, written: Any, folder: Path) -> Provider:
     if provider.local and table.models:
         raise Misconfigured(f"{where} answers inside the gateway and takes no other models")
     added = [model for each in table.models for model in _further_models(where, provider, each, folder)]
-    return replace(provider, models=(*provider.models, *_all_different(where, added)))
+    provider = replace(provider, models=(*provider.models, *_all_different(where, added)))
+    return provider if table.responses is UNSET else _with_responses(where, provider, has_responses=table.responses)
+
+
+def _with_responses(where: str, provider: Provider, *, has_responses: bool) -> Provider:
+    """The provider, whose chat models get calls of the Responses API as they are, or translated into chat calls."""
+    if has_responses and not any(_has_chat_api(model) for model in provider.models):
+        raise Misconfigured(f"{where}.responses is true, but this provider has no chat models")
+    models = [
+        replace(model, op=replace(model.op, responses=_responses_path(model) if has_responses else None))
+        if _has_chat_api(model)
+        else model
+        for model in provider.models
+    ]
+    return replace(provider, models=tuple(models))
+
+
+def _has_chat_api(model: Model) -> bool:
+    return model.op.task == "chat" and model.op.send.endswith(_CHAT_PATH)
+
+
+def _responses_path(model: Model) -> str:
+    return model.op.send.removesuffix(_CHAT_PATH) + "/responses"
 
 
 def _catalogue(where: str, live: LiveCatalogue | None, table: ProviderChanges) -> LiveCatalogue | None:
@@ -170,7 +193,7 @@ def _own(slug: str, written: Any) -> Provider:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", slug) or slug == "router":
         raise Misconfigured(f"{where} must be named in lower-case letters, digits, - and _, and not router")
     table = convert(written, ProviderTable, where=where)
-    return Provider(
+    provider = Provider(
         slug=slug,
         name=table.name or slug,
         docs="",
@@ -183,6 +206,7 @@ def _own(slug: str, written: Any) -> Provider:
         failure_kind=failure_kind,
         callback_key_env=table.callback_key_env or None,
     )
+    return _with_responses(where, provider, has_responses=True) if table.responses else provider
 
 
 def _models(

@@ -81,6 +81,16 @@ def test_tools_and_choices_are_translated() -> None:
         ({"model": None}, "model"),
         ({"stream": "yes"}, "stream"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"metadata": {f"n{number}": "x" for number in range(17)}}, "metadata"),
+        ({"metadata": {"n" * 65: "x"}}, "metadata"),
+        ({"metadata": {"n": "x" * 513}}, "metadata.n"),
+        ({"metadata": {"n": 7}}, "metadata.n"),
+        (
+            {"input": [{"role": "assistant", "content": [{"type": "input_image", "image_url": "x"}]}]},
+            "input[0].content",
+        ),
+        ({"input": [{"role": "user", "content": "x", "file_url": "y"}]}, "input[0].file_url"),
+        ({"tools": [{"type": "custom"}]}, "tools[0].name"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_by_its_name(body: dict[str, Any], param: str) -> None:
@@ -94,3 +104,24 @@ def test_a_body_must_be_an_object() -> None:
         read_responses_request(
             Call(id="req_1", caller=Caller("o", "k"), endpoint="/", at_ms=0, started=0.0, json=["x"])
         )
+
+
+def test_metadata_has_the_limits_of_openai() -> None:
+    metadata = {f"n{number}": "x" for number in range(15)} | {"n" * 64: "x" * 512}
+    assert read(metadata=metadata).body["metadata"] == metadata
+
+
+def test_custom_tools_have_no_translation() -> None:
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
+    output = {"type": "custom_tool_call_output", "call_id": "c", "output": "y"}
+    assert read(input=[call, output]).not_in_chat == "input[0]"
+    tool = {"type": "custom", "name": "f", "format": {"type": "text"}}
+    assert read(tools=[TOOL, tool], tool_choice={"type": "custom", "name": "f"}).not_in_chat == "tools[1]"
+    assert read(tools=[TOOL]).not_in_chat is None
+
+
+def test_images_of_ours_are_made_by_our_models() -> None:
+    image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
+    assert not read(input=[image, {"role": "user", "content": "brighter"}]).may_pass_through
+    assert not read(tools=[{"type": "image_generation"}]).may_pass_through
+    assert read(tools=[TOOL]).may_pass_through

@@ -7,7 +7,8 @@ from unittest.mock import Mock
 import pytest
 
 from penstock.chat.endpoint import complete
-from penstock.chat.request import provider_body, read_chat_request
+from penstock.chat.provider_body import provider_body
+from penstock.chat.request import read_chat_request
 from penstock.chat.routing import executed_model_header, route_chat
 from penstock.errors import InvalidRequest
 from penstock.providers.openrouter import MAX_PRICE, PROVIDER

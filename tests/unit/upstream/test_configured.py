@@ -137,6 +137,19 @@ def test_known_providers_can_be_changed() -> None:
     assert [model.id for model in changed.models] == ["flux", "ours"]
 
 
+def test_a_provider_can_be_said_to_have_the_responses_api_or_not() -> None:
+    chat = 'models = [{id = "c", task = "chat"}, {id = "i", task = "image"}]'
+    assert [model.op.responses for model in lab(f"responses = true\n{chat}").models] == ["POST /responses", None]
+    assert {model.op.responses for model in lab(chat).models} == {None}
+    known = known_providers()
+    (vllm,) = configured.providers({"vllm": known["vllm"]}, {"vllm": {"responses": True}})
+    assert [model.op.responses for model in vllm.models] == ["POST /v1/responses"]
+    (openai,) = configured.providers({"openai": known["openai"]}, {"openai": {"responses": False}})
+    assert {model.op.responses for model in openai.models} == {None}
+    with pytest.raises(Misconfigured, match=r"providers\.fal\.responses is true, but this provider has no chat models"):
+        configured.providers({"fal": known["fal"]}, {"fal": {"responses": True}}).__next__()
+
+
 def test_a_base_url_replaces_the_one_of_the_environment() -> None:
     self_hosted = replace(KNOWN, base_url_env="FAL_URL")
     (changed,) = configured.providers({"fal": self_hosted}, {"fal": {"base_url": "http://10.0.0.8:8188"}})

@@ -3,7 +3,7 @@
 from math import inf
 from typing import Any
 
-from penstock.providers.chat_models import chat_operation
+from penstock.providers.chat_models import RESPONSES, chat_operation
 from penstock.providers.openrouter import images, live, media, videos
 from penstock.providers.spec import Model, Price, Provider, Source, bearer, converted, fixed
 
@@ -37,6 +37,7 @@ CHAT = chat_operation(
     fixed(f"provider.{_LIMIT}", MAX_PRICE),
     converted("provider", to="provider", convert=with_limits),
     takes_preferences=True,
+    responses=RESPONSES,
 )
 CHAT_PRICE = Price(
     unit="token",

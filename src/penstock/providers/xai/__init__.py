@@ -1,6 +1,6 @@
 """xAI: Grok Imagine images and videos, and Grok chat models."""
 
-from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, chat_models, chat_operation
+from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, RESPONSES, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import LITELLM, Provider, bearer, refused, renamed
 from penstock.providers.xai import images, media, videos
@@ -9,6 +9,7 @@ CHAT = chat_operation(
     DEVELOPER_AS_SYSTEM,
     renamed("max_tokens", to="max_completion_tokens"),
     *refused("stop", "presence_penalty", "frequency_penalty"),
+    responses=RESPONSES,
 )
 CHAT_MODELS = """
     grok-4.7        2     6    0.5  >200000  4    12  1

@@ -1,0 +1,111 @@
+"""The API in which a provider is called: its body, how responses are read, and what callers get of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from penstock.chat.form import ResponseForm
+from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
+from penstock.chat.pricing import Usage, estimated_usage
+from penstock.chat.provider_body import provider_body
+from penstock.chat.request import ChatRequest
+from penstock.chat.stream import Relay
+from penstock.clock import Clock
+from penstock.errors import Problem
+from penstock.upstream.catalog import Candidate
+from penstock.values import Nanos
+
+_NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
+_decode_completion = msgspec.json.Decoder(Completion).decode
+
+
+@dataclass(frozen=True, slots=True)
+class WholeReply:
+    """What the gateway reads of a whole response."""
+
+    usage: Usage | None
+    is_empty: bool  # nothing was written
+    error: bytes = b""  # JSON with an `error`, which came with status 200
+
+
+class StreamRelay(Protocol):
+    """Turns the bytes of a provider's stream into complete events, and reads the usage from them."""
+
+    event_count: int  # events with content
+    usage: Usage | None
+    done: bool
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
+
+
+class Dialect(Protocol):
+    """How one call is made to one candidate, whole or as a stream."""
+
+    @property
+    def target(self) -> Candidate:
+        """The candidate, with the path of this API."""
+
+    def body(self, default_output_tokens: int) -> dict[str, Any]:
+        """The body for the provider."""
+
+    def read(self, body: bytes) -> WholeReply:
+        """Read a whole response; raise msgspec.DecodeError if it is malformed."""
+
+    def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
+        """The body for the caller, from that of the provider."""
+
+    def relay(self) -> StreamRelay:
+        """What reads the provider's stream."""
+
+    def feed(self, events: bytes) -> bytes:
+        """The next bytes for the caller, from events of the relay."""
+
+    def finish(self, usage: Usage, cost: Nanos) -> bytes:
+        """The last bytes of a stream that ended well."""
+
+    def fail(self, problem: Problem) -> bytes:
+        """The last bytes of a stream that the provider broke off."""
+
+
+class ChatDialect:
+    """Chat completions, which the form of the call may translate for the caller."""
+
+    def __init__(self, chat: ChatRequest, candidate: Candidate, form: ResponseForm, clock: Clock) -> None:
+        self._chat = chat
+        self._form = form
+        self._clock = clock
+        self.target = candidate
+        self.feed = form.feed
+        self.finish = form.finish
+        self.fail = form.fail
+
+    def body(self, default_output_tokens: int) -> dict[str, Any]:
+        return provider_body(self._chat, self.target.model, default_output_tokens)
+
+    def read(self, body: bytes) -> WholeReply:
+        completion = _decode_completion(body)
+        error = body if bytes(completion.error) != b"null" else b""
+        return WholeReply(completion.usage, is_empty=not completion.choices, error=error)
+
+    def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
+        if not _decode_completion(body).is_documented:
+            body = rename_finish_reasons(body, self._finish_reasons)
+            if not _decode_completion(body).is_documented:
+                body = repaired_completion(body, self._chat.model, usage, self._clock.now_ms() // 1000)
+        return self._form.whole(body, usage, cost)
+
+    def relay(self) -> Relay:
+        return Relay(
+            keeps_usage=self._chat.wants_usage,
+            model=self._chat.model,
+            prompt_tokens=estimated_usage(self._chat).input,
+            finish_reasons=self._finish_reasons,
+        )
+
+    @property
+    def _finish_reasons(self) -> Mapping[bytes, bytes]:
+        reasons: Mapping[bytes, bytes] = self.target.model.op.settings.get("finish_reasons", _NO_FINISH_REASONS)
+        return reasons

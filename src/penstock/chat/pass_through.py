@@ -1,0 +1,275 @@
+"""Pass calls of OpenAI's Responses API on to providers that speak it themselves, and their responses back.
+
+What the gateway changes: the model's name, `store`, the limit of tokens, images that a provider must not fetch itself,
+and in the response the model's name and the cost beside the usage. All other bytes stay as they are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from penstock.chat.dialect import WholeReply
+from penstock.chat.pricing import Usage
+from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
+from penstock.chat.request import TOKEN_LIMITS, ChatRequest
+from penstock.chat.responses_output import usage_fields
+from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
+from penstock.chat.stream import EventBuffer, StreamBroken
+from penstock.errors import Problem
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.preferences import FIELD as PREFERENCES
+from penstock.values import Nanos, dollars
+
+_MAX_EVENT_BYTES = 8 * 1024 * 1024  # the last event has the whole response
+_NOT_PASSED_ON = frozenset({*NOT_FORWARDED, *TOKEN_LIMITS, "messages"})
+# The events before the model writes something: until then the call can still go to another provider.
+_FIRST_EVENTS = frozenset({"response.created", "response.queued", "response.in_progress"})
+_LAST_EVENTS = frozenset({"response.completed", "response.incomplete"})
+# Only events with one of these are decoded. Quotes inside a JSON string are escaped, so text never has them.
+_DECODED = (b'"response":', b'"error"', b"[DONE]")
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+RawFields = dict[str, msgspec.Raw]  # the values of an object as they were written
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _ResponseUsage(msgspec.Struct):
+    """The usage in the words of the Responses API."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    input_tokens_details: _Details | None = None
+    output_tokens_details: _Details | None = None
+    cost: float | None = None
+    cost_in_usd_ticks: int | None = None
+
+    def as_chat(self) -> Usage:
+        fields = {
+            "prompt_tokens": self.input_tokens,
+            "completion_tokens": self.output_tokens,
+            "total_tokens": self.total_tokens,
+            "prompt_tokens_details": self.input_tokens_details,
+            "completion_tokens_details": self.output_tokens_details,
+            "cost": self.cost,
+            "cost_in_usd_ticks": self.cost_in_usd_ticks,
+        }
+        return msgspec.convert(fields, Usage, from_attributes=True)
+
+
+class _Response(msgspec.Struct):
+    """What is read of a response object."""
+
+    status: Any = None
+    output: list[msgspec.Raw] = []
+    usage: _ResponseUsage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def chat_usage(self) -> Usage | None:
+        return self.usage.as_chat() if self.usage else None
+
+    @property
+    def error_body(self) -> bytes:
+        """JSON with the `error`, if the response failed."""
+        if bytes(self.error) != b"null":
+            return b'{"error":%b}' % bytes(self.error)
+        return b'{"error":{}}' if self.status == "failed" else b""
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    response: _Response | None = None
+
+
+_decode_response = msgspec.json.Decoder(_Response).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_fields = msgspec.json.Decoder(RawFields).decode
+
+
+def responses_body(
+    chat: ChatRequest, request: ResponsesRequest, candidate: Candidate, default_output_tokens: int
+) -> dict[str, Any]:
+    """The body for the provider: the caller's, with the provider's name of the model, and stateless."""
+    model = candidate.model
+    fields = {name: value for name, value in request.body.items() if name not in _NOT_PASSED_ON}
+    if PREFERENCES not in chat.body:
+        fields.pop(PREFERENCES, None)
+    fields["input"] = _provider_input(chat, request, candidate)
+    limit = token_limit(chat, model, default_output_tokens)
+    if limit is not None:
+        fields["max_output_tokens"] = limit
+    apply_rows(model, fields)
+    return {**fields, "model": model.upstream, "store": False}
+
+
+def _provider_input(chat: ChatRequest, request: ResponsesRequest, candidate: Candidate) -> Any:
+    """The caller's items with the checked sources of images, the provider's names of roles, and no reasoning that
+    only a provider that stored it could find.
+    """
+    given = request.body["input"]
+    if isinstance(given, str):
+        return given
+    items = list(given)
+    for image in chat.images:
+        part = chat.body["messages"][image.message]["content"][image.part]
+        origin = request.origins[image.message]
+        item = items[origin.number]
+        parts = list(item[origin.field])
+        parts[image.part] = {**parts[image.part], "image_url": part["image_url"]["url"]}
+        items[origin.number] = {**item, origin.field: parts}
+    items = [item for item in items if item.get("type") != "reasoning" or has_encrypted_reasoning(item)]
+    roles = candidate.model.op.param("messages")
+    return roles.convert(items) if roles and roles.convert else items
+
+
+class ResponsesDialect:
+    """The Responses API of a provider, for a call of the gateway's own."""
+
+    def __init__(self, chat: ChatRequest, request: ResponsesRequest, candidate: Candidate) -> None:
+        self._chat = chat
+        self._request = request
+        self._relay = _ResponsesRelay(chat.model)
+        op = replace(candidate.model.op, send=candidate.model.op.responses or "")
+        self.target = replace(candidate, model=replace(candidate.model, op=op))
+
+    def body(self, default_output_tokens: int) -> dict[str, Any]:
+        return responses_body(self._chat, self._request, self.target, default_output_tokens)
+
+    # --------------------------------------------------------------------------------------------------------- whole
+
+    def read(self, body: bytes) -> WholeReply:
+        found = _decode_response(body)
+        is_empty = not found.output and found.status != "incomplete"
+        return WholeReply(found.chat_usage, is_empty=is_empty, error=found.error_body)
+
+    def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
+        return _encode(_with_cost(_with_model(_decode_fields(body), self._chat.model), usage, cost))
+
+    # -------------------------------------------------------------------------------------------------------- stream
+
+    def relay(self) -> "_ResponsesRelay":
+        return self._relay
+
+    def feed(self, events: bytes) -> bytes:
+        return events
+
+    def finish(self, usage: Usage, cost: Nanos) -> bytes:
+        return self._relay.last_event(usage, cost)
+
+    def fail(self, problem: Problem) -> bytes:
+        return self._relay.failed_event(problem)
+
+
+class _ResponsesRelay:
+    """Passes the events of a stream on; the first ones come together with the first one that has content.
+
+    The last event is kept, because the cost is added to it.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.event_count = 0
+        self.usage: Usage | None = None
+        self.done = False
+        self._model = model
+        self._buffer = EventBuffer(_MAX_EVENT_BYTES)
+        self._held = b""  # the first events
+        self._response: RawFields = {}  # as the newest event has it
+        self._last: RawFields = {}
+        self._sent = 0  # how many events were passed on
+
+    def feed(self, data: bytes) -> bytes:
+        events = self._buffer.feed(data, has_content=self.event_count > 0)
+        if any(mark in events for mark in _DECODED):
+            events = self._read_events(events)
+        if not events:
+            return b""
+        count = events.count(b"data:")
+        self.event_count += count
+        self._sent += count
+        events, self._held = self._held + events, b""
+        return events
+
+    def _read_events(self, events: bytes) -> bytes:
+        """Read each event that has the response; return those that can be passed on."""
+        shown = b""
+        for event in events.split(b"\n\n"):
+            data = b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
+            if not data or data == b"[DONE]" or self.done:
+                continue
+            try:
+                found = _decode_event(data)
+            except msgspec.DecodeError:
+                raise StreamBroken("sent a malformed event") from None
+            if found.type == "error" or (found.response and found.response.error_body):
+                raise self._broken(data, found)
+            shown += self._read_response(data, found) if found.response else event + b"\n\n"
+        return shown
+
+    def _read_response(self, data: bytes, found: _Event) -> bytes:
+        """Read an event with the response; return it with the caller's name of the model, if it is passed on now."""
+        assert found.response is not None, "the caller looked"
+        fields = _decode_fields(data)
+        self._response = _with_model(_decode_fields(fields["response"]), self._model)
+        fields["response"] = msgspec.Raw(_encode(self._response))
+        self.usage = found.response.chat_usage or self.usage
+        if found.type in _LAST_EVENTS:
+            self.done = True
+            self._last = fields
+            return b""
+        event = _event_bytes(found.type, fields)
+        if found.type in _FIRST_EVENTS:
+            self._held += event
+            self._sent += 1
+            return b""
+        return event
+
+    def _broken(self, data: bytes, found: _Event) -> StreamBroken:
+        self.usage = (found.response and found.response.chat_usage) or self.usage
+        error = found.response.error_body if found.response else _error_body(data)
+        return StreamBroken("reported an error in its stream", error)
+
+    def last_event(self, usage: Usage, cost: Nanos) -> bytes:
+        """The event that ends the stream, with the cost; and the first events, if nothing was written."""
+        response = _encode(_with_cost(self._response, usage, cost))
+        kind: str = msgspec.json.decode(self._last["type"])
+        return self._held + _event_bytes(kind, {**self._last, "response": msgspec.Raw(response)})
+
+    def failed_event(self, problem: Problem) -> bytes:
+        """The event that ends a stream which did not end well."""
+        error = {"code": "server_error", "message": problem.message}
+        response = {"output": [], **self._response, "status": "failed", "error": error, "model": self._model}
+        kind = "response.failed"
+        fields = {"type": kind, "sequence_number": self._sent, "response": response}
+        return self._held + _event_bytes(kind, fields)
+
+
+def _error_body(data: bytes) -> bytes:
+    """JSON with an `error` for an event of the type `error`, whose fields some servers nest and OpenAI does not."""
+    fields = _decode_fields(data)
+    return data if "error" in fields else _encode({"error": fields})
+
+
+def _with_model(response: RawFields, model: str) -> RawFields:
+    return {**response, "model": msgspec.Raw(_encode(model))}
+
+
+def _with_cost(response: RawFields, usage: Usage, cost: Nanos) -> RawFields:
+    """The response with its cost beside the usage; the usage is estimated if the provider reports none."""
+    reported = _decode_fields(response["usage"]) if _is_object(response.get("usage")) else {}
+    fields: Mapping[str, Any] = reported or usage_fields(usage, cost)
+    return {**response, "usage": msgspec.Raw(_encode({**fields, "cost": dollars(cost), "cost_currency": "USD"}))}
+
+
+def _is_object(value: msgspec.Raw | None) -> bool:
+    return value is not None and bytes(value).startswith(b"{")
+
+
+def _event_bytes(kind: str, fields: Mapping[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode(fields))

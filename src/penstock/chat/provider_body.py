@@ -1,0 +1,81 @@
+"""Build the body of a chat call for a provider, and check that the model supports it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.chat.request import TOKEN_LIMITS, ChatRequest, json_size
+from penstock.errors import InvalidRequest
+from penstock.fields import CHAT
+from penstock.providers.spec import Model
+from penstock.upstream import translate
+
+NOT_FORWARDED = ("session_id",)
+
+
+def check_supported(chat: ChatRequest, model: Model) -> None:
+    """Raise InvalidRequest for a value that the model does not support; defaults of the interface always pass."""
+    if model.op.max_body_bytes is not None and json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
+        raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
+    if chat.extras:
+        translate.check_extras(model, chat.extras)
+    if chat.responses and chat.responses.not_in_chat and not passes_through(chat, model):
+        field = chat.responses.not_in_chat
+        raise InvalidRequest(
+            f"`{field}` needs a model whose provider has the Responses API itself; {model.id} has not.", param=field
+        )
+    for row in model.op.params:
+        value = chat.body.get(row.name)
+        if value is not None and value != (CHAT[row.name].default if row.name in CHAT else None):
+            translate.check_row(model, row, value)
+
+
+def passes_through(chat: ChatRequest, model: Model) -> bool:
+    """Whether the provider gets the call of the Responses API as it is, instead of its translation."""
+    return model.op.responses is not None and chat.responses is not None and chat.responses.may_pass_through
+
+
+def token_limit(chat: ChatRequest, model: Model, default_output_tokens: int | None) -> int | None:
+    """The limit of output tokens that money is reserved for: the caller's or, where output costs something, the
+    default.
+    """
+    if chat.token_limit is not None:
+        return chat.token_limit
+    return default_output_tokens if any(price.usd != "0" for price in model.prices) else None
+
+
+def provider_body(chat: ChatRequest, model: Model, default_output_tokens: int | None) -> dict[str, Any]:
+    """Return the body for the provider: the caller's, changed where the model's table differs from OpenAI's API.
+
+    It always has the limit of output tokens that money was reserved for. A stream always asks for usage, because the
+    cost depends on it, unless the table has a row for `stream_options`.
+    """
+    fields = {name: value for name, value in chat.body.items() if name not in NOT_FORWARDED}
+    limit = token_limit(chat, model, default_output_tokens)
+    if limit is not None:
+        _put_token_limit(fields, limit)
+    apply_rows(model, fields)
+    if chat.stream and model.op.param("stream_options") is None:
+        fields["stream_options"] = {**(chat.body.get("stream_options") or {}), "include_usage": True}
+    fields["model"] = model.upstream
+    return fields
+
+
+def apply_rows(model: Model, fields: dict[str, Any]) -> None:
+    """Change the fields of a body where the model's table differs from OpenAI's API."""
+    for row in model.op.params:
+        value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
+        if value is not None and row.convert:
+            value = row.convert(value)
+        if value is not None and row.to:
+            name, _, inner = row.to[0].partition(".")
+            fields[name] = {**_as_mapping(fields.get(name)), inner: value} if inner else value
+
+
+def _put_token_limit(fields: dict[str, Any], limit: int) -> None:
+    """Set the limit under one name: the caller's, or `max_tokens`, which rows of the table may rename."""
+    values = [fields.pop(name, None) for name in TOKEN_LIMITS]
+    fields["max_completion_tokens" if values[1] and not values[0] else "max_tokens"] = limit
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
