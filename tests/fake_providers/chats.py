@@ -104,7 +104,7 @@ class VLLM(FakeChatProvider):
 
 
 class LlamaCpp(FakeChatProvider):
-    """Answers 503 until its model is loaded."""
+    """Answers 503 until its model is loaded, and 500 to an image, because its model cannot read any."""
 
     credential = None
     loading = False
@@ -112,4 +112,7 @@ class LlamaCpp(FakeChatProvider):
     def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         if self.loading:
             return FakeResponse({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)
+        if any(isinstance(message["content"], list) for message in fields["messages"]):
+            message = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+            return FakeResponse({"error": {"code": 500, "message": message, "type": "server_error"}}, 500)
         return super()._complete(fields)

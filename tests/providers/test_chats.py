@@ -13,7 +13,7 @@ from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import FakeCall, responds, serve_in_thread, serving
 from tests.fake_providers.together import Together
 from tests.gateway import Installation, OpenGateway
-from tests.providers.calls import create_chat, gateway_for, gateways_for
+from tests.providers.calls import IMAGE_URI, create_chat, gateway_for, gateways_for
 
 # Whatever OpenAI's own clients may send along, and no provider is to stumble over.
 LOADED: dict[str, Any] = {
@@ -213,6 +213,17 @@ async def test_model_that_is_being_loaded(installation: Installation) -> None:
             with pytest.raises(Problem, match="Loading model") as caught:
                 await create_chat(running, model="llamacpp/anything")
             assert caught.value.headers["retry-after"] == "1", "a client may come back"
+
+
+async def test_an_image_for_a_model_that_cannot_read_any_is_the_callers_mistake(installation: Installation) -> None:
+    """llama.cpp answers 500 to it."""
+    parts = [{"type": "text", "text": "what is it?"}, {"type": "image_url", "image_url": {"url": IMAGE_URI}}]
+    async with serving(LlamaCpp()) as provider:
+        installation.environ["LLAMACPP_URL"] = provider.url
+        async with installation.open() as running:
+            with pytest.raises(InvalidRequest, match="image input is not supported"):
+                await create_chat(running, model="llamacpp/x", messages=[{"role": "user", "content": parts}])
+            assert running.gateway.health.is_healthy("llamacpp", "x")
 
 
 async def test_error_messages_of_an_older_server(installation: Installation) -> None:

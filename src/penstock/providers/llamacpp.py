@@ -6,8 +6,12 @@ from penstock.providers.spec import FailureKind, Provider, Reply, bearer_if_set
 
 
 def failure_kind(reply: Reply) -> FailureKind | None:
-    """As for other servers, but 503 means that it is still loading the model."""
-    return "busy" if reply.status == 503 else openai_compatible.failure_kind(reply)
+    """As for other servers, but 503 means that it is still loading the model, and one 500 is the caller's mistake."""
+    if reply.status == 503:
+        return "busy"
+    if reply.status == 500 and "input is not supported" in (openai_compatible.error_message(reply) or ""):
+        return "rejected"  # an image or audio, sent to a model that has no part for it
+    return openai_compatible.failure_kind(reply)
 
 
 PROVIDER = Provider(

@@ -97,7 +97,10 @@ def _own_error(failure: Failure) -> type[Problem] | None:
     """The error for what the only provider said about the request: that it is at fault, or comes too early."""
     if failure.kind == "busy":
         return RateLimited
-    return _STATUS_ERRORS.get(failure.status or 0) if failure.kind == "rejected" else None
+    if failure.kind != "rejected" or failure.status is None:
+        return None
+    # A provider's table says of some errors of the server that the request is to blame.
+    return InvalidRequest if failure.status >= 500 else _STATUS_ERRORS.get(failure.status)
 
 
 def _unknown_outcome(failure: Failure, is_video: bool) -> Problem:
