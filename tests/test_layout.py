@@ -55,11 +55,7 @@ BANNED = set(
 @dataclass(frozen=True, slots=True)
 class Module:
     path: Path
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """`api/images.py` as ("api", "images")."""
-        return self.path.relative_to(SOURCE).with_suffix("").parts
+    words: tuple[str, ...]  # ("api", "images") for `api/images.py`
 
     @property
     def unit(self) -> str:
@@ -82,12 +78,24 @@ class Module:
 
 @cache
 def modules() -> list[Module]:
-    return [Module(path) for path in sorted(SOURCE.rglob("*.py"))]
+    paths = sorted(SOURCE.rglob("*.py"))
+    return [Module(path, path.relative_to(SOURCE).with_suffix("").parts) for path in paths]
+
+
+@cache
+def units() -> set[str]:
+    return {module.unit for module in modules()}
 
 
 @cache
 def parsed(module: Module) -> ast.Module:
     return ast.parse(module.path.read_text())
+
+
+@cache
+def nodes(module: Module) -> list[ast.AST]:
+    """Everything in a module."""
+    return list(ast.walk(parsed(module)))
 
 
 def none(problems: Iterable[str]) -> None:
@@ -110,7 +118,7 @@ def heights() -> dict[str, int]:
 
 def imported(module: Module) -> Iterator[tuple[str, ...]]:
     """Each thing a module imports, wherever in it, as the words of its dotted name."""
-    for node in ast.walk(parsed(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -121,13 +129,12 @@ def imported(module: Module) -> Iterator[tuple[str, ...]]:
 
 def imported_units(module: Module) -> set[str]:
     """What a module imports of us. `from penstock import __version__` names no module, and counts as `__init__`."""
-    units = {other.unit for other in modules()}
     ours = {words[1:] for words in imported(module) if words[0] == "penstock"}
-    return {words[0] if words and words[0] in units else "__init__" for words in ours}
+    return {words[0] if words and words[0] in units() else "__init__" for words in ours}
 
 
 def test_layers_name_every_module() -> None:
-    unknown = sorted({module.unit for module in modules()} - heights().keys())
+    unknown = sorted(units() - heights().keys())
     assert not unknown, f"add to docs/layers.txt, on the lowest line that serves: {', '.join(unknown)}"
 
 
@@ -184,7 +191,7 @@ def settings_read() -> set[str]:
         node.attr
         for module in modules()
         if module.words != ("settings",)
-        for node in ast.walk(parsed(module))
+        for node in nodes(module)
         if isinstance(node, ast.Attribute) and holder(node) in SETTINGS_HOLDERS
     }
 
@@ -239,7 +246,7 @@ def test_modules_do_not_print() -> None:
     none(
         f"{module}, line {node.lineno}: only {', '.join(sorted(PRINTING))} prints"
         for module in modules()
-        for node in ast.walk(parsed(module))
+        for node in nodes(module)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
         if module.unit not in PRINTING
     )
@@ -275,9 +282,11 @@ def test_modules_have_tests() -> None:
 
 def test_unit_tests_have_a_module() -> None:
     """A module that is renamed takes its tests along; a long one may split them, as in test_wire_streams.py."""
-    homes = [home for module in modules() for home in homes_of_tests(module)]
+    homes: dict[Path, set[str]] = {}
+    for home in [home for module in modules() for home in homes_of_tests(module)]:
+        homes.setdefault(home.parent, set()).add(f"{home.stem}_")
     none(
         f"{path.relative_to(ROOT)} tests no module of that name"
         for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
-        if not any(path.parent == home.parent and f"{path.stem}_".startswith(f"{home.stem}_") for home in homes)
+        if not f"{path.stem}_".startswith(tuple(homes.get(path.parent, ())))
     )
