@@ -5,7 +5,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from docs import catalogue, reference, toml_schema
@@ -21,21 +22,6 @@ from tests.test_layout import layers
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "penstock"
 NOTE = "<!-- Written by `make docs`; change the code or docs/generate.py instead. -->"
-
-
-def pages() -> dict[Path, str]:
-    """Each generated page and what it must hold."""
-    return {
-        ROOT / "docs" / "tour.md": tour(),
-        ROOT / "docs" / "settings.md": settings_page(),
-        ROOT / "docs" / "penstock.schema.json": toml_schema.schema(),
-        ROOT / "docs" / "providers.md": catalogue.page(NOTE),
-        ROOT / "docs" / "errors.md": reference.errors_page(NOTE),
-        ROOT / "docs" / "endpoints.md": reference.endpoints_page(NOTE),
-        ROOT / "docs" / "openai.md": openai_page(),
-        ROOT / "docs" / "cookbook" / "README.md": cookbook_index(),
-        ROOT / "docs" / "decisions" / "README.md": decisions_index(),
-    }
 
 
 # ---------------------------------------------------------------------------------------------------------------- tour
@@ -225,13 +211,27 @@ def lead(path: Path) -> str:
     return re.split(r"(?<=[.!?]) ", decision.removeprefix(_DECISION).strip())[0]
 
 
+# Each generated page, and what makes its text.
+PAGES: dict[Path, Callable[[], str]] = {
+    ROOT / "docs" / "tour.md": tour,
+    ROOT / "docs" / "settings.md": settings_page,
+    ROOT / "docs" / "penstock.schema.json": toml_schema.schema,
+    ROOT / "docs" / "providers.md": partial(catalogue.page, NOTE),
+    ROOT / "docs" / "errors.md": partial(reference.errors_page, NOTE),
+    ROOT / "docs" / "endpoints.md": partial(reference.endpoints_page, NOTE),
+    ROOT / "docs" / "openai.md": openai_page,
+    ROOT / "docs" / "cookbook" / "README.md": cookbook_index,
+    ROOT / "docs" / "decisions" / "README.md": decisions_index,
+}
+
+
 def main() -> None:
     record = json.dumps(descriptions.compared(discover()), indent=1)
     descriptions.RECORD.write_text(f"{record}\n")
     # In a process of its own, before this one reads the examples for the page of endpoints.
     subprocess.run([sys.executable, "-m", "docs.examples"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    for path, text in pages().items():
-        path.write_text(text)
+    for path, text in PAGES.items():
+        path.write_text(text())
         print(path.relative_to(ROOT))
 
 

@@ -32,10 +32,10 @@ def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-@pytest.mark.parametrize("path", generate.pages(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", generate.PAGES, ids=lambda path: path.name)
 def test_generated_page_is_current(path: Path) -> None:
     assert path.exists(), "run `make docs`"
-    assert path.read_text() == generate.pages()[path], "run `make docs`"
+    assert path.read_text() == generate.PAGES[path](), "run `make docs`"
 
 
 # -------------------------------------------------------------------------------------------------------------- quotes
@@ -58,7 +58,7 @@ def test_the_guide_quotes_a_recording_as_it_is() -> None:
 
 
 def test_the_page_about_providers_leaves_none_out() -> None:
-    page = generate.pages()[ROOT / "docs" / "providers.md"]
+    page = generate.PAGES[ROOT / "docs" / "providers.md"]()
     for provider in discover():
         assert f"## {provider.name}\n\n`{provider.slug}`" in page
         for model in provider.models:
