@@ -29,6 +29,9 @@ class Forwarder:
     def interrupt(self) -> None:
         """Calls may take until the server closes their connections."""
 
+    def close(self) -> None:
+        """Nothing is left to do after the last call."""
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = msgspec.json.decode((await receive())["body"])
         headers = {"authorization": "Bearer x", "content-type": "application/json"}

@@ -30,6 +30,9 @@ class MinimalApp:
     def interrupt(self) -> None:
         """Nothing waits here."""
 
+    def close(self) -> None:
+        """Nothing is left to do after the last call."""
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"13")]

@@ -174,3 +174,4 @@ async def serving(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # let the aborted connections call connection_lost
+        edge.close()

@@ -116,6 +116,11 @@ class AsgiApp:
         """Interrupt the calls that still run: they had their time."""
         self._gateway.interrupts.stop()
 
+    def close(self) -> None:
+        """Write the last access lines; there will be no more calls."""
+        if self._access_log is not None:
+            self._access_log.write()
+
     async def __call__(self, scope: Scope, receive: Receive, send: responses.Send) -> None:
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
@@ -196,7 +201,7 @@ class AsgiApp:
             cost_usd=None if report.cost is None else report.cost / NANOS_PER_USD,
             trace_id=state.trace_id,
         )
-        self._access_log.write(line)
+        self._access_log.add(line)
 
     def _with_headers(self, state: CallState, response: Response) -> Response:
         """The response with what every response to this caller has: what is left of its limit, and leave for its page

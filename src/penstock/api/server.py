@@ -28,11 +28,15 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Application(Protocol):
-    """An ASGI application that can be told to refuse new work, and to end the work that still runs."""
+    """An ASGI application that can be told to refuse new work, to end the work that still runs, and that there will be
+    no more calls.
+    """
 
     draining: bool
 
     def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
 
     async def __call__(self, scope: Any, receive: Any, send: Any, /) -> None: ...
 
@@ -56,6 +60,7 @@ async def serve(
     finally:
         waiting.close()
         listener.close()
+        app.close()
 
 
 def configure(app: Application, settings: Settings, waiting: WaitingConnections) -> uvicorn.Config:

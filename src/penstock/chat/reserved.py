@@ -6,7 +6,7 @@ from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.form import ResponseForm
-from penstock.chat.pricing import Usage, actual_cost, cost_lines
+from penstock.chat.pricing import Usage, cost_lines
 from penstock.chat.request import ChatRequest
 from penstock.errors import Problem
 from penstock.gateway import Gateway
@@ -17,7 +17,7 @@ from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
-from penstock.values import ZERO, Nanos
+from penstock.values import Nanos
 
 _MAX_MESSAGE_CHARS = 1000
 
@@ -49,7 +49,8 @@ class ReservedCall:
         """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
         model = candidate.model if candidate else None
-        cost = actual_cost(model, usage) if model and usage else ZERO
+        lines = cost_lines(model, usage) if model and usage else ()
+        cost = Nanos(sum([line.amount for line in lines]))
         last = self.failed_attempts[-1] if self.failed_attempts else None
         provider = candidate.provider.slug if candidate else None
         end = RequestEnd(
@@ -64,7 +65,7 @@ class ReservedCall:
             input_tokens=usage.input if usage else None,
             cached_tokens=usage.cached if usage else None,
             output_tokens=usage.output if usage else None,
-            cost_lines=cost_lines(model, usage) if model and usage else (),
+            cost_lines=lines,
             attempts=self.failed_attempts,
         )
         payload = self._payload(response)

@@ -1,5 +1,7 @@
 """One line per call, readable or as JSON, with nothing that a caller sent but the model."""
 
+import asyncio
+import io
 import json
 import re
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 from penstock.api.access_log import AccessLine, AccessLog
 from penstock.settings import Settings
 from penstock.telemetry.logs import Style
+from tests.loop_time import pass_time
 
 FULL: dict[str, Any] = {
     "method": "POST",
@@ -26,7 +29,12 @@ FULL: dict[str, Any] = {
 
 
 def written(capsys: pytest.CaptureFixture[str], style: Style, **changes: Any) -> str:
-    AccessLog(style).write(AccessLine(**{**FULL, **changes}))
+    async def write() -> None:
+        log = AccessLog(style)
+        log.add(AccessLine(**{**FULL, **changes}))
+        log.write()
+
+    asyncio.run(write())
     text = capsys.readouterr().err
     assert text.endswith("\n")
     assert text.count("\n") == 1
@@ -75,3 +83,38 @@ def test_settings_turn_the_lines_off() -> None:
     }
     found = {name: AccessLog.of(Settings(**changes)) is not None for name, changes in settings.items()}
     assert found == {"on": True, "off": False, "only warnings": False}
+
+
+async def test_lines_are_written_together_soon_after_their_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    log = AccessLog("json")
+    for number in range(3):
+        log.add(AccessLine(**{**FULL, "request_id": f"req_{number}"}))
+    assert capsys.readouterr().err == ""
+    pass_time(0.1)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    lines = capsys.readouterr().err.splitlines()
+    assert [json.loads(line)["request_id"] for line in lines] == ["req_0", "req_1", "req_2"]
+
+
+def test_a_write_has_whole_lines_and_no_more_than_a_pipe_takes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[str] = []
+
+    class Pipe(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return len(text)
+
+    async def add() -> None:
+        log = AccessLog("json")
+        for number in range(100):
+            log.add(AccessLine(**{**FULL, "request_id": f"req_{number}"}))
+        monkeypatch.setattr("sys.stderr", Pipe())
+        log.write()
+
+    asyncio.run(add())
+    monkeypatch.undo()
+    assert 1 < len(writes) < 20
+    assert all(len(text) <= 4096 and text.endswith("\n") for text in writes)
+    ids = [json.loads(line)["request_id"] for line in "".join(writes).splitlines()]
+    assert ids == [f"req_{number}" for number in range(100)]

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
 
-from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
+from penstock.chat.pricing import Usage, _PromptDetails, actual_cost, cost_lines, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatImage, ChatRequest
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Price
@@ -81,6 +82,21 @@ def test_long_inputs_may_have_their_own_price() -> None:
 def test_cached_tokens_have_their_own_price() -> None:
     usage = msgspec.convert({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}, Usage)
     assert actual_cost(priced_model(PRICE), usage) == nanos("0.0000064")
+
+
+def test_the_lines_of_a_cost_add_up_to_it() -> None:
+    """Also for counts that make no sense, which a provider may report."""
+    tiny = Price(unit="token", usd="0.00000000035", input_usd="0.00000000015", other_usd={"cached": "0.00000000005"})
+    reported = [Usage(prompt_tokens=3, cost=0.0123456789), Usage(prompt_tokens=3, cost_in_usd_ticks=7)]
+    counted = [
+        Usage(input_tokens, output_tokens, total_tokens, _PromptDetails(cached_tokens))
+        for input_tokens, output_tokens in product((None, 0, 1, 7, 1003, -5), repeat=2)
+        for total_tokens in (None, 0, 2000)
+        for cached_tokens in (None, 0, 3, 2000, -4)
+    ]
+    for usage, price in product([*reported, *counted], (tiny, PRICE)):
+        model = priced_model(price)
+        assert sum(line.amount for line in cost_lines(model, usage)) == actual_cost(model, usage), usage
 
 
 def test_a_cost_is_rounded_once_half_up() -> None:
