@@ -1,21 +1,28 @@
 """Measure the processor time of a request by the HTTP client, and compare it with the bare HTTP library.
 
-    python -m bench.http_client [--rounds 15]
+    python -m bench.http_client [--rounds 15] [--tls]
 
 A server in another process responds; 64 requests are under way at a time. `loop` is the time of the event loop's
 thread, which limits a gateway; `all` includes the library's own thread. Rounds alternate between the ways of sending,
-and the median is shown, because other work on the machine disturbs single rounds.
+and the median is shown, because other work on the machine disturbs single rounds. `interruptible` requests are sent by
+the event loop itself, and aiohttp is there to compare them with.
 """
 
 import argparse
 import asyncio
+import ssl
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import aiohttp
+import trustme
 import uvloop
 from pyreqwest.client import ClientBuilder
 
@@ -25,7 +32,7 @@ from penstock.providers.spec import HttpRequest
 
 CONCURRENCY = 64
 SERVER = r"""
-import asyncio, uvloop
+import asyncio, ssl, sys, uvloop
 
 SMALL = b'{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}'
 LARGE = bytes(2_700_000)
@@ -51,7 +58,11 @@ class Server(asyncio.Protocol):
             self.transport.write(RESPONSES[data.split(b" ", 2)[1]])
 
 async def main():
-    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
+    tls = None
+    if len(sys.argv) > 1:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(sys.argv[1])
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0, ssl=tls)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.sleep(3600)
 
@@ -70,21 +81,31 @@ class NullWriter:
         pass
 
 
-def ways_to_send(origin: str, client: HttpClient) -> dict[str, tuple[Call, int]]:
+def ways_to_send(
+    origin: str, client: HttpClient, session: aiohttp.ClientSession, ca: Path | None
+) -> dict[str, tuple[Call, int]]:
     """Each way of sending by its label, and how many requests make a round."""
-    bare = ClientBuilder().no_proxy().follow_redirects(False).default_headers({"accept-encoding": "identity"}).build()
+    builder = ClientBuilder().no_proxy().follow_redirects(False).default_headers({"accept-encoding": "identity"})
+    bare = (builder.add_root_certificate_pem(ca.read_bytes()) if ca else builder).build()
     limit = timedelta(seconds=60)
 
     async def library(path: str) -> object:
         request = bare.post(f"{origin}{path}").headers(HEADERS).body_bytes(BODY).timeout(limit).build()
         return await (await request.send()).bytes()
 
-    async def send(path: str) -> object:
-        return await client.send(HttpRequest("POST", f"{origin}{path}", HEADERS, BODY), timeout_seconds=60)
+    async def with_aiohttp(path: str) -> object:
+        async with session.post(f"{origin}{path}", data=BODY, headers=HEADERS, allow_redirects=False) as response:
+            return await response.read()
 
-    async def stream(path: str) -> None:
+    async def send(path: str, interruptible: bool = False) -> object:
         request = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
-        async with client.stream(request, read_timeout_seconds=30, timeout_seconds=60) as response:
+        return await client.send(request, timeout_seconds=60, interruptible=interruptible)
+
+    async def stream(path: str, interruptible: bool = False) -> None:
+        request = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
+        async with client.stream(
+            request, read_timeout_seconds=30, timeout_seconds=60, interruptible=interruptible
+        ) as response:
             async for _ in response:
                 pass
 
@@ -100,12 +121,16 @@ def ways_to_send(origin: str, client: HttpClient) -> dict[str, tuple[Call, int]]
     return {
         "library, small": (lambda: library("/small"), 3200),
         "send, small": (lambda: send("/small"), 3200),
+        "send, small, interruptible": (lambda: send("/small", True), 3200),
+        "aiohttp, small": (lambda: with_aiohttp("/small"), 3200),
         "library, chunked": (lambda: library("/chunked"), 3200),
         "send, chunked": (lambda: send("/chunked"), 3200),
         "stream, one chunk": (lambda: stream("/chunked"), 3200),
+        "stream, one chunk, interruptible": (lambda: stream("/chunked", True), 3200),
         "fetch, small": (lambda: fetch("/small"), 1280),
         "library, 2.7 MB": (lambda: library("/large"), 128),
         "send, 2.7 MB": (lambda: send("/large"), 128),
+        "send, 2.7 MB, interruptible": (lambda: send("/large", True), 128),
         "fetch to a writer, 2.7 MB": (lambda: fetch("/large"), 128),
     }
 
@@ -125,9 +150,13 @@ async def measure(call: Call, calls: int) -> tuple[float, float, float]:
     return loop, whole, wall
 
 
-async def main(origin: str, rounds: int) -> None:
-    client = HttpClient()
-    ways = ways_to_send(origin, client)
+async def main(origin: str, rounds: int, ca: Path | None) -> None:
+    client = HttpClient(ca_file=ca)
+    trusted = ssl.create_default_context(cafile=ca) if ca else True
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=trusted), auto_decompress=False)
+    ways = ways_to_send(origin, client, session, ca)
+    if ca:  # fetches go to port 443 only
+        ways = {name: way for name, way in ways.items() if not name.startswith("fetch")}
     results: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, (call, calls) in ways.items():
@@ -137,16 +166,35 @@ async def main(origin: str, rounds: int) -> None:
     print(f"{'µs a call':34}{'loop':>9}{'all':>9}{'wall':>9}")
     for name, rows in results.items():
         print(f"{name:34}" + "".join(f"{statistics.median(column):9.1f}" for column in zip(*rows, strict=True)))
+    await session.close()
     await client.close()
+
+
+def create_certificate(folder: Path) -> tuple[Path, Path]:
+    """Create an authority and a certificate of it for this machine; return the file of each."""
+    authority = trustme.CA()
+    ca = folder / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca))
+    certificate = folder / "server.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    return ca, certificate
+
+
+def run(rounds: int, is_tls: bool) -> None:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        ca, certificate = create_certificate(folder) if is_tls else (None, None)
+        command = [sys.executable, "-c", SERVER, *([str(certificate)] if certificate else [])]
+        server = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        stack.callback(server.kill)
+        assert server.stdout
+        port = server.stdout.readline().strip()
+        uvloop.run(main(f"{'https' if is_tls else 'http'}://127.0.0.1:{port}", rounds, ca))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--tls", action="store_true", help="Encrypt the connections.")
     options = parser.parse_args()
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        try:
-            uvloop.run(main(f"http://127.0.0.1:{server.stdout.readline().strip()}", options.rounds))
-        finally:
-            server.kill()
+    run(options.rounds, options.tls)

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from penstock.api.asgi import AsgiApp
 from tests.api.http_calls import ServedApi, served_api
 from tests.api.raw_http import RawConnection, request, serving, until
@@ -71,17 +73,36 @@ async def test_a_caller_who_hangs_up_before_the_first_event_stops_the_provider(o
         assert api.running.gateway.health.is_healthy("lab", "chat-1")
 
 
-async def test_a_caller_who_hangs_up_on_a_call_that_is_not_streamed_pays_for_it(open_gateway: OpenGateway) -> None:
-    """The provider makes the whole response before it begins to send, and cannot be stopped."""
+class Silent:
+    """A provider's endpoint that has not answered yet when the client leaves."""
+
+    def __init__(self) -> None:
+        self.is_left = asyncio.Event()
+
+    async def __call__(self, call: FakeCall) -> None:
+        call.accept()
+        await call.exchange.wait_until_gone()
+        self.is_left.set()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_caller_who_hangs_up_before_the_provider_answers_stops_it(
+    open_gateway: OpenGateway, stream: bool
+) -> None:
     async with served_api(open_gateway) as api:
-        gate = faults.Gate()
-        api.running.lab.chats.next(gate)
+        silent = Silent()
+        api.running.lab.chats.next(silent)
+        before = await api.running.money()
         async with await api.served.connect() as connection:
-            await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=CHAT))
+            body = {**CHAT, "stream": stream}
+            await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=body))
             await until(lambda: len(api.running.lab.chats) == 1)
-        gate.open()
+        await within(10, silent.is_left.wait)
         record = await ended(api)
-        assert (record["status"], record["cost"]) == ("completed", WHOLE_COST)
+        assert (record["status"], record["error_message"]) == ("cancelled", "The caller disconnected.")
+        assert 0 < record["cost"] < WHOLE_COST, "the provider has read the prompt"
+        assert await api.running.money() == (before[0] - record["cost"], 0)
+        assert api.running.gateway.health.is_healthy("lab", "chat-1")
 
 
 async def test_a_caller_who_hangs_up_while_it_waits_for_an_image_frees_its_place(open_gateway: OpenGateway) -> None:

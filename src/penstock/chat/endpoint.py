@@ -98,14 +98,14 @@ async def _forward(reserved: ReservedCall, route: Route) -> Response:
 
 
 async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
-    """Send the call to one candidate, until the process stops or, for a stream, the caller disconnects.
+    """Send the call to one candidate, until the process stops or the caller disconnects.
 
-    A call that is not streamed goes on without its caller: the provider makes the whole response before it begins to
-    send, so it could not be stopped and bills all of it.
+    A caller who disconnects before the response pays for the prompt: what the provider has written by then, and will
+    bill, is not known.
     """
     gateway = reserved.gateway
     forward = _forward_stream if reserved.chat.stream else _forward_whole
-    line = reserved.reservation.call.line if reserved.chat.stream else CallerLine()
+    line = reserved.reservation.call.line
     usage = None
     try:
         with gateway.interrupts.allowed(line), AttemptWatch(gateway.metrics, gateway.clock, candidate, "chat") as watch:

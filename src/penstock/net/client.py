@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
 from urllib.parse import urljoin
 
 from pyreqwest.client import Client, ClientBuilder
@@ -24,11 +23,19 @@ from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_own_address
 from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
+from penstock.net.http1 import Exchange, Http1Client
 from penstock.net.lookups import PLACES, NameLookups, Resolver
-from penstock.net.response import FetchedResponse, Headers, Writer, read_body, read_fetched
+from penstock.net.response import (
+    MAX_RESPONSE_BYTES,
+    FetchedResponse,
+    Headers,
+    StreamingResponse,
+    Writer,
+    read_body,
+    read_fetched,
+)
 from penstock.providers.spec import HttpRequest, Reply, Upload
 
-MAX_RESPONSE_BYTES = 64 * 2**20
 _MAX_WEBHOOK_RESPONSE_BYTES = 16 * 2**10  # enough to use the connection again; the rest is not read
 _CONNECT_TIMEOUT_SECONDS = 5.0
 _LOOKUP_TIMEOUT_SECONDS = 5.0
@@ -38,69 +45,6 @@ _MAX_PINNED_CLIENTS = 32
 _MAX_ADDRESSES_TRIED = 3
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
-
-
-class StreamingResponse:
-    """A response whose body is read while it arrives.
-
-    An async context manager, and an iterator over the chunks of the body. Leaving the context closes the connection,
-    also before the end of the body.
-    """
-
-    status: int
-    headers: Headers
-
-    def __init__(self, request: StreamRequest) -> None:
-        self._request = request
-
-    async def __aenter__(self) -> Self:
-        try:
-            response = await self._request.__aenter__()
-        except PyreqwestError as error:
-            raise classify(error) from None
-        if _is_cancelled():
-            await self.aclose()
-            raise asyncio.CancelledError
-        self.status = response.status
-        self.headers = Headers(response.headers)
-        self._reader = response.body_reader
-        self._compressed = bool(self.headers.encoding)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        await self._request.__aexit__(None, None, None)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._compressed:
-            raise MaybeSent("the stream is compressed, which was not asked for")
-        try:
-            chunk = await self._reader.read_chunk()
-        except PyreqwestError as error:
-            raise classify(error) from None
-        if _is_cancelled():
-            raise asyncio.CancelledError
-        if chunk is None:
-            raise StopAsyncIteration
-        return chunk.to_bytes()
-
-    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
-        """Read the rest of the body at once, for example of an error response."""
-        try:
-            return await read_body(self._reader, self.headers, max_bytes)
-        except PyreqwestError as error:
-            raise classify(error) from None
-
-
-def _is_cancelled() -> bool:
-    """Whether this task was cancelled in the moment in which the library had a result, which it then returns."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 class HttpClient:
@@ -114,6 +58,9 @@ class HttpClient:
         # Lookups have threads of their own: those that hang must not block the default executor.
         self._lookup_threads = ThreadPoolExecutor(PLACES, thread_name_prefix="lookup")
         self._lookups = NameLookups(resolver or self._resolve)
+        self._in_loop = Http1Client(
+            self._addresses, self._ca, connect_seconds=_CONNECT_TIMEOUT_SECONDS, idle_seconds=_IDLE_CONNECTION_SECONDS
+        )
         self._closed = False
         try:
             with low_priority_threads():  # the library starts its thread with the first client
@@ -124,6 +71,7 @@ class HttpClient:
     async def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
         self._closed = True
+        self._in_loop.close()
         await self._lookups.close()
         self._lookup_threads.shutdown(wait=False, cancel_futures=True)
         for client in (*self._clients.values(), *self._pinned_clients.values()):
@@ -136,12 +84,23 @@ class HttpClient:
 
     # --------------------------------------------------------------------------------------- to configured providers
 
-    async def send(self, request: HttpRequest, *, timeout_seconds: float, max_bytes: int = MAX_RESPONSE_BYTES) -> Reply:
+    async def send(
+        self,
+        request: HttpRequest,
+        *,
+        timeout_seconds: float,
+        max_bytes: int = MAX_RESPONSE_BYTES,
+        interruptible: bool = False,
+    ) -> Reply:
         """Send a request once and read the whole response; redirects and error statuses are returned like any other.
 
         A cancelled call returns at once, but the library holds its connection until the response begins or the timeout
-        has passed.
+        has passed. If the call is interruptible, the connection is closed at once; then the event loop reads the
+        response, so it should be short.
         """
+        if interruptible and (in_loop := self._exchange(request, timeout_seconds, timeout_seconds)):
+            async with in_loop:
+                return Reply(in_loop.status, in_loop.headers, await in_loop.read(max_bytes))
         exchange = self._build(request, timeout_seconds, None).build_streamed()
         try:
             response = await exchange.__aenter__()
@@ -155,14 +114,36 @@ class HttpClient:
         except PyreqwestError as error:
             raise classify(error) from None
 
-    def stream(self, request: HttpRequest, *, read_timeout_seconds: float, timeout_seconds: float) -> StreamingResponse:
+    def stream(
+        self,
+        request: HttpRequest,
+        *,
+        read_timeout_seconds: float,
+        timeout_seconds: float,
+        interruptible: bool = False,
+    ) -> StreamingResponse | Exchange:
         """Send a request once and read the response chunk by chunk.
 
-        `read_timeout_seconds` limits the wait for the response to begin and for each chunk.
+        `read_timeout_seconds` limits the wait for the response to begin and for each chunk. `interruptible` is as for
+        `send`.
         """
+        if interruptible and (in_loop := self._exchange(request, read_timeout_seconds, timeout_seconds)):
+            return in_loop
         builder = self._build(request, timeout_seconds, read_timeout_seconds)
         # Without this the library collects chunks for up to a second before it returns them.
         return StreamingResponse(builder.streamed_read_buffer_limit(0).build_streamed())
+
+    def _exchange(self, request: HttpRequest, read_seconds: float, seconds: float) -> Exchange | None:
+        """Prepare an exchange in the event loop; None if it must go through the library."""
+        if self._closed:
+            raise NotSent("the HTTP client is closed")
+        return self._in_loop.exchange(request, read_seconds, seconds)
+
+    async def _addresses(self, host: str, port: int, seconds: float) -> list[str]:
+        """Return the IP addresses of a provider's host, which no rule restricts: the operator has configured it."""
+        if _is_ip_address(host):
+            return [host]
+        return await self._lookups.look_up(host, port, share=host, seconds=seconds)
 
     def _build(
         self, request: HttpRequest, timeout_seconds: float, read_timeout_seconds: float | None

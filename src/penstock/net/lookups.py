@@ -41,7 +41,7 @@ class NameLookups:
                     else:
                         self._release(share)  # another has begun while this waited
                 return await asyncio.shield(task)
-        except OSError as error:  # includes TimeoutError
+        except (OSError, UnicodeError) as error:  # a TimeoutError, or a name that is none
             if task is None and isinstance(error, TimeoutError):
                 raise LookupBusy from None
             raise NotSent("the host name could not be looked up") from None

@@ -6,14 +6,17 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from pyreqwest.bytes import Bytes
+from pyreqwest.exceptions import PyreqwestError
 from pyreqwest.http import HeaderMap
+from pyreqwest.request import StreamRequest
 from pyreqwest.response import Response, ResponseBodyReader
 
-from penstock.net.errors import MaybeSent, ResponseTooLarge
+from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 
+MAX_RESPONSE_BYTES = 64 * 2**20
 SMALL_READ_BYTES = 64 * 2**10
 LARGE_READ_BYTES = 256 * 2**10
 _MAX_MEMBERS = 16
@@ -29,9 +32,9 @@ class Headers(Mapping[str, str]):
 
     __slots__ = ("_raw", "_values")
 
-    def __init__(self, raw: HeaderMap) -> None:
+    def __init__(self, raw: HeaderMap | dict[str, str]) -> None:
         self._raw = raw
-        self._values: dict[str, str] | None = None
+        self._values: dict[str, str] | None = raw if isinstance(raw, dict) else None
 
     def _read(self) -> dict[str, str]:
         if self._values is None:
@@ -134,6 +137,69 @@ async def read_fetched(response: Response, max_bytes: int, writer: Writer | None
             await decoder.let_others_run(len(data))
     decoder.finish()
     return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), b"".join(in_memory))
+
+
+class StreamingResponse:
+    """A response whose body is read while it arrives.
+
+    An async context manager, and an iterator over the chunks of the body. Leaving the context closes the connection,
+    also before the end of the body.
+    """
+
+    status: int
+    headers: Headers
+
+    def __init__(self, request: StreamRequest) -> None:
+        self._request = request
+
+    async def __aenter__(self) -> Self:
+        try:
+            response = await self._request.__aenter__()
+        except PyreqwestError as error:
+            raise classify(error) from None
+        if _is_cancelled():
+            await self.aclose()
+            raise asyncio.CancelledError
+        self.status = response.status
+        self.headers = Headers(response.headers)
+        self._reader = response.body_reader
+        self._compressed = bool(self.headers.encoding)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._request.__aexit__(None, None, None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._compressed:
+            raise MaybeSent("the stream is compressed, which was not asked for")
+        try:
+            chunk = await self._reader.read_chunk()
+        except PyreqwestError as error:
+            raise classify(error) from None
+        if _is_cancelled():
+            raise asyncio.CancelledError
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk.to_bytes()
+
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
+        """Read the rest of the body at once, for example of an error response."""
+        try:
+            return await read_body(self._reader, self.headers, max_bytes)
+        except PyreqwestError as error:
+            raise classify(error) from None
+
+
+def _is_cancelled() -> bool:
+    """Whether this task was cancelled in the moment in which the library had a result, which it then returns."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class BodyDecoder:

@@ -225,10 +225,10 @@ class Upstream:
     # ----------------------------------------------------------------------------------------------------------- chat
 
     async def send_chat(self, target: Target, fields: Mapping[str, Any], seconds: float, *, for_org: str) -> Reply:
-        """Send a chat call that is not streamed. Raises AttemptFailed or OutcomeUnknown."""
+        """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed or OutcomeUnknown."""
         outgoing = translate.http_request(target.provider, target.model, fields, target.key)
         try:
-            reply = await self._send(target, outgoing, seconds, for_org)
+            reply = await self._send(target, outgoing, seconds, for_org, interruptible=True)
         except (NotSent, MaybeSent) as problem:
             raise self._connection_error(target.provider, problem) from None
         if reply.status != 200:
@@ -238,15 +238,14 @@ class Upstream:
     async def stream_chat(
         self, target: Target, fields: Mapping[str, Any], idle_seconds: float, total_seconds: float, *, for_org: str
     ) -> ByteStream:
-        """Start a streamed chat call; the caller closes the stream.
-
-        Raises as `send_chat` does. Reading the stream raises MaybeSent.
-        """
+        """Start a streamed chat call as `send_chat`; the caller closes the stream. Reading it raises MaybeSent."""
         outgoing = self._traced(target, translate.http_request(target.provider, target.model, fields, target.key))
         if server := self._local_servers.get(target.provider.slug):
             return local.stream(server, outgoing, for_org)
         try:
-            stream = self._http.stream(outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds)
+            stream = self._http.stream(
+                outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds, interruptible=True
+            )
             with provider_wait():
                 response = await stream.__aenter__()
         except (NotSent, MaybeSent) as problem:
@@ -291,12 +290,15 @@ class Upstream:
 
     # -------------------------------------------------------------------------------------------- sending and reading
 
-    async def _send(self, target: Target, outgoing: HttpRequest, seconds: float, for_org: str = "") -> Reply:
+    async def _send(
+        self, target: Target, outgoing: HttpRequest, seconds: float, for_org: str = "", *, interruptible: bool = False
+    ) -> Reply:
         """Send a request; `for_org` is for requests that start work, which a local server shares out."""
         with provider_wait():
             if server := self._local_servers.get(target.provider.slug):
                 return await local.send(server, outgoing, for_org)
-            reply = await self._http.send(self._traced(target, outgoing), timeout_seconds=seconds)
+            traced = self._traced(target, outgoing)
+            reply = await self._http.send(traced, timeout_seconds=seconds, interruptible=interruptible)
         self.on_exchange(target, outgoing, reply)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply

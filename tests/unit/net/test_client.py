@@ -22,6 +22,8 @@ from tests.http_client import (
 )
 from tests.tcp_server import Connection, chunk, response_head, serve
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 # ----------------------------------------------------------------------------------------------------------- responses
 
 

@@ -2,11 +2,14 @@
 
 import asyncio
 import gzip
+from typing import Any
 
 import pytest
 
-from penstock.net.client import HttpClient, StreamingResponse
+from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
+from penstock.net.http1 import Exchange
+from penstock.net.response import StreamingResponse
 from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     client_and_server,
@@ -19,6 +22,8 @@ from tests.http_client import (
 )
 from tests.ports import unused_port
 from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head
+
+pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 async def test_each_chunk_arrives_before_the_next_is_sent() -> None:
@@ -99,7 +104,7 @@ async def test_cancelling_the_reader_closes_the_connection() -> None:
     [{"read_timeout_seconds": 0.2, "timeout_seconds": 60}, {"read_timeout_seconds": 60, "timeout_seconds": 0.2}],
 )
 @pytest.mark.parametrize("script", [send_one_chunk, never_respond])
-async def test_a_silent_stream_times_out(script: Script, limits: dict[str, float]) -> None:
+async def test_a_silent_stream_times_out(script: Script, limits: dict[str, Any]) -> None:
     async with client_and_server(script) as (client, server):
         with pytest.raises(MaybeSent) as failure:
             await read_all(client.stream(post_request(server), **limits), [])
@@ -153,7 +158,7 @@ async def test_a_compressed_body_can_only_be_read_at_once() -> None:
             assert (stream.status, await stream.read()) == (429, b"too many")
 
 
-async def read_all(stream: StreamingResponse, into: list[bytes]) -> None:
+async def read_all(stream: StreamingResponse | Exchange, into: list[bytes]) -> None:
     async with stream:
         async for data in stream:
             into.append(data)

@@ -1,0 +1,218 @@
+"""A connection of HTTP/1.1 to a server, over which one request at a time is sent and its response received."""
+
+import asyncio
+import socket
+from collections import deque
+from typing import cast
+
+import httptools
+
+from penstock.net.errors import MaybeSent
+
+_MAX_HEAD_BYTES = 64 * 2**10
+_READ_AHEAD_BYTES = 256 * 2**10
+_PIECE_BYTES = 256 * 2**10  # of a request body that are written at once
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+
+
+class Connection(asyncio.Protocol):
+    """A connection to a server, and the response that is being received over it."""
+
+    def __init__(self, connections: "set[Connection]", sock: socket.socket) -> None:
+        self._connections = connections
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_lost = False
+        self._can_write = True
+        self._is_idle = True
+        self.idle_until = 0.0
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    def begin(self, deadline: float, read_seconds: float) -> None:
+        """Expect a response."""
+        self._deadline = deadline
+        self._read_seconds = read_seconds
+        self._parser = httptools.HttpResponseParser(self)
+        self._head_bytes = 0
+        self._chunks: deque[bytes] = deque()
+        self._buffered_bytes = 0
+        self._is_reading = True
+        self._has_head = False
+        self._is_complete = False
+        self._is_whole_request_sent = False
+        self._keeps_alive = False
+        self._failure: MaybeSent | None = None
+        self._is_idle = False
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+    async def write(self, head: bytes, body: bytes) -> None:
+        """Send a request, or as much of it as the server takes before it responds."""
+        if len(body) <= _PIECE_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            for start in range(0, len(body), _PIECE_BYTES):
+                self._transport.write(body[start : start + _PIECE_BYTES])
+                await asyncio.sleep(0)  # one piece takes little time, all of them may take long
+                while not self._can_write and not self._has_response:
+                    await self._wait(self._deadline - self._loop.time())
+                if self._has_response:
+                    return
+        self._is_whole_request_sent = True
+
+    @property
+    def _has_response(self) -> bool:
+        return self._has_head or self._is_lost or self._failure is not None
+
+    async def wait_for_head(self) -> None:
+        """Wait until the status and the headers have arrived. Raises MaybeSent."""
+        while not self._has_head:
+            self._check()
+            await self._wait_for_data()
+
+    async def read_chunk(self) -> bytes | None:
+        """Return the next bytes of the body; None at its end. Raises MaybeSent."""
+        while not self._chunks:
+            if self._is_complete:
+                return None
+            self._check()
+            await self._wait_for_data()
+        chunk = self._chunks.popleft()
+        self._buffered_bytes -= len(chunk)
+        if not self._chunks and not self._is_reading:
+            self._is_reading = True
+            self._transport.resume_reading()
+        return chunk
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._is_lost:
+            raise MaybeSent("the connection was closed before the end of the response")
+
+    async def _wait_for_data(self) -> None:
+        await self._wait(min(self._read_seconds, self._deadline - self._loop.time()))
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until something happens on this connection; raise MaybeSent if nothing does."""
+        self._waiter = waiter = self._loop.create_future()
+        timer = self._loop.call_later(max(seconds, 0.0), _time_out, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failure: MaybeSent) -> None:
+        self._failure = failure
+        self._wake()
+
+    # ---------------------------------------------------------------------------------------------------------- reuse
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the next request can be sent over this connection: nothing of this exchange is left on it."""
+        is_clean = self._is_complete and self._is_whole_request_sent and self._keeps_alive and not self._chunks
+        self._is_idle = is_clean and self._failure is None and not self._is_lost
+        return self._is_idle
+
+    def is_fresh(self) -> bool:
+        """Whether the server has neither closed the idle connection nor sent anything."""
+        if self._is_lost or self._transport.is_closing() or self.idle_until <= self._loop.time():
+            return False
+        try:
+            self._sock.recv(1, _PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def abort(self) -> None:
+        """Close the connection at once, without waiting for what is not sent yet."""
+        self._transport.abort()
+
+    # ---------------------------------------------------------------------------------------- called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._connections.add(self)
+        self._transport.set_write_buffer_limits(high=_PIECE_BYTES)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._is_lost = True
+        self._connections.discard(self)
+        if not self._is_idle and self._has_head and self._ends_with_connection:
+            self._is_complete = True
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._can_write = False
+
+    def resume_writing(self) -> None:
+        self._can_write = True
+        self._wake()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_idle or self._is_complete:
+            self.abort()  # nothing was asked for, so nothing may be taken for the next response
+            return
+        if not self._has_head:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._keeps_alive = False
+            if not self._is_complete:
+                self._fail(MaybeSent("the response is malformed"))
+        if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
+            self._fail(MaybeSent("the headers of the response are too long"))
+        if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    # ------------------------------------------------------------------------------------------- called by the parser
+
+    def on_message_begin(self) -> None:
+        if self._is_complete:
+            self._keeps_alive = False  # a second response that nobody asked for
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._has_head and value.isascii():  # otherwise it is a trailer, or no text
+            self.headers.setdefault(name.decode("ascii", "replace").lower(), value.decode())
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self._is_complete or status < 200:
+            return
+        self.status = status
+        self._has_head = True
+        self._ends_with_connection = not {"content-length", "transfer-encoding"} & self.headers.keys()
+        self._wake()
+
+    def on_body(self, data: bytes) -> None:
+        if self._has_head and not self._is_complete:
+            self._chunks.append(data)
+            self._buffered_bytes += len(data)
+            self._wake()
+
+    def on_message_complete(self) -> None:
+        if not self._has_head:  # of a response with a status below 200, which another follows
+            self.headers = {}
+            return
+        if not self._is_complete:
+            self._keeps_alive = self._parser.should_keep_alive()
+            self._is_complete = True
+            self._wake()
+
+
+def _time_out(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_exception(MaybeSent("timed out", timeout=True))

@@ -1,0 +1,287 @@
+"""Send POST requests over HTTP/1.1 from the event loop itself, so that giving one up closes its connection at once.
+
+The library behind `client` has threads of its own and cannot abort a request that waits for its response. The parser
+is that of the HTTP server. Requests of unusual kinds are left to the library.
+"""
+
+import asyncio
+import errno
+import re
+import socket
+import ssl
+import sys
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import NamedTuple, Self
+
+from penstock import __version__
+from penstock.net.connection import Connection
+from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.response import MAX_RESPONSE_BYTES, BodyDecoder, Headers
+from penstock.providers.spec import HttpRequest
+
+_MAX_ADDRESSES_TRIED = 3
+_KEEP_ALIVE_SECONDS = 30
+# On other systems Python does not read the certificates that the system trusts.
+_HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
+
+_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?(/[!\"$-~]*)?", re.ASCII)
+_HEADER_LINES = re.compile(r"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*\r\n)*")
+_OWN_HEADERS = re.compile(
+    r"^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-\S*|te|trailer|upgrade|expect"
+    r"|accept|accept-encoding|user-agent):",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIXED_HEADERS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
+
+Lookup = Callable[[str, int, float], Awaitable[list[str]]]
+
+
+class Origin(NamedTuple):
+    """A server: where its connections go, and what its certificate must say."""
+
+    is_tls: bool
+    host: str
+    port: int
+
+
+class _Url(NamedTuple):
+    origin: Origin
+    host_header: str
+    path: str
+
+
+@lru_cache(256)
+def _parse(url: str) -> _Url | None:
+    """Split a URL of the plainest form; None for any other."""
+    match = _URL.fullmatch(url)
+    if match is None:
+        return None
+    scheme, host, port, path = match.groups()
+    default = 443 if scheme == "https" else 80
+    origin = Origin(scheme == "https", host.strip("[]"), int(port or default))
+    if not 0 < origin.port < 2**16:
+        return None
+    return _Url(origin, host if origin.port == default else f"{host}:{origin.port}", path or "/")
+
+
+@lru_cache(64)  # the calls to a provider have the same headers
+def _header_lines(headers: tuple[tuple[str, str], ...]) -> str | None:
+    """The lines of these headers; None if one of them cannot be sent, or is set by this module itself."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    is_valid = lines.count("\n") == len(headers) and _HEADER_LINES.fullmatch(lines)
+    return lines if is_valid and not _OWN_HEADERS.search(lines) else None
+
+
+class Http1Client:
+    """Keeps connections to servers and sends requests over them, one at a time over each."""
+
+    def __init__(self, look_up: Lookup, ca: bytes | None, *, connect_seconds: float, idle_seconds: float) -> None:
+        """`look_up` returns the IP addresses of a host name; `ca` has certificates in addition to the system's."""
+        self._look_up = look_up
+        self._ca = ca
+        self._connect_seconds = connect_seconds
+        self._idle_seconds = idle_seconds
+        self._tls: ssl.SSLContext | None = None
+        self._tls_lock = asyncio.Lock()
+        self._connections: set[Connection] = set()
+        self._idle: dict[Origin, list[Connection]] = {}  # the one that was used last is at the end
+        self._sweep: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def exchange(self, request: HttpRequest, read_seconds: float, seconds: float) -> "Exchange | None":
+        """Prepare to send a request; None if it cannot be sent here."""
+        url = _parse(request.url)
+        lines = _header_lines(tuple(request.headers.items()))
+        if request.method != "POST" or request.form or url is None or lines is None:
+            return None
+        if url.origin.is_tls and not _HAS_SYSTEM_CERTIFICATES:
+            return None
+        head = (
+            f"POST {url.path} HTTP/1.1\r\nhost: {url.host_header}\r\n{_FIXED_HEADERS}{lines}"
+            f"content-length: {len(request.body)}\r\n\r\n"
+        )
+        return Exchange(self, url.origin, head.encode(), request.body, read_seconds, seconds)
+
+    def close(self) -> None:
+        """Close every connection. Requests that are under way fail with MaybeSent."""
+        self._is_closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in tuple(self._connections):
+            connection.abort()
+        self._idle.clear()
+
+    # ---------------------------------------------------------------------------------------------------- connections
+
+    def take(self, origin: Origin) -> Connection | None:
+        """Return an idle connection that its server has not closed."""
+        idle = self._idle.get(origin)
+        while idle:
+            connection = idle.pop()
+            if connection.is_fresh():
+                return connection
+            connection.abort()
+        return None
+
+    def give_back(self, origin: Origin, connection: Connection) -> None:
+        """Keep a connection for the next request."""
+        if self._is_closed:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_until = loop.time() + self._idle_seconds
+        self._idle.setdefault(origin, []).append(connection)
+        if self._sweep is None:
+            self._sweep = loop.call_later(self._idle_seconds, self._close_idle)
+
+    def _close_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweep = None
+        for origin, idle in list(self._idle.items()):
+            kept = [connection for connection in idle if connection.idle_until > loop.time()]
+            for connection in idle:
+                if connection.idle_until <= loop.time():
+                    connection.abort()
+            if kept:
+                self._idle[origin] = kept
+            else:
+                del self._idle[origin]
+        if self._idle:
+            self._sweep = loop.call_later(self._idle_seconds, self._close_idle)
+
+    async def connect(self, origin: Origin, seconds: float) -> Connection:
+        """Open a connection to the first IP address of a server that takes one. Raises NotSent."""
+        seconds = min(seconds, self._connect_seconds)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        failure = NotSent("the host name has no IP address")
+        for address in (await self._look_up(origin.host, origin.port, seconds))[:_MAX_ADDRESSES_TRIED]:
+            if self._is_closed:
+                raise NotSent("the HTTP client is closed")
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await self._connect_to(address, origin)
+            except TimeoutError:
+                failure = NotSent("connecting timed out")
+            except OSError as error:  # includes those of TLS
+                is_local = error.errno in (errno.EMFILE, errno.ENFILE)
+                failure = NotSent(f"connecting failed: {type(error).__name__}", local=is_local)
+        raise failure
+
+    async def _connect_to(self, address: str, origin: Origin) -> Connection:
+        loop = asyncio.get_running_loop()
+        tls = await self._load_tls() if origin.is_tls else None
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if sys.platform == "linux":
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEP_ALIVE_SECONDS)
+            await loop.sock_connect(sock, (address, origin.port))
+            _, connection = await loop.create_connection(
+                lambda: Connection(self._connections, sock),
+                sock=sock,
+                ssl=tls,
+                server_hostname=origin.host if tls else None,
+            )
+        except BaseException:
+            sock.close()
+            raise
+        return connection
+
+    async def _load_tls(self) -> ssl.SSLContext:
+        async with self._tls_lock:  # loading it takes milliseconds, and many connections may be opened at once
+            if self._tls is None:
+                self._tls = await asyncio.to_thread(_tls_context, self._ca)
+            return self._tls
+
+
+def _tls_context(ca: bytes | None) -> ssl.SSLContext:
+    """Trust what the system trusts, and these certificates."""
+    context = ssl.create_default_context()
+    # Newer versions of Python refuse private authorities that leave out extensions, which the library accepts.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.set_alpn_protocols(["http/1.1"])
+    if ca is not None:
+        context.load_verify_locations(cadata=ca.decode("ascii", "ignore"))
+    return context
+
+
+class Exchange:
+    """A request and its response, whose body is read while it arrives.
+
+    An async context manager, and an iterator over the chunks of the body. Leaving the context before the end of the
+    body closes the connection, also while the response has not begun.
+    """
+
+    status: int
+    headers: Headers
+
+    def __init__(
+        self, client: Http1Client, origin: Origin, head: bytes, body: bytes, read_seconds: float, seconds: float
+    ) -> None:
+        self._client = client
+        self._origin = origin
+        self._head = head
+        self._body = body
+        self._read_seconds = read_seconds
+        self._seconds = seconds
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._seconds
+        connection = self._client.take(self._origin) or await self._client.connect(self._origin, self._seconds)
+        self._connection = connection
+        try:
+            connection.begin(deadline, self._read_seconds)
+            await connection.write(self._head, self._body)
+            await connection.wait_for_head()
+        except BaseException:
+            connection.abort()
+            raise
+        self.status = connection.status
+        self.headers = Headers(connection.headers)
+        self._is_compressed = bool(self.headers.encoding)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if connection.is_reusable:
+            self._client.give_back(self._origin, connection)
+        else:
+            connection.abort()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_compressed:
+            raise MaybeSent("the stream is compressed, which was not asked for")
+        chunk = await self._read_chunk()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
+        """Read the rest of the body at once; raise ResponseTooLarge beyond `max_bytes`."""
+        decoder = BodyDecoder(self.headers.encoding, self.headers.get("content-length", ""), max_bytes)
+        decoded: list[bytes] = []
+        while (chunk := await self._read_chunk()) is not None:
+            for data in decoder.feed(chunk):
+                decoded.append(bytes(data))
+                await decoder.let_others_run(len(data))
+        decoder.finish()
+        return b"".join(decoded)
+
+    async def _read_chunk(self) -> bytes | None:
+        if self._connection is None:
+            raise MaybeSent("the response was closed before its end")
+        return await self._connection.read_chunk()

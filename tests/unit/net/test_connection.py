@@ -1,0 +1,99 @@
+"""Responses of odd servers, received by the event loop itself."""
+
+import asyncio
+
+import pytest
+
+from penstock.net.errors import MaybeSent
+from tests.http_client import client_and_server, post_request
+from tests.tcp_server import Connection, Script, chunk, response_head
+
+OK = response_head("content-length: 2") + b"ok"
+
+
+@pytest.mark.parametrize(
+    "unwanted",
+    [b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged", b"x", b"\r\n"],
+)
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_what_follows_a_response_is_never_taken_for_the_next_one(unwanted: bytes, is_late: bool) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(OK if is_late else OK + unwanted)
+        await received.wait()
+        if is_late:
+            await connection.send(unwanted)
+            sent.set()
+        await connection.read_request()
+        await connection.send(OK)
+
+    received = asyncio.Event()
+    sent = asyncio.Event()
+    async with client_and_server(script) as (client, server):
+        for number in range(2):
+            reply = await client.send(post_request(server), timeout_seconds=60, interruptible=True)
+            assert reply.body == b"ok"
+            received.set()
+            if is_late and number == 0:
+                await sent.wait()
+    assert all(request.startswith(b"POST ") for request in server.requests)
+
+
+async def test_interim_responses_are_skipped() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
+        await connection.respond(b"ok")
+
+    async with client_and_server(script) as (client, server):
+        reply = await client.send(post_request(server), timeout_seconds=60, interruptible=True)
+    assert (reply.status, reply.body, dict(reply.headers)) == (200, b"ok", {"content-length": "2"})
+
+
+async def send_endless_headers(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        await connection.send(b"x-filler: " + b"x" * 1000 + b"\r\n")
+
+
+async def send_endless_interim_responses(connection: Connection) -> None:
+    await connection.read_request()
+    while True:
+        await connection.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+
+
+async def switch_protocols(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"HTTP/1.1 101 Switching\r\nupgrade: other\r\nconnection: upgrade\r\n\r\nbinary")
+    await connection.wait_closed()
+
+
+@pytest.mark.parametrize("script", [send_endless_headers, send_endless_interim_responses, switch_protocols])
+async def test_a_response_that_never_begins_is_given_up(script: Script) -> None:
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent) as failure:
+            await client.send(post_request(server), timeout_seconds=60, interruptible=True)
+        assert not failure.value.timeout
+        await server.wait_ended()
+    assert server.sent_bytes < 16_000_000
+
+
+async def test_a_server_that_sends_faster_than_it_is_read_is_slowed_down() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("transfer-encoding: chunked"))
+        while True:
+            await connection.send(chunk(b"x" * 100_000))
+
+    async with client_and_server(script) as (client, server):
+        request = post_request(server)
+        async with client.stream(request, read_timeout_seconds=60, timeout_seconds=60, interruptible=True) as stream:
+            sent_bytes = -1
+            while sent_bytes != server.sent_bytes:
+                sent_bytes = server.sent_bytes
+                await asyncio.sleep(0.05)  # until the buffers of both sides are full
+            read_bytes = 0
+            while read_bytes < 2 * sent_bytes:
+                read_bytes += len(await anext(stream))
+    assert sent_bytes < 16_000_000

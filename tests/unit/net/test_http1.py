@@ -1,0 +1,195 @@
+"""Requests that the event loop sends itself: when their connections are opened, kept and closed."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+import trustme
+import uvloop
+
+from penstock.net.client import HttpClient
+from penstock.net.errors import MaybeSent
+from penstock.net.http1 import Http1Client
+from penstock.providers.spec import HttpRequest, Upload
+from tests.http_client import (
+    FakeResolver,
+    client_and_server,
+    never_respond,
+    open_client,
+    post_request,
+    responding,
+    server_tls,
+    wait_until,
+)
+from tests.loop_time import pass_time
+from tests.tcp_server import Connection, TcpServer, serve
+
+
+async def send(client: HttpClient, server: TcpServer, body: bytes = b"{}") -> None:
+    await client.send(post_request(server, body), timeout_seconds=60, interruptible=True)
+
+
+async def begin_stream(client: HttpClient, server: TcpServer, body: bytes = b"{}") -> None:
+    request = post_request(server, body)
+    async with client.stream(request, read_timeout_seconds=60, timeout_seconds=60, interruptible=True):
+        raise AssertionError
+
+
+Call = Callable[[HttpClient, TcpServer, bytes], Coroutine[None, None, None]]
+
+
+@pytest.mark.parametrize("call", [send, begin_stream])
+@pytest.mark.parametrize("is_tls", [False, True])
+async def test_a_cancelled_request_closes_its_connection_before_any_response(
+    call: Call, is_tls: bool, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    ca_file = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
+    tls = server_tls(authority, "127.0.0.1") if is_tls else None
+    async with serve(never_respond, tls=tls) as server, open_client(ca_file=ca_file) as client:
+        calling = asyncio.create_task(call(client, server, b"{}"))
+        await wait_until(lambda: len(server.requests) == 1)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        await server.wait_closed_by_client()
+
+
+async def test_a_cancelled_upload_closes_its_connection() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_head()
+        reached.set()
+        await released.wait()
+        await connection.wait_closed()
+
+    reached = asyncio.Event()
+    released = asyncio.Event()
+    async with client_and_server(script) as (client, server):
+        sending = asyncio.create_task(send(client, server, b"x" * 20_000_000))
+        await reached.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        released.set()
+        await server.wait_closed_by_client()
+
+
+async def test_a_long_body_arrives_complete_and_its_connection_is_used_again() -> None:
+    body = bytes(range(256)) * 8000
+    async with client_and_server(responding(body)) as (client, server):
+        for _ in range(2):
+            reply = await client.send(post_request(server, body), timeout_seconds=60, interruptible=True)
+            assert reply.body == body
+            assert server.requests[-1].endswith(b"\r\n\r\n" + body)
+    assert server.connections == 1
+
+
+async def test_an_idle_connection_is_closed_after_a_while() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.respond()
+        await connection.wait_closed()
+
+    async with client_and_server(script) as (client, server):
+        await send(client, server)
+        pass_time(19)
+        await asyncio.sleep(0)
+        assert server.closed_by_client.locked()
+        pass_time(2)
+        await server.wait_closed_by_client()
+
+
+async def test_a_closed_client_closes_connections_that_wait_and_idle_ones() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        if len(server.requests) == 1:
+            await connection.respond()
+        await connection.wait_closed()
+
+    async with client_and_server(script) as (client, server):
+        await send(client, server)
+        waiting = [asyncio.create_task(send(client, server)) for _ in range(2)]
+        await wait_until(lambda: len(server.requests) == 2)
+        await client.close()
+        for task in waiting:
+            with pytest.raises(MaybeSent):
+                await task
+        await server.wait_closed_by_client()
+        await server.wait_closed_by_client()
+
+
+async def test_the_name_is_looked_up_for_each_connection_and_its_addresses_are_tried_in_turn() -> None:
+    resolver = FakeResolver(["127.255.255.254", "127.0.0.1"])
+    async with serve(responding(b"ok")) as server, open_client(resolver=resolver) as client:
+        request = HttpRequest("POST", f"http://provider.test:{server.port}/")
+        for _ in range(2):
+            reply = await client.send(request, timeout_seconds=60, interruptible=True)
+            assert reply.body == b"ok"
+    assert resolver.hosts == ["provider.test"]
+    assert f"host: provider.test:{server.port}\r\n".encode() in server.requests[0]
+
+
+async def look_up(host: str, port: int, seconds: float) -> list[str]:
+    raise AssertionError
+
+
+def test_requests_of_unusual_kinds_are_left_to_the_library() -> None:
+    client = Http1Client(look_up, None, connect_seconds=5, idle_seconds=20)
+    url = "http://provider.test/v1"
+    assert client.exchange(HttpRequest("POST", url, {"authorization": "Bearer x"}, b"{}"), 1, 1)
+    unusual = [
+        HttpRequest("GET", url),
+        HttpRequest("POST", url, form=(("file", Upload(b"", "image/png", "x")),)),
+        *(
+            HttpRequest("POST", odd)
+            for odd in (
+                "http://user:secret@provider.test/",
+                "http://provider.test/a b",
+                "http://provider.test/#part",
+                "http://PROVIDER.test/",
+                "http://provider.test:99999/",
+                "http://provider.test\\@other.test/",
+                "http://prövider.test/",
+                "ftp://provider.test/",
+                "http://provider.test/\r\nx-injected: 1",
+            )
+        ),
+        *(
+            HttpRequest("POST", url, {name: value})
+            for name, value in (
+                ("Host", "other.test"),
+                ("Content-Length", "3"),
+                ("transfer-encoding", "chunked"),
+                ("user-agent", "mine"),
+                ("x-name", "a\r\nx-injected: 1"),
+                ("x-name", "a\nb"),
+                ("x-name", "ü"),
+                ("x name", "a"),
+                ("x-name\r\nx-injected", "a"),
+            )
+        ),
+    ]
+    sent = [request for request in unusual if client.exchange(request, 1, 1) is not None]
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        test_a_cancelled_upload_closes_its_connection,
+        test_a_long_body_arrives_complete_and_its_connection_is_used_again,
+        test_a_closed_client_closes_connections_that_wait_and_idle_ones,
+        test_the_name_is_looked_up_for_each_connection_and_its_addresses_are_tried_in_turn,
+    ],
+)
+def test_it_works_on_the_event_loop_of_the_gateway(test: Callable[[], Coroutine[None, None, None]]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(test())
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_it_is_cancelled_on_the_event_loop_of_the_gateway(is_tls: bool, tmp_path: Path) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(test_a_cancelled_request_closes_its_connection_before_any_response(send, is_tls, tmp_path))
