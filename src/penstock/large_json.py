@@ -29,7 +29,7 @@ def decode(raw: bytes) -> Any:
     check_values(raw)
     if _exceeds(raw, b"\\", MAX_ESCAPES):
         raise TooComplex(f"may contain {MAX_ESCAPES} escapes at most")
-    return _decode_in_steps(raw)
+    return _decode_in_steps(raw, raw.isascii())
 
 
 def check_values(raw: bytes) -> None:
@@ -53,15 +53,18 @@ def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
     return False
 
 
-def _decode_in_steps(raw: bytes) -> Any:
-    """Decode a value. A large object or array is taken apart first, which creates none of the values in it."""
+def _decode_in_steps(raw: bytes, is_ascii: bool) -> Any:
+    """Decode a value. A large object or array is taken apart first, which creates none of the values in it.
+
+    `is_ascii` says whether the JSON that this value is in is only ASCII.
+    """
     if len(raw) <= _STEP_BYTES:
         return _decode(raw)
     first = bytes(memoryview(raw)[:_STEP_BYTES]).lstrip()[:1]
     if first == b"{":
-        return {name: _decode_in_steps(value) for name, value in _decode_object(raw).items()}
+        return {name: _decode_in_steps(value, is_ascii) for name, value in _decode_object(raw).items()}
     if first == b"[":
-        return [_decode_in_steps(value) for value in _decode_array(raw)]
-    if len(raw) > MAX_TEXT_BYTES and not bytes(raw).isascii():
+        return [_decode_in_steps(value, is_ascii) for value in _decode_array(raw)]
+    if len(raw) > MAX_TEXT_BYTES and not is_ascii and not bytes(raw).isascii():
         raise TooComplex(f"may contain texts of {MAX_TEXT_BYTES} bytes at most, unless they are only ASCII")
     return _decode(raw)

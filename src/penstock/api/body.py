@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -171,8 +172,10 @@ def _check_charset(kind: str) -> None:
 
 
 async def _read_all(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> bytes:
-    parts = [chunk async for chunk in _chunks(headers, receive, max_bytes, limits)]
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    whole = BytesIO()  # grows with each chunk; to join all of them at the end would hold up the event loop
+    async for chunk in _chunks(headers, receive, max_bytes, limits):
+        whole.write(chunk)
+    return whole.getvalue()
 
 
 async def _chunks(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> AsyncIterator[bytes]:

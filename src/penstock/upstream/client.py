@@ -388,10 +388,7 @@ def _same_origin(url: str, base_url: str) -> bool:
 
 
 def _is_within(url: str, domain: str | None) -> bool:
-    """Whether an https URL on the default port is on a host of the domain.
-
-    The pattern allows nothing that URL parsers might read in different ways.
-    """
+    """Whether an https URL on the default port, in a form that all parsers read alike, is on a host of the domain."""
     return domain is not None and re.match(rf"https://([a-z0-9-]+\.)*{re.escape(domain)}/", url) is not None
 
 
