@@ -151,7 +151,12 @@ async def start_long_stream(api: ServedApi, connection: RawConnection) -> None:
     body = {**CHAT, "stream": True, "max_tokens": 100_000}
     connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
     await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=body))
-    await until(lambda: any(served.flow.write_paused for served in api.served.state.connections), 20)  # type: ignore[union-attr]
+    await until(lambda: any(waits_for_caller(served) for served in api.served.state.connections), 20)
+
+
+def waits_for_caller(connection: Any) -> bool:
+    """Whether the call on this connection can send no more, and has noticed it."""
+    return connection.flow.write_paused and bool(connection.flow._is_writable_event._waiters)
 
 
 async def read_to_the_end(connection: RawConnection) -> bytes:
