@@ -149,6 +149,16 @@ async def test_videos_from_several_images_have_720p_at_most(open_gateway: OpenGa
     assert [request.fields["resolution"] for request in xai.received("video")] == ["720p", "1080p"]
 
 
+async def test_lite_takes_no_references(open_gateway: OpenGateway) -> None:
+    xai = XAI()
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        with pytest.raises(InvalidRequest, match="at most 1"):
+            await create_video(
+                running, model="grok-imagine-video-1.5-lite", input_reference=[{"image_url": IMAGE_URI}] * 2
+            )
+    assert xai.received("video") == []
+
+
 async def test_what_is_billed_for_a_blocked_video_is_a_loss(open_gateway: OpenGateway) -> None:
     xai = XAI()
     xai.next_states.append(("named", "pending", BLOCKED))

@@ -25,7 +25,9 @@ from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
+from penstock.providers.spec import Provider
 from penstock.schema import Call, Request, Response
+from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.catalog import Candidate, Route
@@ -34,7 +36,7 @@ from penstock.upstream.outcome import Failure, error_for
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
 
-_IDLE_SECONDS = 60.0
+_IDLE_SECONDS = 60.0  # a stream may be silent for so long
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _CHAT_FORM = ChatForm()
@@ -183,6 +185,13 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
+def idle_seconds(provider: Provider, settings: Settings) -> float:
+    """How long a provider's stream may be silent. A server of the operator's own may be loading a model, which takes as
+    long as a call that is not streamed may take.
+    """
+    return max(_IDLE_SECONDS, settings.upstream_seconds) if provider.self_hosted else _IDLE_SECONDS
+
+
 async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: AttemptWatch) -> Response:
     """Send the call and return a response that streams.
 
@@ -196,7 +205,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     source = await gateway.upstream.stream_chat(
         dialect.target,
         dialect.body(gateway.settings.chat_output_tokens),
-        idle_seconds=_IDLE_SECONDS,
+        idle_seconds=idle_seconds(provider, gateway.settings),
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=reserved.reservation.call.caller.org_id,
     )

@@ -42,6 +42,7 @@ class Param:
     low: float | None = None
     high: float | None = None
     max_length: int | None = None  # characters in a text
+    counts_utf16: bool = False  # characters are counted as JavaScript does: those outside the basic plane are two
     required: bool = False
     max_items: int | None = None  # items in a list
     min_items: int = 0  # images that the model needs, where one is not enough

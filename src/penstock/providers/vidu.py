@@ -1,4 +1,4 @@
-"""Vidu: Q3 videos, with a separate endpoint for zero, one and two images; tasks report their cost in credits."""
+"""Vidu: Q3 and Q4 videos, with an endpoint for each number of images; tasks report their cost in credits."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -108,11 +108,25 @@ def image_to_video(path: str, min_images: int, max_images: int, *rows: Param, fr
 
 ONE_IMAGE = image_to_video("img2video", 1, 1, SECONDS, IMAGE_FRAME)
 TWO_IMAGES = image_to_video("start-end2video", 2, 2, SECONDS, IMAGE_FRAME)
-REFERENCES = image_to_video("reference2video", 1, 7, duration(*range(3, 17), default=5), FRAME, frames=0)
+THREE_SECONDS_OR_MORE = duration(*range(3, 17), default=5)
+REFERENCES = image_to_video("reference2video", 1, 7, THREE_SECONDS_OR_MORE, FRAME, frames=0)
+# Q4 makes 2K and 4K as well, whose prices were not found.
+Q4_ONE_IMAGE = image_to_video("img2video", 1, 1, THREE_SECONDS_OR_MORE, IMAGE_FRAME)
+Q4_REFERENCES = image_to_video("reference2video", 1, 15, THREE_SECONDS_OR_MORE, FRAME, frames=0)
 
 
-def credit_prices(per_second_540p: int, per_second_720p: int, per_second_1080p: int) -> tuple[Price, ...]:
+# Tasks report their credits, so these are the highest that were found, among them those of docs.comfy.org and fal.
+RECORDED = Source(
+    "Vidu's price list at half a cent for a credit, as recorded by others", "2026-11-15", is_second_hand=True
+)
+LIKE_Q3 = Source("Artificial Analysis: it costs what Q3 Pro costs", "2026-10-08", is_second_hand=True)
+
+
+def credit_prices(
+    per_second_540p: int, per_second_720p: int, per_second_1080p: int, source: Source = RECORDED
+) -> tuple[Price, ...]:
     """Prices from credits per second."""
+    price = price_list(source)
     return (
         price(str(USD_PER_CREDIT * per_second_540p), resolution="540p"),
         price(str(USD_PER_CREDIT * per_second_1080p), resolution="1080p"),
@@ -125,10 +139,6 @@ def q3_models(name: str, upstream: str, prices: tuple[Price, ...]) -> tuple[Mode
     return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in operations)
 
 
-# Tasks report their credits, so these are the highest that were found, among them those of docs.comfy.org and fal.
-price = price_list(
-    Source("Vidu's price list, as others recorded it, at half a cent for a credit", "2026-11-15", is_second_hand=True)
-)
 PROVIDER = Provider(
     # No callback key: Vidu signs only the headers of a callback, not its body, so the job is polled in any case.
     slug="vidu",
@@ -148,6 +158,16 @@ PROVIDER = Provider(
             name="Vidu Q3 Reference",
             op=REFERENCES,
             prices=credit_prices(7, 12, 15),
+        ),
+        *(
+            Model(
+                id="vidu-q4",
+                upstream="viduq4-preview",
+                name="Vidu Q4 Preview",
+                op=op,
+                prices=credit_prices(14, 30, 32, LIKE_Q3),
+            )
+            for op in (Q4_ONE_IMAGE, Q4_REFERENCES)
         ),
     ),
 )

@@ -14,7 +14,6 @@ from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.providers.spec import (
-    FailureKind,
     File,
     HttpRequest,
     ImageUpload,
@@ -29,6 +28,8 @@ from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
+from penstock.upstream.errors import AttemptFailed as AttemptFailed
+from penstock.upstream.errors import OutcomeUnknown as OutcomeUnknown
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.values import InputImage
 
@@ -42,40 +43,6 @@ _CANCEL_TIMEOUT_SECONDS = 30
 _PROXY_STATUSES = frozenset({408, 502, 504, 520, 524})
 # Statuses of a request for the result of a finished job that mean: the job failed.
 _FAILED_JOB_STATUSES = frozenset({400, 410, 413, 422, 500})
-
-
-class AttemptFailed(Exception):
-    """The provider refused or failed, or received nothing: another provider may be tried."""
-
-    def __init__(
-        self,
-        provider: str,
-        kind: FailureKind,
-        message: str,
-        *,
-        status: int | None = None,  # of the HTTP response, if that was the failure
-        sent: bool = True,
-        retry_after_seconds: float | None = None,
-        cost_usd: str | None = None,  # what the provider reports that it bills nevertheless
-    ) -> None:
-        super().__init__(message)
-        self.provider = provider
-        self.kind = kind
-        self.cost_usd = cost_usd
-        self.message = message
-        self.status = status
-        self.sent = sent
-        self.retry_after_seconds = retry_after_seconds
-
-
-class OutcomeUnknown(Exception):
-    """The request was sent and no usable response came: the provider may be working on it, so do not send it again."""
-
-    def __init__(self, provider: str, message: str, *, timeout: bool) -> None:
-        super().__init__(message)
-        self.provider = provider
-        self.message = message
-        self.timeout = timeout
 
 
 class Target(Protocol):
@@ -218,7 +185,10 @@ class Upstream:
         """Where to download an output. The provider's credential is sent only to the provider's own hosts."""
         url = _absolute(target.provider.base_url, file.url or "")
         if not file.private:
-            return DownloadSource(url, {}, trusted=_same_origin(url, target.provider.base_url))
+            is_own = _same_origin(url, target.provider.base_url)
+            # A server of the operator's own may ask for its key wherever it serves from.
+            key_headers = translate.request_headers(target.provider, target.key) if target.provider.self_hosted else {}
+            return DownloadSource(url, key_headers if is_own else {}, trusted=is_own)
         self._check_host(target.provider, url)
         return DownloadSource(url, translate.request_headers(target.provider, target.key), trusted=True)
 
@@ -373,6 +343,7 @@ class Upstream:
             replies.failure_message(target.provider, reply, target.key),
             status=reply.status,
             retry_after_seconds=replies.retry_after_seconds(reply),
+            words=replies.provider_message(target.provider, reply, target.key),
         )
 
     @staticmethod

@@ -91,6 +91,10 @@ class ModelTable(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A model of the operator's own server."""
 
     task: Annotated[Task, Meta(description="What the model does.")]
+    asks_for_data: Annotated[
+        bool,
+        Meta(description="Images: ask the server for the image data, where its URLs cannot be used."),
+    ] = False
 
 
 class KnownProviderModel(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=True):

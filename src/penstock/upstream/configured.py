@@ -21,6 +21,7 @@ from penstock.providers.spec import (
     Task,
     bearer,
     emulated,
+    fixed,
 )
 from penstock.typed_config import Misconfigured, convert
 from penstock.upstream import own_models
@@ -256,6 +257,10 @@ def _described_model(where: str, slug: str, table: AddedModel, model: Model) -> 
 
 def _operation(where: str, table: ModelTable) -> Operation:
     op = OPERATIONS[table.task]
+    if table.asks_for_data:
+        if table.task not in ("image", "edit", "upscale"):
+            raise Misconfigured(f"{where}.asks_for_data is for models that make images")
+        op = replace(op, params=(*op.params, fixed("response_format", "b64_json")))
     if table.n == MAX_N:
         return op
     if op.native_n == 1:

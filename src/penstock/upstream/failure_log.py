@@ -33,7 +33,7 @@ def log_failure(settings: Settings, candidate: Candidate, failure: Failure, requ
         model=candidate.model.upstream,
         kind=failure.kind,
         http_status=failure.status,
-        words=without_quotations(failure.message, sent) if settings.payloads != "none" else None,
+        words=without_quotations(failure.words or failure.message, sent) if settings.payloads != "none" else None,
     )
 
 

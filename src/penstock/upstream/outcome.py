@@ -40,6 +40,7 @@ class Failure:
     timeout: bool = False
     retry_after_seconds: float | None = None
     accepted: bool = False  # the provider had accepted the job and failed it later
+    words: str = ""  # the provider's own, where the message hides them from callers: for the log
 
     @classmethod
     def from_error(cls, problem: AttemptFailed | OutcomeUnknown) -> "Failure":
@@ -51,6 +52,7 @@ class Failure:
             status=problem.status,
             sent=problem.sent,
             retry_after_seconds=problem.retry_after_seconds,
+            words=problem.words,
         )
 
     @property

@@ -104,10 +104,14 @@ def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
             raise InvalidRequest(f"`{name}` of {model.id} must be a number.", param=name)
         if not _inside(row, value):
             raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
-    if row.max_length is not None and not (isinstance(value, str) and len(value) <= row.max_length):
+    if row.max_length is not None and not (isinstance(value, str) and _length(row, value) <= row.max_length):
         raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.max_length} characters.", param=name)
     if row.schema is not None and (problem := json_schema.problem(row.schema, value)):
         raise InvalidRequest(f"`{name}` of {model.id} {problem}.", param=name)
+
+
+def _length(row: Param, text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if row.counts_utf16 else len(text)
 
 
 def _kind(value: Any) -> Any:

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete, idle_seconds
 from penstock.errors import (
     ContentPolicyViolation,
     InsufficientBalance,
@@ -17,7 +18,9 @@ from penstock.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
+from penstock.providers.spec import Provider
 from penstock.schema import Response
+from penstock.settings import Settings
 from tests.fake_providers import faults
 from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
 
@@ -278,3 +281,10 @@ async def test_a_stream_that_does_not_begin_is_an_error(open_gateway: OpenGatewa
         with pytest.raises(UpstreamError):
             await chat(running, stream=True)
         assert (await last_record(running))["status"] == "upstream_failure"
+
+
+def test_a_self_hosted_server_may_be_silent_while_it_loads_a_model() -> None:
+    settings = Settings(upstream_seconds=300.0)
+    server = Provider(slug="x", name="X", docs="", base_url="http://x.test", models=(), self_hosted=True)
+    assert idle_seconds(server, settings) == 300.0
+    assert idle_seconds(replace(server, self_hosted=False), settings) == 60.0

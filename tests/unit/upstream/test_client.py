@@ -132,6 +132,18 @@ async def test_polls_may_be_read_by_another_function(open_gateway: OpenGateway) 
         assert (await running.gateway.upstream.poll(target, result.ref)).message == result.ref["id"]
 
 
+async def test_a_self_hosted_server_gets_its_key_for_files_at_its_own_address(open_gateway: OpenGateway) -> None:
+    """LocalAI with a key returns URLs of images that need the key as well."""
+    async with open_gateway(works=False) as running:
+        upstream, image = running.gateway.upstream, candidate(running)
+        own = File(url=f"{image.provider.base_url}/generated-images/x.png")
+        hosted = replace(image, provider=replace(image.provider, self_hosted=True))
+        elsewhere = replace(image, provider=replace(image.provider, self_hosted=False))
+        assert upstream.download_source(hosted, own).headers == {"authorization": f"Bearer {KEY}"}
+        assert upstream.download_source(hosted, File(url="https://cdn.test/x.png")).headers == {}
+        assert upstream.download_source(elsewhere, own).headers == {}
+
+
 async def test_credentials_are_sent_only_to_hosts_of_the_provider(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         upstream, video = running.gateway.upstream, candidate(running, "video-1")

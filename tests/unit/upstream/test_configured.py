@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider, Source
+from penstock.providers.spec import Model, Price, Provider, Source, fixed
 from penstock.typed_config import Misconfigured
 from penstock.upstream import configured, translate
 from tests.providers.recordings import known_providers
@@ -95,6 +95,13 @@ def test_a_provider_of_the_operators_own() -> None:
 def test_a_provider_without_a_key_gets_no_authorization() -> None:
     one = lab("", '[providers.lab]\nspeaks = "openai"\nbase_url = "http://127.0.0.1:8000"')
     assert (one.name, one.key_env, one.auth("")) == ("lab", None, {})
+
+
+def test_a_server_whose_urls_cannot_be_used_is_asked_for_image_data() -> None:
+    one = lab('[[providers.lab.models]]\nid = "lab/brush"\ntask = "image"\nasks_for_data = true')
+    assert one.models[0].op.params == (*openai_compatible.IMAGE.params, fixed("response_format", "b64_json"))
+    with pytest.raises(Misconfigured, match="asks_for_data is for models that make images"):
+        lab('[[providers.lab.models]]\nid = "lab/reel"\ntask = "video"\nasks_for_data = true')
 
 
 def test_chat_has_an_input_price_and_an_output_price() -> None:

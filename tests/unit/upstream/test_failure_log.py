@@ -66,3 +66,15 @@ async def test_where_nothing_may_be_stored_no_words_are_logged(open_gateway: Ope
     async with open_gateway(payloads="none") as running:
         lines = await failed_lines(running)
     assert [(line["kind"], line["words"]) for line in lines] == [("broken", None), ("busy", None)]
+
+
+@sqlite_only
+async def test_what_a_provider_says_about_the_account_is_logged_and_not_shown_to_callers(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway() as running:
+        running.lab.images.always(faults.error(402, "0 USD are available"))
+        with capture_logs() as lines, pytest.raises(Problem) as caught:
+            await running.image(prompt=PROMPT)
+    assert "0 USD" not in caught.value.message
+    assert [line["words"] for line in lines if line["event"] == "attempt failed"] == ["0 USD are available"]

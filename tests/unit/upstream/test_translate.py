@@ -141,6 +141,8 @@ def test_an_image_request_gets_no_defaults() -> None:
         (passthrough("prompt", required=True), {}, "`prompt` is required by lab/brush.", "prompt"),
         (passthrough("prompt", max_length=3), {"prompt": "four"},
          "`prompt` of lab/brush may have at most 3 characters.", "prompt"),
+        (passthrough("prompt", max_length=4, counts_utf16=True), {"prompt": "🦊🦊🦊"},
+         "`prompt` of lab/brush may have at most 4 characters.", "prompt"),
         (passthrough("quality", one_of=("low", "high")), {"quality": "hd"},
          "`quality` of lab/brush must be one of `low`, `high`.", "quality"),
         (converted("thinking", to="x", convert=str, one_of=("off", "high")), {"thinking": "on"},
@@ -177,6 +179,7 @@ def test_values_that_the_model_does_not_allow(row: Param, values: dict[str, Any]
         (passthrough("seconds", low=2, high=10), {"seconds": 2}),
         (passthrough("seconds", low=2, high=10), {"seconds": 10}),
         (passthrough("prompt", max_length=4), {"prompt": "🦊🦊🦊🦊"}),
+        (passthrough("prompt", max_length=4, counts_utf16=True), {"prompt": "🦊🦊"}),
         (refused("negative_prompt")[0], {}),
         (passthrough("images", required=True), {}),  # images are counted apart
         (fixed("x", 1), {}),

@@ -57,7 +57,15 @@ def add_prompt(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "content": [text, *fields.pop("content", ())]}
 
 
-def video_model(name: str, upstream: str, frame_row: Param, *prices: Price, max_images: int) -> Model:
+def video_model(
+    name: str,
+    upstream: str,
+    frame_row: Param,
+    *prices: Price,
+    max_prompt: int,
+    min_seconds: int,
+    max_images: int,
+) -> Model:
     """A model that takes up to `max_images` images; more would cost extra."""
     op = Operation(
         task="video",
@@ -70,9 +78,9 @@ def video_model(name: str, upstream: str, frame_row: Param, *prices: Price, max_
         priced_extras=frozenset({"content"}),
         params=complete_table(
             "video",
-            passthrough("prompt", required=True, max_length=7000),
+            passthrough("prompt", required=True, max_length=max_prompt),
             frame_row,
-            duration(*range(5, 16), default=5),
+            duration(*range(min_seconds, 16), default=5),
             passthrough("seed", low=-1, high=2**32 - 1),
             converted("input_reference", to="content", convert=image_content, max_items=max_images),
         ),
@@ -88,6 +96,8 @@ MODELS = (
         frame(RATIOS, "768P", "2K", to=("ratio", "resolution")),
         price("0.13", resolution="2K"),
         price("0.08"),
+        max_prompt=7000,
+        min_seconds=4,
         max_images=5,
     ),
     video_model(
@@ -96,6 +106,8 @@ MODELS = (
         frame(RATIOS, "768P", "480P", to=("ratio", "resolution")),
         price("0.05", resolution="480P"),
         price("0.08"),
+        max_prompt=50_000,
+        min_seconds=5,
         max_images=2,
     ),
 )

@@ -62,7 +62,17 @@ def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
 SOUND = passthrough("generate_audio", one_of=(True, False))
 
 
-def video_model(name: str, resolutions: str, *prices: Price) -> Model:
+def video_model(name: str, resolutions: str, *prices: Price, max_images: int = 7) -> Model:
+    """A model that takes the first frame or, if it takes more than one image, up to `max_images` references. xAI itself
+    refuses videos of more than 10 seconds from references to `grok-imagine-video`.
+    """
+    images = converted(
+        "input_reference",
+        to=("image", "reference_images"),
+        convert=frame_or_references,
+        max_items=max_images,
+        frames=1,
+    )
     op = Operation(
         task="video",
         send="POST /videos/generations",
@@ -76,9 +86,7 @@ def video_model(name: str, resolutions: str, *prices: Price) -> Model:
             SOUND,
             duration(*range(1, 16), default=8),
             frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *resolutions.split()),
-            converted(
-                "input_reference", to=("image", "reference_images"), convert=frame_or_references, max_items=7, frames=1
-            ),
+            images,
         ),
     )
     return Model(id=name, upstream=name, op=op, prices=prices)
@@ -104,5 +112,6 @@ MODELS = (
         price("0.02", input_usd="0.01", resolution="480p"),
         price("0.14", input_usd="0.01", resolution="1080p"),
         price("0.03", input_usd="0.01"),
+        max_images=1,
     ),
 )
