@@ -35,7 +35,6 @@ NOT_PROVIDERS = {
     "exchange",
     "live",
     "derive",
-    "json_schema",
     "convert",
     "openai_compatible",
     "chat_models",

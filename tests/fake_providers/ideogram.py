@@ -16,6 +16,9 @@ NEEDS = {
     "ideogram-v3/inpaint": {"prompt", "image", "mask"},
     "ideogram-v4/generate": {"text_prompt"},
 }
+V2_NEEDS = {"generate": {"prompt"}, "precise-edit": {"prompt", "image"}}
+V2 = {"prompt", "quality", "num_images", "seed", "mask"}
+V2_ALSO = {"generate": {"images", "size", "magic_prompt"}, "precise-edit": {"image", "reference_images"}}
 V4 = {"text_prompt", "json_prompt", "resolution", "rendering_speed", "enable_copyright_detection"}
 
 
@@ -37,6 +40,16 @@ class Ideogram(FakeProvider):
         return FakeResponse(
             {"created": "2026-11-15T03:00:00+00:00", "data": [self._image(fields) for _ in range(count)]}
         )
+
+    @route("POST /v2/image/{action}/ideogram-4-5")
+    def make_v2(self, call: Exchange) -> FakeResponse:
+        fields, action = call.request.fields, call.params["action"]
+        if lacking := sorted(V2_NEEDS[action] - fields.keys()):
+            return FakeResponse({"error": f"{lacking[0]} is required."}, 400)
+        if odd := sorted(fields.keys() - V2 - V2_ALSO[action]):
+            return FakeResponse({"error": f"{odd[0]} is not supported."}, 400)
+        data = [self._image(fields) for _ in range(int(fields.get("num_images", 1)))]
+        return FakeResponse({"generation_id": "gen-1", "generation_kind": "image", "seed": 7, "data": data})
 
     def _image(self, fields: dict[str, Any]) -> dict[str, Any]:
         unsafe = self.unsafe.popleft() if self.unsafe else False

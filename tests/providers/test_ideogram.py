@@ -47,6 +47,19 @@ async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
     assert "mask" not in free.fields
 
 
+async def test_the_default_quality_of_4_5_is_high_for_images_and_medium_for_edits(open_gateway: OpenGateway) -> None:
+    ideogram = Ideogram()
+    async with gateway_for(open_gateway, "ideogram", ideogram) as running:
+        image = await create_image(running, model="ideogram-v4.5", size="16:9")
+        edit = await edit_image(running, model="ideogram-v4.5", mask=MASK_URI)
+        precise = await edit_image(running, model="ideogram/v4.5-precise-edit", quality="high")
+    assert [str(record["cost"]) for record in (image, edit, precise)] == ["0.1", "0.06", "0.22"]
+    made, edited, kept = (request.fields for request in ideogram.received("make_v2"))
+    assert made == {"prompt": "a pear", "num_images": "1", "size": "2560x1440"}
+    assert mask_seen(edited["mask"]) == ("L", 0, 255), "black is edited"
+    assert (kept["image"], kept["quality"]) == (png(64, 48), "high")
+
+
 async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
     ideogram = Ideogram()
     ideogram.unsafe.extend([True, False])

@@ -70,7 +70,11 @@ INPUT_IMAGE = converted("images", to="image_url", convert=first_image(data_uri),
 
 def image_model(name: str, upstream: str, steps: int, usd: str) -> Model:
     op = replace(IMAGE, params=complete_table("image", *IMAGE_ROWS, fixed("steps", steps)))
-    price = Price(unit="megapixel", usd=usd, source=Source("a comparison of prices", "2026-05", is_second_hand=True))
+    price = Price(
+        unit="megapixel",
+        usd=usd,
+        source=Source("workflowlab.dev, which quotes together.ai/pricing", "2026-05-25", is_second_hand=True),
+    )
     return Model(id=name, upstream=upstream, op=op, prices=(price,), priority=10)
 
 
@@ -115,7 +119,6 @@ PROVIDER = Provider(
     failure_kind=failure_kind,
     models=(
         image_model("flux-schnell", "black-forest-labs/FLUX.1-schnell", 4, "0.0027"),
-        image_model("flux-dev", "black-forest-labs/FLUX.1-dev", 28, "0.0154"),
         edit_model("flux-kontext-pro", "black-forest-labs/FLUX.1-kontext-pro", "0.04"),
         edit_model("flux-kontext-max", "black-forest-labs/FLUX.1-kontext-max", "0.08"),
         *chat_models("together", LITELLM, CHAT_MODELS, CHAT),

@@ -70,7 +70,8 @@ def task_id_body(ref: Mapping[str, str]) -> dict[str, str]:
     return {"id": ref["id"]}
 
 
-PROMPT = passthrough("prompt", required=True, max_length=5000)
+PROMPT = passthrough("prompt", required=True, max_length=2000)
+Q4_PROMPT = passthrough("prompt", required=True, max_length=5000)
 SECONDS = duration(*range(1, 17), default=5)
 SOUND = renamed("generate_audio", to="audio", one_of=(True, False))  # on by default, at the same price
 SEED = passthrough("seed", low=0, high=2**31 - 1)
@@ -91,7 +92,9 @@ TEXT_TO_VIDEO = Operation(
 )
 
 
-def image_to_video(path: str, min_images: int, max_images: int, *rows: Param, frames: int = 2) -> Operation:
+def image_to_video(
+    path: str, min_images: int, max_images: int, *rows: Param, frames: int = 2, prompt: Param = PROMPT
+) -> Operation:
     images = converted(
         "input_reference",
         to="images",
@@ -102,7 +105,7 @@ def image_to_video(path: str, min_images: int, max_images: int, *rows: Param, fr
         frames=frames,
     )
     return replace(
-        TEXT_TO_VIDEO, send=f"POST /{path}", params=complete_table("video", PROMPT, SOUND, SEED, images, *rows)
+        TEXT_TO_VIDEO, send=f"POST /{path}", params=complete_table("video", prompt, SOUND, SEED, images, *rows)
     )
 
 
@@ -111,8 +114,8 @@ TWO_IMAGES = image_to_video("start-end2video", 2, 2, SECONDS, IMAGE_FRAME)
 THREE_SECONDS_OR_MORE = duration(*range(3, 17), default=5)
 REFERENCES = image_to_video("reference2video", 1, 7, THREE_SECONDS_OR_MORE, FRAME, frames=0)
 # Q4 makes 2K and 4K as well, whose prices were not found.
-Q4_ONE_IMAGE = image_to_video("img2video", 1, 1, THREE_SECONDS_OR_MORE, IMAGE_FRAME)
-Q4_REFERENCES = image_to_video("reference2video", 1, 15, THREE_SECONDS_OR_MORE, FRAME, frames=0)
+Q4_ONE_IMAGE = image_to_video("img2video", 1, 1, THREE_SECONDS_OR_MORE, IMAGE_FRAME, prompt=Q4_PROMPT)
+Q4_REFERENCES = image_to_video("reference2video", 1, 15, THREE_SECONDS_OR_MORE, FRAME, frames=0, prompt=Q4_PROMPT)
 
 
 # Tasks report their credits, so these are the highest that were found, among them those of docs.comfy.org and fal.

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from penstock import json_schema
 from penstock.errors import InvalidRequest
 from penstock.fields import number_text
-from penstock.providers import json_schema
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles

@@ -6,8 +6,8 @@ from math import ceil
 from typing import Any
 
 from penstock.providers.derive.draft import choices
-from penstock.providers.derive.shapes import resolution_side
-from penstock.providers.json_schema import Schema
+from penstock.providers.derive.resolutions import resolution_side
+from penstock.json_schema import Schema
 from penstock.providers.spec import Param, Price
 
 _CEILING_MAX = 10

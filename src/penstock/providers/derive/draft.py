@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from re import Pattern
 from typing import Any, NamedTuple
 
-from penstock.providers.json_schema import Schema
+from penstock.json_schema import Schema
 
 # Fields that would change how the result comes back, or that the gateway sets itself. They are never sent.
 _NEVER_TAKEN = frozenset(

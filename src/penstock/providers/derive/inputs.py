@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.providers.convert import each_image, first_and_last, first_image
 from penstock.providers.derive.draft import Draft, Named, is_list_of_text, is_text, limit
-from penstock.providers.json_schema import Schema
+from penstock.json_schema import Schema
 from penstock.providers.spec import Param, converted
 from penstock.values import InputImage
 

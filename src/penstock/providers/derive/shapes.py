@@ -1,24 +1,20 @@
-"""Recognise the fields of a model for size, proportion, resolution and length, and make the rows for them."""
+"""Recognise the fields of a model for size, proportion and resolution, and make the row for them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from math import log
 from typing import Any
 
-from penstock.providers.convert import closest_label, pixels, seconds_between
-from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_text, limit
-from penstock.providers.json_schema import Schema
+from penstock.providers.convert import closest_label, pixels
+from penstock.providers.derive.draft import Draft, choices, is_any, is_number, is_text, limit
+from penstock.json_schema import Schema
+from penstock.providers.derive.resolutions import closest_side, resolution_sides
 from penstock.providers.spec import Param, converted
-from penstock.values import SHORT_SIDES, Frame
+from penstock.values import Frame
 
 _SIZES = ("image_size", "video_size", "size", "output_size", "dimensions", "aspect_ratios_selection")
 _RATIOS = ("aspect_ratio", "ratio", "video_aspect_ratio", "image_aspect_ratio", "aspectRatio", "orientation")
 _RESOLUTIONS = ("resolution", "video_resolution", "image_resolution", "output_resolution", "target_resolution")
-_LENGTHS = ("duration", "seconds", "duration_seconds", "video_duration", "video_length", "length_seconds")
-_SECONDS_LIKELY_MAX = 60  # a default above it counts frames
-_FRAMES = ("num_frames", "frames", "video_frames", "frame_count", "max_frames", "video_length", "length")
-_RATES = ("fps", "frames_per_second", "frame_rate", "framerate")
 # The sizes that names stand for: fal's, and those that are used elsewhere.
 _NAMED_SIZES = {
     "square_hd": "1024x1024",
@@ -152,11 +148,11 @@ def _take_ratio(draft: Draft, makes: str) -> Param | None:
         to.append(ratio.name)
         convert.append(closest_label(known) if known else lambda frame: frame.short_ratio)
     resolution = draft.find(_RESOLUTIONS, is_any)
-    sides = _resolution_sides(choices(resolution.schema), makes) if resolution else {}
+    sides = resolution_sides(choices(resolution.schema), makes) if resolution else {}
     if resolution and sides:
         draft.take((resolution.name,), is_any)
         to.append(resolution.name)
-        convert.append(_closest_side(sides))
+        convert.append(closest_side(sides))
     if not to:
         return None
     if ratio and "custom" in choices(ratio.schema) and (exact := _take_sides(draft)):
@@ -181,99 +177,3 @@ def _with_exact_sides(to: Sequence[str], convert: Sequence[FrameValue], exact: P
         return ("custom", *rest, *exact.convert(frame))
 
     return converted("frame", to=(*to, *exact.to), convert=value)
-
-
-def _resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
-    """The values that name a resolution, and the short side of each in pixels."""
-    sides = {value: side for value in values if (side := resolution_side(value, makes))}
-    return sides if len(sides) == len([value for value in values if str(value).lower() not in ("auto", "none")]) else {}
-
-
-def resolution_side(value: Any, makes: str = "video") -> float | None:
-    """The short side of `720p`, `2K`, `1 MP` or `1024`; None for anything else. 4K is 2160p for videos."""
-    text = str(value).strip().lower()
-    if found := re.fullmatch(r"(\d{3,4})p?", text):
-        return int(found[1])
-    if text == "4k" and makes == "video":
-        return 2160
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?k", text):
-        return float(found[1]) * 1024
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?mp", text):
-        return float((float(found[1]) * 1_000_000) ** 0.5)
-    return None
-
-
-def _closest_side(sides: Mapping[Any, float]) -> FrameValue:
-    """The resolution closest to the wanted one; None, which is not sent, if the caller named none."""
-
-    def pick(frame: Frame) -> Any:
-        if not frame.resolution and not frame.exact:
-            return None
-        wanted = SHORT_SIDES[frame.resolution] if frame.resolution else min(frame.sides)
-        return min(sides, key=lambda value: abs(log(sides[value]) - log(wanted)))
-
-    return pick
-
-
-# ------------------------------------------------------------------------------------------------------------- length
-
-
-def take_seconds(draft: Draft) -> Param | None:
-    """The row for `seconds`: a field for seconds, or one for the number of frames."""
-    field = draft.find(_LENGTHS, is_any)
-    if field is not None and (row := _seconds_row(field)):
-        draft.take((field.name,), is_any)
-        draft.take(_FRAMES, is_number)  # it would change the length once more
-        return row
-    return _frames_row(draft)
-
-
-def _seconds_row(field: Named) -> Param | None:
-    known = {seconds: value for value in choices(field.schema) if (seconds := _seconds(value)) is not None}
-    default = _seconds(field.default)
-    if default is not None and default > _SECONDS_LIKELY_MAX:
-        return None
-    if known:
-        return converted("seconds", to=field.name, convert=_shortest(known), high=max(known), default=default)
-    if not is_number(field.schema):
-        return None
-    low, high = limit(field.schema, "minimum"), limit(field.schema, "maximum")
-    whole = "integer" in str(field.schema.get("type")) or not isinstance(field.default, float)
-    convert = seconds_between(low or 1, high or 3600, convert=round if whole else float)
-    return converted("seconds", to=field.name, convert=convert, high=high, default=default)
-
-
-def _seconds(value: Any) -> float | None:
-    """`5`, `"5"`, `"8s"` as a number of seconds; None for anything else, such as `auto`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(?:s|sec|secs|seconds?)?", str(value).strip().lower())
-    return None if found is None or isinstance(value, bool) else float(found[1])
-
-
-def _shortest(known: Mapping[float, Any]) -> Callable[[float], Any]:
-    """The provider's word for the shortest length that is long enough; for the longest if none is."""
-    ordered = sorted(known)
-    return lambda seconds: known[next((each for each in ordered if each >= seconds - 1e-9), ordered[-1])]
-
-
-def _frames_row(draft: Draft) -> Param | None:
-    """A length in frames, where the frames per second are known. Both fields are taken: each changes the length, and
-    with it the price.
-    """
-    frames = draft.find(_FRAMES, is_number)
-    rate = draft.find(_RATES, is_number)
-    if frames is None or rate is None or not isinstance(rate.default, int | float) or rate.default <= 0:
-        return None
-    draft.take(_FRAMES, is_number)
-    draft.take(_RATES, is_number)
-    low, high = limit(frames.schema, "minimum") or 1, limit(frames.schema, "maximum")
-    per_second = float(rate.default)
-    step = next((step for step in (8, 4) if isinstance(frames.default, int) and frames.default % step == 1), 0)
-
-    def count(seconds: float) -> tuple[int]:
-        wanted = min(max(seconds * per_second, low), high or seconds * per_second)
-        return (int(wanted // step * step + 1) if step else round(wanted),)
-
-    default = round(frames.default / per_second, 1) if isinstance(frames.default, int | float) else None
-    return converted(
-        "seconds", to=frames.name, convert=count, high=high and round(high / per_second, 1), default=default
-    )

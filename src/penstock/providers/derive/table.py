@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.fields import TABLES
 from penstock.providers.convert import on_off
-from penstock.providers.derive import shapes
+from penstock.providers.derive import lengths, shapes
 from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, limit
 from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_row
 from penstock.providers.live import LiveModel, Underivable
@@ -163,7 +163,7 @@ _RECOGNISERS: Mapping[str, tuple[Callable[[Draft], Param | None], ...]] = {
         _format("png"),
     ),
     "video": (
-        shapes.take_seconds,
+        lengths.take_seconds,
         lambda draft: shapes.take_frame(draft, "video"),
         _negative,
         _seed,

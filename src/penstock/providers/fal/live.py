@@ -13,7 +13,7 @@ from penstock.providers.derive.ceilings import with_ceilings
 from penstock.providers.derive.inputs import mask_colour
 from penstock.providers.derive.table import tables
 from penstock.providers.fal.queue import model, read_job
-from penstock.providers.json_schema import read_schema
+from penstock.json_schema import read_schema
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, LiveCatalogue, Model, Price, Source, Task, Unit
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from penstock.providers.derive.shapes import resolution_side
+from penstock.providers.derive.resolutions import resolution_side
 from penstock.providers.live import LiveModel
 from penstock.providers.spec import Price, Source, price_list
 

@@ -1,9 +1,9 @@
-"""Sizes, proportions, resolutions and lengths are sent in the form that a model takes."""
+"""Sizes, proportions and resolutions are sent in the form that a model takes."""
 
 from typing import Any
 
 from penstock.providers.derive.draft import Draft
-from penstock.providers.derive.shapes import resolution_side, take_frame, take_seconds
+from penstock.providers.derive.shapes import take_frame
 from penstock.values import Frame
 
 SQUARE, WIDE = Frame(1024, 1024), Frame(1280, 720)
@@ -45,27 +45,3 @@ def test_proportions_and_resolutions() -> None:
     custom = {"enum": ["1:1", "16:9", "9:16", "custom"], "type": "string"}
     values = [("custom", 1024, 1024), ("custom", 1280, 720), ("9:16", None, None), ("9:16", None, None)]
     assert frames(aspect_ratio=custom, width=side, height=side)[1] == values
-    assert [resolution_side(value) for value in ("1080p", "4K", "2k", "1 MP", "auto", True)] == [
-        1080, 2160, 2048, 1000, None, None,
-    ]  # fmt: skip
-    assert resolution_side("4K", "image") == 4096
-
-
-def seconds(**properties: Any) -> tuple[Any, ...]:
-    row = take_seconds(Draft({"properties": properties}))
-    if row is None or row.convert is None:
-        return ()
-    return row.to, row.high, row.default, [row.convert(wanted) for wanted in (1, 5, 7.5)]
-
-
-def test_lengths() -> None:
-    assert seconds(duration={"enum": ["5", "10"], "default": "5"}) == (("duration",), 10, 5, ["5", "5", "10"])
-    assert seconds(duration={"enum": ["4s", "8s", "auto"]})[3] == ["4s", "8s", "8s"]
-    ranged = {"type": "integer", "minimum": 3, "maximum": 15, "default": 5}
-    assert seconds(duration=ranged) == (("duration",), 15, 5, [3, 5, 8])
-    frames_field = {"type": "integer", "default": 81, "maximum": 161}
-    rate = {"type": "integer", "default": 16}
-    counted = (("num_frames",), 10.1, 5.1, [(17,), (81,), (121,)])
-    assert seconds(num_frames=frames_field, fps=rate) == counted
-    assert seconds(video_length={"type": "integer", "default": 129}, fps=rate)[2] == 8.1
-    assert seconds(num_frames=frames_field) == seconds(duration={"type": "string"}) == ()

@@ -1,51 +1,23 @@
-"""Ideogram: images with legible text, edits with a black mask, and remixes without a mask."""
+"""Ideogram 3.0 and 4.0 over version 1 of the API: images, edits with a black mask, and remixes without a mask."""
 
 from typing import Any
 
 from penstock.providers.convert import closest, closest_label, first_image, lookup, on_off
+from penstock.providers.ideogram.images import PROMPT, N, SEED, read_images
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
-    FailureKind,
-    File,
     Model,
     Operation,
     Param,
     Price,
-    Provider,
-    Reply,
-    Result,
     Source,
     Task,
     complete_table,
     converted,
-    emulated,
-    header,
     passthrough,
     price_list,
     renamed,
 )
-
-
-def read_images(reply: Reply) -> Result:
-    """Read images; those that failed the safety check have no URL."""
-    images = reply.json["data"]
-    safe = [image for image in images if image.get("url") and image.get("is_image_safe", True)]
-    if images and not safe:
-        return Result(status="failed", failure_kind="refused", message="The image failed the safety check.")
-    return Result(
-        files=tuple(File(url=image["url"], revised_prompt=image.get("prompt")) for image in safe),
-        upstream_id=reply.json.get("request_id"),
-    )
-
-
-def error_message(reply: Reply) -> str | None:
-    error = reply.json.get("error") or reply.json.get("message") or reply.json["detail"]
-    return error if isinstance(error, str) else None
-
-
-def failure_kind(reply: Reply) -> FailureKind | None:
-    """Prompts and images that fail the safety check get status 422; malformed requests get 400."""
-    return "refused" if reply.status == 422 else None
 
 
 def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tuple[Price, ...], **fields: Any) -> Model:
@@ -64,9 +36,6 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
 SPEEDS = {"low": "TURBO", "medium": "DEFAULT", "standard": "DEFAULT", "high": "QUALITY", "hd": "QUALITY"}
 SPEEDS |= {"xhigh": "QUALITY", "max": "QUALITY"}
 SPEED = converted("quality", to="rendering_speed", convert=lookup(SPEEDS))
-PROMPT = passthrough("prompt", required=True, max_length=10_000)
-N = emulated("n", to="num_images", high=8)
-SEED = passthrough("seed", low=0, high=2**31 - 1)
 NEGATIVE_PROMPT = passthrough("negative_prompt")
 ENHANCEMENT = converted("prompt_enhancement", to="magic_prompt", convert=on_off("ON", "OFF"))
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 2:1 1:2 3:1 1:3 16:10 10:16".split()
@@ -96,26 +65,16 @@ V4_PRICES = (
     price("0.10", "image", rendering_speed="QUALITY"),
     price("0.06", "image"),
 )
-PROVIDER = Provider(
-    slug="ideogram",
-    name="Ideogram",
-    docs="https://developer.ideogram.ai",
-    base_url="https://api.ideogram.ai",
-    key_env="IDEOGRAM_API_KEY",
-    auth=header("api-key"),
-    error_message=error_message,
-    failure_kind=failure_kind,
-    models=(
-        model("ideogram-v3", "ideogram-v3/generate", "image", V3, V3_PRICES),
-        model("ideogram-v3", "ideogram-v3/remix", "edit", (*V3, INPUT_IMAGE), V3_PRICES),
-        model(
-            "ideogram-v3",
-            "ideogram-v3/inpaint",
-            "edit",
-            (PROMPT, N, ENHANCEMENT, SEED, INPUT_IMAGE, MASK),
-            V3_PRICES,
-            settings={"mask": "black"},
-        ),
-        model("ideogram-v4", "ideogram-v4/generate", "image", V4, V4_PRICES),
+MODELS = (
+    model("ideogram-v3", "ideogram-v3/generate", "image", V3, V3_PRICES),
+    model("ideogram-v3", "ideogram-v3/remix", "edit", (*V3, INPUT_IMAGE), V3_PRICES),
+    model(
+        "ideogram-v3",
+        "ideogram-v3/inpaint",
+        "edit",
+        (PROMPT, N, ENHANCEMENT, SEED, INPUT_IMAGE, MASK),
+        V3_PRICES,
+        settings={"mask": "black"},
     ),
+    model("ideogram-v4", "ideogram-v4/generate", "image", V4, V4_PRICES),
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.providers.json_schema import problem, read_schema
+from penstock.json_schema import problem, read_schema
 
 DEFINITIONS: dict[str, Any] = {
     "Size": {"type": "object", "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}},

@@ -1,0 +1,40 @@
+"""Recognise words for a resolution, such as `720p`, `2K` or `1 MP`, and choose the one that a caller wants."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import log
+from typing import Any
+
+from penstock.values import SHORT_SIDES, Frame
+
+
+def resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
+    """The values that name a resolution, and the short side of each in pixels."""
+    sides = {value: side for value in values if (side := resolution_side(value, makes))}
+    return sides if len(sides) == len([value for value in values if str(value).lower() not in ("auto", "none")]) else {}
+
+
+def resolution_side(value: Any, makes: str = "video") -> float | None:
+    """The short side of `720p`, `2K`, `1 MP` or `1024`; None for anything else. 4K is 2160p for videos."""
+    text = str(value).strip().lower()
+    if found := re.fullmatch(r"(\d{3,4})p?", text):
+        return int(found[1])
+    if text == "4k" and makes == "video":
+        return 2160
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?k", text):
+        return float(found[1]) * 1024
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?mp", text):
+        return float((float(found[1]) * 1_000_000) ** 0.5)
+    return None
+
+
+def closest_side(sides: Mapping[Any, float]) -> Callable[[Frame], Any]:
+    """The resolution closest to the wanted one; None, which is not sent, if the caller named none."""
+
+    def pick(frame: Frame) -> Any:
+        if not frame.resolution and not frame.exact:
+            return None
+        wanted = SHORT_SIDES[frame.resolution] if frame.resolution else min(frame.sides)
+        return min(sides, key=lambda value: abs(log(sides[value]) - log(wanted)))
+
+    return pick

@@ -1,0 +1,26 @@
+"""Lengths are sent in the form that a model takes: seconds, words for seconds, or frames."""
+
+from typing import Any
+
+from penstock.providers.derive.draft import Draft
+from penstock.providers.derive.lengths import take_seconds
+
+
+def seconds(**properties: Any) -> tuple[Any, ...]:
+    row = take_seconds(Draft({"properties": properties}))
+    if row is None or row.convert is None:
+        return ()
+    return row.to, row.high, row.default, [row.convert(wanted) for wanted in (1, 5, 7.5)]
+
+
+def test_lengths() -> None:
+    assert seconds(duration={"enum": ["5", "10"], "default": "5"}) == (("duration",), 10, 5, ["5", "5", "10"])
+    assert seconds(duration={"enum": ["4s", "8s", "auto"]})[3] == ["4s", "8s", "8s"]
+    ranged = {"type": "integer", "minimum": 3, "maximum": 15, "default": 5}
+    assert seconds(duration=ranged) == (("duration",), 15, 5, [3, 5, 8])
+    frames_field = {"type": "integer", "default": 81, "maximum": 161}
+    rate = {"type": "integer", "default": 16}
+    counted = (("num_frames",), 10.1, 5.1, [(17,), (81,), (121,)])
+    assert seconds(num_frames=frames_field, fps=rate) == counted
+    assert seconds(video_length={"type": "integer", "default": 129}, fps=rate)[2] == 8.1
+    assert seconds(num_frames=frames_field) == seconds(duration={"type": "string"}) == ()
