@@ -1,9 +1,9 @@
-"""Measure how long a page of `/v1/requests` takes when there are a million requests.
+"""Measure how long a page of `/v1/requests` and a report of `/v1/usage` take when there are a million requests.
 
     python -m bench.listing [--records 1000000]
 
 Builds a database of requests over thirty days, then reads pages at the beginning and in the middle with every filter,
-and summaries. Each figure is the median of several reads, and its ratio to the first page.
+summaries, and the reports of the overview. Each figure is the median of several reads.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 import apsw
 
 from penstock.accounts.requests import Filters, Requests
+from penstock.accounts.usage import UsageFilters, UsageReports
 from penstock.clock import Clock
 from penstock.schema import SLOT_MS
 from penstock.settings import Settings
@@ -28,6 +29,12 @@ DAY_MS = 86_400_000
 DAYS = 30
 STATUSES = ("completed",) * 90 + ("upstream_failure",) * 6 + ("rejected",) * 3 + ("cancelled",)
 ORG = new_id("org", 1)
+REPORTS = (
+    ("usage of a day by hour and model", 1, "hour", "model"),
+    ("usage of a week by day and model", 7, "day", "model"),
+    ("usage of all by day and model", DAYS, "day", "model"),
+    ("usage of all by day", DAYS, "day", None),
+)
 
 
 def build(path: Path, records: int, now_ms: int) -> list[str]:
@@ -47,9 +54,18 @@ def build(path: Path, records: int, now_ms: int) -> list[str]:
                 random_numbers.randrange(10**8),
             )
             connection.execute(
-                "INSERT INTO requests (org_id, id, key_id, created_at_ms, model, modality, endpoint, status, cost)"
-                " VALUES (?, ?, ?, ?, 'm', 'image', '/compat/v1/images/generations', ?, ?)",
-                (ORG, new_id("req", at_ms), key, at_ms, status, cost),
+                "INSERT INTO requests (org_id, id, key_id, created_at_ms, model, modality, endpoint, status, cost,"
+                " duration_ms) VALUES (?, ?, ?, ?, ?, 'image', '/compat/v1/images/generations', ?, ?, ?)",
+                (
+                    ORG,
+                    new_id("req", at_ms),
+                    key,
+                    at_ms,
+                    f"model-{number % 8}",
+                    status,
+                    cost,
+                    round(random_numbers.lognormvariate(7 + number % 8 / 2, 0.5)),
+                ),
             )
             for name in ((key, status), (key, ""), ("", status), ("", "")):
                 slot = slots.setdefault((*name, at_ms // SLOT_MS), [0, 0])
@@ -63,12 +79,14 @@ def build(path: Path, records: int, now_ms: int) -> list[str]:
     return keys
 
 
-async def median_ms(work: Callable[[], Awaitable[object]], times: int = 15) -> float:
+async def median_ms(
+    work: Callable[[], Awaitable[object]], times: int = 15, clock: Callable[[], float] = time.perf_counter
+) -> float:
     times_ms = []
     for _ in range(times):
-        started = time.perf_counter()
+        started = clock()
         await work()
-        times_ms.append((time.perf_counter() - started) * 1000)
+        times_ms.append((clock() - started) * 1000)
     return statistics.median(times_ms)
 
 
@@ -107,6 +125,15 @@ async def measure(records: int) -> None:
         for label, filters in pages.items():
             took = await median_ms(lambda filters=filters: requests.list_records(ORG, filters))  # type: ignore[misc]
             print(f"{label:38}{took:9.2f} ms{took / first:8.1f} x first page", flush=True)
+        reports = UsageReports(store)
+        for label, days, bucket, group_by in REPORTS:
+            period = UsageFilters(start_ms=now_ms - days * DAY_MS, end_ms=now_ms)
+            took = await median_ms(
+                lambda period=period, bucket=bucket, group_by=group_by: reports.report(ORG, period, bucket, group_by),  # type: ignore[misc]
+                times=5,
+                clock=time.process_time,
+            )
+            print(f"{label:38}{took:9.2f} ms of processor time", flush=True)
         await store.close()
 
 

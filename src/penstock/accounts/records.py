@@ -15,7 +15,7 @@ OPEN_STATUSES = tuple(status for status in states.REQUEST if status not in state
 NOT_CHARGED = "not_charged"  # the metric of the line for a cost above the hold, which nobody is charged for
 
 _decode_lines = msgspec.json.Decoder(tuple[CostLine, ...]).decode
-_decode_attempts = msgspec.json.Decoder(tuple[FailedAttempt, ...]).decode
+decode_attempts = msgspec.json.Decoder(tuple[FailedAttempt, ...]).decode  # what `encode_attempts` made
 _encode = msgspec.json.Encoder().encode
 
 
@@ -71,7 +71,7 @@ class RequestRow:
 
     def decode_attempts(self) -> tuple[FailedAttempt, ...]:
         """The failed attempts of a chat call."""
-        return () if self.attempts is None else _decode_attempts(self.attempts)
+        return () if self.attempts is None else decode_attempts(self.attempts)
 
 
 def attempts_without_messages(row: RequestRow) -> str | None:

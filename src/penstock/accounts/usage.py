@@ -1,7 +1,8 @@
 """Sum up requests over time: costs, counts, success and latency, by model, provider, key or kind; and failures."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,7 +30,7 @@ _COUNTED_AS = {
 }
 
 
-_decode_durations = msgspec.json.Decoder(list[int | None]).decode
+_decode_durations = msgspec.json.Decoder(dict[int, int]).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +64,14 @@ class _Figures:
     cost: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    durations: list[int] = field(default_factory=list)  # of completed requests
+    durations: Counter[int] = field(default_factory=Counter)  # how many completed requests had which
 
-    def add(self, row: Row, durations: list[int]) -> None:
+    def add(self, row: Row, durations: Mapping[int, int]) -> None:
         self.counts[_COUNTED_AS[row["status"]]] += int(row["count"])
         self.cost += int(row["cost"])
         self.input_tokens += int(row["input_tokens"])
         self.output_tokens += int(row["output_tokens"])
-        self.durations += durations
+        self.durations.update(durations)
 
     def body(self) -> dict[str, Any]:
         tried = self.counts["completed"] + self.counts["failed"]
@@ -97,18 +98,33 @@ class _Sums:
     def add(self, row: Row) -> None:
         bucket = int(row["bucket"])
         name = row["name"]
-        is_timed = row["status"] == "completed"
-        durations = [found for found in _decode_durations(row["durations"]) if found is not None] if is_timed else []
+        durations = _decode_durations(row["durations"] or "{}")
         self.total.add(row, durations)
         self.buckets.setdefault(bucket, _Figures()).add(row, durations)
         self.groups.setdefault(name, _Figures()).add(row, durations)
         self.cells.setdefault((bucket, name), _Figures()).add(row, durations)
 
 
-def _percentiles(durations: list[int]) -> dict[str, int | None]:
-    """Return the shortest durations that 50 and 95 percent of all do not exceed."""
-    ordered = sorted(durations)
-    return {f"p{percent}": ordered[-(-percent * len(ordered) // 100) - 1] if ordered else None for percent in (50, 95)}
+def _sum_up(rows: Iterable[Row]) -> _Sums:
+    sums = _Sums()
+    for row in rows:
+        sums.add(row)
+    return sums
+
+
+def _percentiles(durations: Mapping[int, int]) -> dict[str, int | None]:
+    """Return the shortest durations that 50 and 95 percent do not exceed; `durations` says how often each occurs."""
+    return {f"p{percent}": _percentile(durations, percent) for percent in (50, 95)}
+
+
+def _percentile(durations: Mapping[int, int], percent: int) -> int | None:
+    wanted = percent * sum(durations.values())
+    reached = 0
+    for duration in sorted(durations):
+        reached += 100 * durations[duration]
+        if reached >= wanted:
+            return duration
+    return None
 
 
 class UsageReports:
@@ -136,13 +152,13 @@ class UsageReports:
             group_by=group_by,
             **filters.columns,
         )
-        sums = _Sums()
-        for row in rows:
-            sums.add(row)
+        sums = await asyncio.to_thread(_sum_up, rows)
         ids = [name for name in sums.groups if name] if group_by == "key" else []
         keys = await read_related(self._store, "list_names_of_keys", ids, org_id=org_id)
         names = {key["id"]: key["name"] for key in keys}
-        return await asyncio.to_thread(_report_body, sums, spans, bucket, group_by, names)  # sorts all durations
+        return await asyncio.to_thread(
+            _report_body, sums, spans, bucket, group_by, names
+        )  # long, with many buckets and groups
 
     async def list_failures(self, org_id: str, filters: UsageFilters, limit: int) -> list[dict[str, Any]]:
         """Return the most frequent failures, with the message of the newest request of each."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.accounts.records import RequestRow, request_record
+from penstock.accounts.records import RequestRow, decode_attempts, request_record
 from penstock.gateway import Gateway
 from penstock.schema import Call
 from penstock.store.base import Row, Store
@@ -84,11 +84,10 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
 async def failure_reasons(store: Store, org_id: str, request_ids: Sequence[str]) -> dict[str, str]:
     """Return by request why its last failed attempt failed; requests without a stored attempt are left out."""
     attempts = await read_related(store, "list_attempts_of_requests", request_ids, org_id=org_id)
-    return {
-        attempt["request_id"]: _reason(attempt["failure_kind"])
-        for attempt in attempts
-        if attempt["failure_kind"] is not None
-    }
+    chats = await read_related(store, "list_failed_chat_attempts", request_ids, org_id=org_id)
+    kinds = {attempt["request_id"]: attempt["failure_kind"] for attempt in attempts if attempt["failure_kind"]}
+    kinds |= {chat["id"]: decode_attempts(chat["attempts"])[-1].kind for chat in chats}
+    return {request_id: _reason(kind) for request_id, kind in kinds.items()}
 
 
 def _reason(kind: str) -> str:

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import apsw
+import msgspec
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
 from penstock.accounts.usage import BUCKETS, GROUPS, MAX_BUCKETS, UsageFilters, UsageReports, bucket_spans
 from penstock.errors import InvalidRequest
-from penstock.values import Nanos, dollars, iso, new_id
+from penstock.values import Nanos, dollars, first_id, iso, new_id
 from tests.databases import Database
 
 COUNT = 100_000
@@ -45,19 +45,20 @@ FROM {series}
 SQLITE = {
     "time": f"printf('%012x', {START} + n * {STEP})",
     "number": "printf('%020x', n)",
-    "series": f"(WITH RECURSIVE s (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s LIMIT {COUNT}) SELECT n FROM s)",  # noqa: S608
+    "series": "(WITH RECURSIVE s (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s LIMIT {count}) SELECT n FROM s)",
 }
 POSTGRES = {
     "time": f"lpad(to_hex({START} + n * {STEP}), 12, '0')",
     "number": "lpad(to_hex(n), 20, '0')",
-    "series": f"generate_series(0::bigint, {COUNT - 1}) AS n",
+    "series": "generate_series(0::bigint, {count} - 1) AS n",
 }
 
 
-def fill(database: Database, org_id: str) -> list[dict[str, Any]]:
+def fill(database: Database, org_id: str, count: int = COUNT) -> list[dict[str, Any]]:
     """Add the rows, and return them as the database has them."""
     made = SQLITE if database.dialect == "sqlite" else POSTGRES
-    insert = ROWS.format(org=org_id, start=START, step=STEP, **made)
+    series = made["series"].format(count=count)
+    insert = ROWS.format(org=org_id, start=START, step=STEP, **{**made, "series": series})
     select = f"SELECT * FROM requests WHERE org_id = '{org_id}' ORDER BY id"  # noqa: S608
     if database.dialect == "sqlite":
         with closing(apsw.Connection(database.address)) as connection:
@@ -70,11 +71,17 @@ def fill(database: Database, org_id: str) -> list[dict[str, Any]]:
         return connection.execute(select.encode()).fetchall()
 
 
+def rounded_down(duration_ms: int) -> int:
+    """To three digits."""
+    digits = str(duration_ms)
+    return int(digits[:3].ljust(len(digits), "0"))
+
+
 def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The figures of these rows, computed in the plainest way."""
     listed = list(rows)
     counts = Counter(row["status"] for row in listed)
-    durations = sorted(row["duration_ms"] for row in listed if row["status"] == "completed")
+    durations = sorted(rounded_down(row["duration_ms"]) for row in listed if row["status"] == "completed")
     tried = counts["completed"] + counts["upstream_failure"]
 
     def percentile(percent: int) -> int | None:
@@ -221,7 +228,25 @@ def test_too_many_buckets_and_an_empty_time_are_refused() -> None:
         bucket_spans(start, start, "day")
 
 
-def test_a_percentile_is_a_duration_that_occurred() -> None:
-    rows = [{"status": "completed", "duration_ms": n, "cost": 0, "input_tokens": 0, "output_tokens": 0} for n in (5, 9)]
-    assert figures(rows)["latency_ms"] == {"p50": 5, "p95": 9}
-    assert figures(rows)["cost"] == Decimal(0)
+@pytest.mark.timeout(60)
+async def test_durations_are_counted_in_the_database_not_listed(database: Database) -> None:
+    """What is read for a group does not grow with its requests: durations within one percent are counted together."""
+    async with database.open() as store:
+        org_id = new_id("org", START)
+        await store.write(lambda tx: tx.run("add_org", id=org_id, name="o", billing="prepaid", created_at_ms=START))
+        await asyncio.to_thread(fill, database, org_id, count=30_000)
+        buckets = [(first_id("req", START), first_id("req", END), START)]
+        rows = await store.all(
+            "sum_usage",
+            org_id=org_id,
+            buckets=msgspec.json.encode(buckets).decode(),
+            low=buckets[0][0],
+            high=buckets[0][1],
+            group_by=None,
+            **UsageFilters(start_ms=START, end_ms=END).columns,
+        )
+        found = {row["status"]: msgspec.json.decode(row["durations"] or "{}", type=dict[int, int]) for row in rows}
+        assert sum(found["completed"].values()) == 18_000
+        assert all(duration == rounded_down(duration) for duration in found["completed"])
+        assert len(found.pop("completed")) <= 1000 + 900 + 501  # below 1 s, below 10 s, from there to 60 s
+        assert all(durations == {} for durations in found.values())

@@ -8,7 +8,7 @@ import pytest
 from penstock.accounts.records import RequestRow
 from penstock.chat.endpoint import complete
 from penstock.errors import AllProvidersExhausted, Problem
-from penstock.generations.records import REASONS, complete_records
+from penstock.generations.records import REASONS, complete_records, failure_reasons
 from penstock.providers.spec import FailureKind
 from penstock.schema import Caller, Response
 from tests.fake_providers import faults
@@ -188,3 +188,20 @@ async def test_what_is_not_charged_is_a_line_of_its_own(open_gateway: OpenGatewa
         record = await newest(running)
         assert [line["metric"] for line in record["cost_lines"]] == ["reported", "not_charged"]
         assert sum(line["amount"] for line in record["cost_lines"]) == record["cost"] < 5
+
+
+async def test_failures_of_images_and_chats_have_the_reason_of_their_last_attempt(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True) as running:
+        for lab, annex in ((running.lab.images, running.annex.images), (running.lab.chats, running.annex.chats)):
+            lab.next(faults.busy(3))
+            annex.next(faults.broken)
+        with pytest.raises(AllProvidersExhausted):
+            await running.image()
+        image = await newest(running)
+        with pytest.raises(AllProvidersExhausted):
+            await chat(running)
+        failed_chat = await newest(running)
+        org_id = running.caller.org_id
+        ids = [image["id"], failed_chat["id"], "req_unknown"]
+        assert await failure_reasons(running.gateway.store, org_id, ids) == dict.fromkeys(ids[:2], REASONS["broken"])
+        assert await failure_reasons(running.gateway.store, "org_other", ids) == {}

@@ -16,6 +16,16 @@ SELECT id, request_id, round, count, provider, upstream_model, state, upstream_i
 FROM attempts WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id
 ORDER BY request_id, round, candidate, part;
 
+-- name: list_failed_chat_attempts [sqlite]
+-- The failed attempts of chat calls, which are part of the request's row.
+SELECT id, attempts FROM requests
+WHERE id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id AND attempts IS NOT NULL;
+
+-- name: list_failed_chat_attempts [postgres]
+-- The failed attempts of chat calls, which are part of the request's row.
+SELECT id, attempts FROM requests
+WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id AND attempts IS NOT NULL;
+
 -- name: list_outputs_of_requests [sqlite]
 -- The outputs of requests that have not expired, in order.
 SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms

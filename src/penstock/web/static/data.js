@@ -4,7 +4,10 @@ import { ask } from "./gateway.js";
 import { onSessionChange } from "./session.js";
 import { useEffect, useReducer, useState } from "./view.js";
 
-// Returns { data, problem, loading, reload }. `load` runs again when an input changes, on `reload`, and every `every` ms.
+const SHARE = 20; // a refresh may take one part in 20 of the time
+
+// Returns { data, problem, loading, reload }. `load` runs again when an input changes, on `reload`, and every `every` ms, or less
+// often if it takes long.
 // After a failed refresh the data stays, beside the problem.
 export function useData(load, inputs = [], { every = 0 } = {}) {
   const [state, setState] = useState({ data: null, problem: null, loading: true });
@@ -15,6 +18,7 @@ export function useData(load, inputs = [], { every = 0 } = {}) {
     let running = false;
     async function run() {
       clearTimeout(timer);
+      const began = Date.now();
       if (!document.hidden && !running) {
         running = true;
         try {
@@ -25,7 +29,7 @@ export function useData(load, inputs = [], { every = 0 } = {}) {
         }
         running = false;
       }
-      if (every && !control.signal.aborted) timer = setTimeout(run, every);
+      if (every && !control.signal.aborted) timer = setTimeout(run, Math.max(every, SHARE * (Date.now() - began)));
     }
     const wake = () => { if (every && !document.hidden) run(); };
     setState((last) => ({ ...last, loading: true }));
