@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider
 from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -30,7 +32,14 @@ PAGES = (
     "settings",
 )
 # What opens a dialog on a page.
-DIALOGS = {"keys": "New key", "playground/image": "Code", "organizations": "New organization"}
+DIALOGS = {
+    "keys": "New key",
+    "playground/image": "Code",
+    "organizations": "New organization",
+    "recordings": "Show",
+    "webhooks": "Details",
+}
+CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hi"}]}
 IMAGE = {"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea", "size": "128x128"}
 
 
@@ -71,15 +80,20 @@ def look_at(browser: Browser, page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_page_has_a_finding(served: Serving, browser: Browser, theme: str) -> None:
+def test_no_page_has_a_finding(served: Serving, browser: Browser, lab: ScriptedProvider, theme: str) -> None:
     key = served.call("POST", "/v1/keys", {"name": "recorder", "replay_mode": "record"}).json["key"]
     made = served.call("POST", "/compat/v1/images/generations", IMAGE, key=key).json
     served.call("POST", "/compat/v1/images/generations", {**IMAGE, "model": "atelier/unknown"})
-    served.call(
-        "POST",
-        "/compat/v1/chat/completions",
-        {"model": "atelier/echo", "messages": [{"role": "user", "content": "hi"}]},
-    )
+    served.call("POST", "/compat/v1/chat/completions", CHAT)
+    lab.chats.next(faults.broken)
+    served.call("POST", "/compat/v1/chat/completions", {**CHAT, "model": "lab/chat"})
+    video = {
+        "model": "atelier/clip",
+        "prompt": "waves [fail]",
+        "seconds": 1,
+        "webhook_url": "https://hooks.example.com/",
+    }
+    failed = served.call("POST", "/compat/v1/videos", video).json
     browser.open(served.url + "/")
     choose_theme(browser, theme)
     browser.open("about:blank")
@@ -92,7 +106,7 @@ def test_no_page_has_a_finding(served: Serving, browser: Browser, theme: str) ->
     browser.click("#run")
     browser.until(lambda: browser.has(".outputs img"), "no image")
     browser.run(AXE)
-    for page in (*PAGES, f"requests/{made['id']}"):
+    for page in (*PAGES, f"requests/{made['id']}", f"requests/{failed['id']}"):
         found += look_at(browser, page)
     assert found == []
     assert browser.errors() == []

@@ -1,13 +1,15 @@
 """The overview: what is shown is the sum of the records, with 100,000 of them; and what an empty gateway shows."""
 
 import re
+import time
 from collections import Counter
+from collections.abc import Callable
 from statistics import median_low
 
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
-from tests.browser.history import write_history
+from tests.browser.history import DAY_MS, write_history
 from tests.stories.processes import Installation, Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -31,7 +33,9 @@ def test_a_new_gateway_shows_what_to_do_first(served: Serving, browser: Browser)
     assert browser.errors() == []
 
 
-def test_every_figure_is_the_sum_of_100_000_records(story: Installation, browser: Browser) -> None:
+def test_every_figure_is_the_sum_of_100_000_records(
+    story: Installation, browser: Browser, record_property: Callable[[str, object], None]
+) -> None:
     with story.serving():
         pass  # creates the database and the first key
     requests = write_history(story.data / "penstock.db", days=28, per_day=6200)
@@ -41,9 +45,18 @@ def test_every_figure_is_the_sum_of_100_000_records(story: Installation, browser
     with story.serving() as served:
         sign_in(browser, served.url, served.key, "overview?range=month&by=model")
         browser.until(lambda: figure(browser, "requests") != "", "the figures are not shown")
+        began = time.monotonic()
+        total = served.call("GET", "/v1/usage?group_by=model").json["total"]
+        record_property("usage_ms", round((time.monotonic() - began) * 1000))  # in the report of --junit-xml
+        assert (total["requests"], total["cost"]) == (len(requests), pytest.approx(spend))
+        assert {name: total[name] for name in ("completed", "failed", "rejected")} == {
+            "completed": counts["completed"],
+            "failed": counts["upstream_failure"],
+            "rejected": counts["rejected"],
+        }
         assert figure(browser, "requests") == f"{len(requests):,}"
         assert dollars(figure(browser, "spend")) == pytest.approx(spend, abs=0.005)
-        failed, rejected = re.findall(r"[\d,]*\d", browser.text("#requests span:last-child"))
+        failed, rejected = re.findall(r"[\d,]*\d", browser.text("#requests > span:last-child"))
         assert [int(failed.replace(",", "")), int(rejected.replace(",", ""))] == [
             counts["upstream_failure"],
             counts["rejected"],
@@ -52,6 +65,19 @@ def test_every_figure_is_the_sum_of_100_000_records(story: Installation, browser
         assert figure(browser, "success") == f"{rate * 100:.1f} %"
         usual = median_low([request.duration_ms for request in requests if request.status == "completed"])
         assert figure(browser, "latency") in {f"{usual / 1000:.1f} s", f"{usual} ms", f"{(usual + 1) / 1000:.1f} s"}
+
+        assert not browser.has("#requests .change"), "there is nothing to compare with"
+        browser.press("7 days", "main")
+        browser.until(lambda: browser.has("#requests .change"), "the change is not shown")
+        now_ms = round(time.time() * 1000)
+        start_ms = now_ms // DAY_MS * DAY_MS - 6 * DAY_MS
+        this_week = sum(request.created_at_ms >= start_ms for request in requests)
+        week_before = sum(2 * start_ms - now_ms <= request.created_at_ms < start_ms for request in requests)
+        browser.until(lambda: figure(browser, "requests") == f"{this_week:,}", "not the requests of seven days")
+        change = this_week / week_before - 1
+        assert browser.text("#requests .change").startswith(f"{'↑' if change > 0 else '↓'} {abs(change) * 100:.0f} %")
+        browser.press("30 days", "main")
+        browser.until(lambda: figure(browser, "requests") == f"{len(requests):,}", "not all requests")
 
         models = Counter(request.model for request in requests)
         costs: Counter[str] = Counter()

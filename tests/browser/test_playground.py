@@ -52,7 +52,7 @@ def test_an_image_has_its_price_before_and_its_size_time_and_cost_after(served: 
     browser.fill(browser.labelled("n"), "3")
     browser.until(lambda: browser.text("#price") == "$0.003", "the price does not follow the form")
     browser.fill(browser.labelled("n"), "40")
-    browser.until(lambda: "`n` must be from 1 to 10." in browser.text("form .wrong"), "the fault is not at its field")
+    browser.until(lambda: "n must be from 1 to 10." in browser.text("form .wrong"), "the fault is not at its field")
     browser.fill(browser.labelled("n"), "")
     browser.fill(browser.labelled("size"), "320x256")
     make(browser)
@@ -85,8 +85,9 @@ def test_every_parameter_of_the_schema_is_in_the_form(served: Serving, browser: 
     )
     assert set(schema) - elsewhere <= shown, set(schema) - elsewhere - shown
     text = browser.run("return document.querySelector('form').textContent")
-    for words in ("Length of the video in seconds. 1 to 20. Default 4.", "Converted", "Ignored by this model"):
+    for words in ("Length of the video in seconds. 1 to 20.", "Converted", "Ignored by this model"):
         assert words in text, words
+    assert browser.run("return document.querySelector(arguments[0]).placeholder", browser.labelled("seconds")) == "4"
 
 
 def test_edit_an_earlier_result_within_a_drawn_mask(served: Serving, browser: Browser) -> None:
@@ -117,6 +118,30 @@ def test_edit_an_earlier_result_within_a_drawn_mask(served: Serving, browser: Br
     )
     [request] = served.call("GET", "/v1/requests?limit=1").json["data"]
     assert (request["endpoint"], request["status"]) == ("/compat/v1/images/edits", "completed")
+    assert browser.errors() == []
+
+
+def test_what_was_made_is_offered_as_the_input_of_the_next_task(served: Serving, browser: Browser) -> None:
+    body = {"model": "atelier/sketch", "prompt": "a pear", "size": "256x256"}
+    made = served.call("POST", "/compat/v1/images/generations", body).json
+    open_task(browser, served, "image")
+    browser.until(lambda: browser.has(f".gallery a[href='#/requests/{made['id']}'] img"), "it is not shown")
+    browser.fill(browser.labelled("size"), "128x128")
+    make(browser)
+    browser.until(lambda: browser.run(IMAGE_WIDTH) == 128, "no image")
+    assert not browser.has(".gallery")
+    for button, page in (("Animate", "video"), ("Upscale", "upscale"), ("Edit", "edit")):
+        browser.go("playground/image")
+        browser.press(button, ".outputs")
+        browser.until(lambda page=page: browser.run("return location.hash").startswith(f"#/playground/{page}?"), page)  # type: ignore[misc]
+        browser.until(
+            lambda: browser.run("return document.querySelector('.thumbs img')?.naturalWidth") == 128,
+            f"no input: {page}",
+        )
+    browser.click(".gallery button")  # of what was made lately, the newest
+    browser.until(
+        lambda: browser.run("return document.querySelectorAll('.thumbs img').length") == 1, "it is not the input"
+    )
     assert browser.errors() == []
 
 

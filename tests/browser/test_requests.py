@@ -1,11 +1,14 @@
 """The list of requests, and the page of one request."""
 
 import csv
+import json
 from collections.abc import Callable
 
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider
 from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -29,17 +32,19 @@ def test_requests_appear_by_themselves_and_are_filtered(served: Serving, browser
     browser.until(lambda: "No requests yet" in browser.text("main"), "the empty state is not shown")
     served.call("POST", "/compat/v1/images/generations", IMAGE)
     served.call("POST", "/compat/v1/chat/completions", CHAT)
-    served.call("POST", "/compat/v1/images/generations", {**IMAGE, "model": "atelier/unknown"})
+    served.call(
+        "POST", "/compat/v1/images/generations", {**IMAGE, "model": "no/such"}
+    )  # like no other, so that none is proposed
     browser.until(lambda: "3 requests" in browser.text("#sum"), "new requests do not appear")
     browser.fill(browser.labelled("Status"), "rejected")
-    browser.until(lambda: "1 requests" in browser.text("#sum"), "the filter does nothing")
+    browser.until(lambda: "1 request," in browser.text("#sum"), "the filter does nothing")
     assert "atelier/sketch" not in browser.text("table")
     assert browser.run("return location.hash") == "#/requests?status=rejected"
     browser.fill(browser.labelled("Status"), "")
     for label, value, shown, hidden in (
         ("Kind", "chat", "atelier/echo", "atelier/sketch"),
         ("Model", "atelier/sketch", "atelier/sketch", "atelier/echo"),
-        ("Provider", "atelier", "atelier/sketch", "atelier/unknown"),
+        ("Provider", "atelier", "atelier/sketch", "no/such"),
         ("Search", "customer-7", "atelier/echo", "atelier/sketch"),
     ):
         browser.fill(browser.labelled(label), value)
@@ -78,11 +83,44 @@ def test_the_page_of_a_request_shows_what_was_asked_and_came_back_until_it_is_pu
     browser.until(lambda: browser.has("main .notice.bad"), "nothing is said about an unknown request")
 
 
+def test_the_list_shows_outputs_and_why_requests_failed(
+    served: Serving, browser: Browser, lab: ScriptedProvider
+) -> None:
+    served.call("POST", "/compat/v1/images/generations", IMAGE)
+    lab.chats.next(faults.busy())
+    served.call("POST", "/compat/v1/chat/completions", {**CHAT, "model": "lab/chat"})
+    sign_in(browser, served.url, served.key, "requests")
+    browser.until(
+        lambda: browser.run("return document.querySelector('tbody .thumb img')?.naturalWidth ?? 0") == 256, "no image"
+    )
+    source = "return document.querySelector('tbody .thumb img').src"
+    before = browser.run(source)
+    assert "Rate limit reached." in browser.text("tbody")
+    served.call("POST", "/compat/v1/chat/completions", CHAT)
+    browser.until(lambda: "3 requests" in browser.text("#sum"), "the list is not refreshed")
+    assert browser.run(source) == before, "the image is loaded again with every refresh"
+    browser.go("overview")
+    browser.until(lambda: "too busy" in browser.text("[aria-label='What fails now']"), "the reason is not shown")
+    browser.click("[aria-label='What fails now'] td.number a")
+    browser.until(lambda: "1 request," in browser.text("#sum"), "the link does not filter")
+    assert "lab/chat" in browser.text("tbody")
+    assert browser.errors() == []
+
+
+def test_the_call_of_a_request_is_shown_as_code(served: Serving, browser: Browser) -> None:
+    made = served.call("POST", "/compat/v1/images/generations", IMAGE).json
+    sign_in(browser, served.url, served.key, f"requests/{made['id']}")
+    browser.press("Code", "main")
+    browser.until(lambda: IMAGE["prompt"] in browser.text("#code"), "no code")
+    body = browser.text("#code").split("-d '")[1].rstrip("'")
+    assert json.loads(body) == IMAGE
+
+
 def test_what_is_filtered_is_exported_as_csv(served: Serving, browser: Browser) -> None:
     served.call("POST", "/compat/v1/images/generations", {**IMAGE, "size": "64x64"})
     served.call("POST", "/compat/v1/images/generations", {**IMAGE, "model": "atelier/unknown"})
     sign_in(browser, served.url, served.key, "requests?status=rejected")
-    browser.until(lambda: "1 requests" in browser.text("#sum"), "the filter of the address does nothing")
+    browser.until(lambda: "1 request," in browser.text("#sum"), "the filter of the address does nothing")
     browser.click("#csv")
     browser.until(lambda: list(browser.downloads.glob("requests-*.csv")) != [], "no file is saved")
     [path] = browser.downloads.glob("requests-*.csv")

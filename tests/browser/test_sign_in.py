@@ -1,5 +1,7 @@
 """Signing in to the dashboard with a key, and signing out."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
@@ -21,6 +23,26 @@ def test_the_key_stays_in_the_tab_and_signing_out_forgets_it(served: Serving, br
     browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
     assert browser.run(STORED) == [None, None]
     assert browser.run("return sessionStorage.length") == 0
+    assert browser.errors() == []
+
+
+def test_a_first_visit_asks_only_this_gateway_and_paints(
+    served: Serving, browser: Browser, record_property: Callable[[str, object], None]
+) -> None:
+    browser.open(served.url + "/")
+    browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
+    paint = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+    browser.until(lambda: browser.run(paint) is not None, "nothing is painted")
+    record_property("first_paint_ms", round(browser.run(paint)))  # in the report of --junit-xml
+    resources = browser.run(
+        "return performance.getEntriesByType('resource').map((each) => [each.name, each.transferSize])"
+    )
+    assert [name for name, _ in resources if not name.startswith(served.url + "/")] == []
+    assert sum(size for _, size in resources) < 200_000, resources
+    sign_in(browser, served.url, served.key)
+    browser.until(lambda: browser.has("main h1"), "no page is shown")
+    names = browser.run("return performance.getEntriesByType('resource').map((each) => each.name)")
+    assert [name for name in names if not name.startswith(served.url + "/")] == []
     assert browser.errors() == []
 
 

@@ -88,6 +88,22 @@ def test_every_script_is_imported_and_every_import_exists() -> None:
     assert imported == scripts, imported ^ scripts
 
 
+def test_the_page_loads_all_its_scripts_at_once() -> None:
+    """Without a preload a script is only found when the one that imports it has been read."""
+    preloaded = set(re.findall(r'rel="modulepreload" href="/dashboard/([^"]+)"', (STATIC / "index.html").read_text()))
+    needed, found = {"app.js"}, {"app.js"}
+    while found:
+        texts = {name: (STATIC / name).read_text() for name in found if not name.startswith("third_party/")}
+        imports = {
+            str(((STATIC / name).parent / source).resolve().relative_to(STATIC.resolve()))
+            for name, text in texts.items()
+            for source in re.findall(r'from "(\.[^"]+)"', text)
+        }
+        found = imports - needed
+        needed |= found
+    assert preloaded == needed - {"app.js"} | {"third_party/hooks.js"}, preloaded ^ needed
+
+
 def test_every_imported_name_is_exported() -> None:
     missing = []
     for path in (path for path in OURS if path.suffix == ".js"):

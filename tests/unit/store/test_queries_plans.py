@@ -33,6 +33,7 @@ MAY_READ_ALL = {
     "list_suspects": "unfinished generations, after a crash",
     "release_recording_claim": "one row per recording that is being made",
     "sum_spend_of_orgs": "a list by operators",
+    "sum_usage": "its subquery has one row for each duration in each bucket",
 }
 
 

@@ -10,12 +10,14 @@ import { modelsFor, TASKS } from "../playground/tasks.js";
 import { address, replaceQuery } from "../route.js";
 import { html } from "../view.js";
 
-const UNITS = { image: "image", second: "second", megapixel: "megapixel", token: "million tokens" };
+const UNITS = { image: "image", second: "second", megapixel: "megapixel" };
 const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? "image";
+
+const perMillion = (usd) => money(usd * 1e6).replace(/\.00$/, "");
 
 function priceText({ unit, usd, input_usd: input }) {
   if (unit !== "token") return `${money(usd)} per ${UNITS[unit] ?? unit}`;
-  return `${input === undefined ? "" : `${money(input * 1e6)} in, `}${money(usd * 1e6)} out per million tokens`;
+  return `${input === undefined ? "" : `${perMillion(input)} in, `}${perMillion(usd)} out per million tokens`;
 }
 
 // Where the prices were found, and when; prices of one model mostly share their source.
@@ -29,17 +31,19 @@ function sourceText(prices) {
 function Example({ model: { id, example }, task }) {
   if (!example) return html`<${Icon} name=${TASKS[task].icon} size="26" />`;
   const url = fileUrl(example.url);
-  if (example.content_type.startsWith("video/")) return html`<video src=${url} preload="metadata" muted aria-label=${`Made by ${id}`}></video>`;
+  if (example.content_type.startsWith("video/")) return html`<video src=${`${url}#t=0.1`} preload="metadata" muted playsinline
+      aria-label=${`Made by ${id}`}></video>`;
   return html`<img src=${url} alt=${`Made by ${id}`} loading="lazy" />`;
 }
 
 function Card({ model }) {
   const task = taskOf(model);
   return html`<li class="panel card">
-    <div class="card-image"><${Example} model=${model} task=${task} /></div>
+    <div class=${`card-image tint ${task}`}><${Example} model=${model} task=${task} /></div>
     <div class="stack tight">
       <h2 class="anywhere"><a class="row-link" href=${address(`models/${model.id}`)}>${model.id}</a></h2>
-      <p class="small soft clamp">${model.description}</p>
+      ${model.description && html`<p class="small soft clamp">${model.description}</p>`}
+      <p class="small soft">${model.providers.join(", ")}</p>
       <p class="row small">${model.modes.map((mode) => html`<span class="chip" key=${mode}>${mode}</span>`)}</p>
       <p class="small figures">${model.pricing[0] ? priceText(model.pricing[0]) : html`<span class="soft">No price configured</span>`}</p>
     </div></li>`;
@@ -83,7 +87,7 @@ const PARAMETERS = [
   { name: "Values", kind: "words", cell: ({ property }) => valuesOf(property) },
   { name: "Default", cell: ({ property }) => (property.default === undefined ? "" : html`<code>${String(property.default)}</code>`) },
   { name: "Handling", cell: ({ property }) => property["x-handling"] ?? "" },
-  { name: "Meaning", kind: "words", cell: ({ property }) => html`<${Prose} text=${property.description} />` },
+  { name: "Meaning", kind: "words long", cell: ({ property }) => html`<${Prose} text=${property.description} />` },
 ];
 const SERVING = [
   { name: "Order", kind: "number", cell: ({ place }) => place },

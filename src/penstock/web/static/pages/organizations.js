@@ -59,8 +59,8 @@ export function Organizations() {
     setOpen({ kind: "made", made });
   };
   const columns = [
-    { name: "Organization", kind: "words", cell: (org) => html`<strong class="medium">${org.name}</strong><br /><code class="small soft">
-        ${org.id}</code>` },
+    { name: "Organization", kind: "words", cell: (org) => html`<strong class="medium">${org.name}</strong><span class="id small soft"><code
+        title=${org.id}>${org.id}</code></span>` },
     { name: "Billing", cell: ({ billing_type: type }) => type },
     { name: "Available", kind: "number", cell: ({ available }) => money(available) },
     { name: "Held", kind: "number", cell: ({ held }) => money(held) },

@@ -3,13 +3,13 @@
 import { useData } from "../data.js";
 import { ask, withQuery } from "../gateway.js";
 import { count, duration, money, percent, plural } from "../format.js";
-import { CopyButton, Empty, Head, Loaded, Panel } from "../parts/controls.js";
+import { CopyButton, Empty, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { Chart } from "../parts/chart.js";
 import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { address, replaceQuery } from "../route.js";
-import { html, useMemo } from "../view.js";
+import { html } from "../view.js";
 
 const REFRESH_MS = 15_000;
 const HOUR = 3_600_000;
@@ -43,8 +43,17 @@ function series(usage, figure) {
   return [...found, { name: "Others", values: rest }];
 }
 
-function Figure({ label, value, note, tone = "", id }) {
-  return html`<div class="figure" id=${id}><span class="soft">${label}</span><strong class=${`figures ${tone}`}>${value}</strong><span
+// How much a figure changed since the time before, which was as long.
+function Change({ now, before, about }) {
+  if (!before || now === null || now === undefined) return null;
+  const share = now / before - 1;
+  if (Math.abs(share) < 0.005) return null;
+  const words = Math.abs(share) >= 10 ? "more than tenfold" : `${Math.round(Math.abs(share) * 100)} %`;
+  return html`<span class="change figures" title=${about}>${share > 0 ? "↑" : "↓"} ${words}<span class="only-heard"> ${about}</span></span>`;
+}
+
+function Figure({ label, value, note, change, tone = "", id }) {
+  return html`<div class="figure" id=${id}><span class="soft">${label}${change}</span><strong class=${`figures ${tone}`}>${value}</strong><span
       class="small soft figures">${note}</span></div>`;
 }
 
@@ -55,25 +64,28 @@ function lasts({ pace, billing_type: billing }) {
   return pace.days_left < 1 ? "Less than a day left" : `Lasts about ${plural(Math.floor(pace.days_left), "day")}`;
 }
 
-function Figures({ usage, balance }) {
+function Figures({ usage, balance, before, about }) {
   const { total } = usage;
+  const change = (now, past) => html`<${Change} now=${now} before=${past} about=${about} />`;
   const days = balance.pace?.days_left;
   return html`<section class="panel figures-row" aria-label="Figures">
-    <${Figure} id="spend" label="Spend" value=${money(total.cost)}
+    <${Figure} id="spend" label="Spend" value=${money(total.cost)} change=${change(total.cost, before?.cost)}
         note=${total.completed ? `${money(total.cost / total.completed)} per request` : ""} />
-    <${Figure} id="requests" label="Requests" value=${count(total.requests)}
+    <${Figure} id="requests" label="Requests" value=${count(total.requests)} change=${change(total.requests, before?.requests)}
         note=${`${count(total.failed)} failed, ${count(total.rejected)} rejected`} />
     <${Figure} id="success" label="Success" value=${percent(total.success_rate)}
         tone=${total.success_rate !== null && total.success_rate < 0.95 ? "bad" : ""} note="of what providers tried" />
     <${Figure} id="latency" label="Latency" value=${duration(total.latency_ms.p50)}
+        change=${change(total.latency_ms.p50, before?.latency_ms.p50)}
         note=${`95 % within ${duration(total.latency_ms.p95)}`} />
     <${Figure} id="available" label="Balance" value=${balance.billing_type === "prepaid" ? money(balance.available.amount) : "–"}
         tone=${days !== null && days !== undefined && days < 3 ? "bad" : ""} note=${lasts(balance)} />
   </section>`;
 }
 
-const BREAKDOWN = (what) => [
-  { name: what, kind: "words", cell: (group) => labelOf(group) },
+const BREAKDOWN = (what, filter) => [
+  { name: what, kind: "words", cell: (group) => (group.group
+    ? html`<a class="quiet" href=${address("requests", { [filter]: group.group })}>${labelOf(group)}</a>` : labelOf(group)) },
   { name: "Requests", kind: "number", cell: ({ requests }) => count(requests) },
   { name: "Success", kind: "number", cell: ({ success_rate: rate }) => percent(rate) },
   { name: "Median", kind: "number", cell: ({ latency_ms: latency }) => duration(latency.p50) },
@@ -81,13 +93,17 @@ const BREAKDOWN = (what) => [
   { name: "Tokens", kind: "number", cell: ({ input_tokens: input, output_tokens: output }) => (input + output ? count(input + output) : "–") },
   { name: "Spend", kind: "number", cell: ({ cost }) => money(cost) },
 ];
+// The name of the first column, and the filter of requests that it stands for.
+const COLUMNS = { model: ["Model", "model"], provider: ["Provider", "provider"], key: ["Key", "key_id"] };
 const FAILURES = [
-  { name: "Why", kind: "words", cell: ({ message, reason, error_code: code }) => html`<span class="anywhere">${message ?? reason ?? "No message"}</span>
+  { name: "Why", kind: "words long", cell: ({ message, reason, error_code: code }) => html`<span class="anywhere"><${Prose}
+      text=${message ?? reason ?? "No message"} /></span>${message && reason && html`<br /><span class="small soft">${reason}</span>`}
       <br /><code class="small soft">${code}</code>` },
   { name: "Model", kind: "words", cell: ({ model }) => model ?? "" },
   { name: "Provider", cell: ({ provider }) => provider ?? "" },
   { name: "State", cell: ({ status }) => html`<${Status} of=${status} />` },
-  { name: "Count", kind: "number", cell: ({ count: number }) => count(number) },
+  { name: "Count", kind: "number", cell: ({ count: number, status, model, provider }) => html`<a
+      href=${address("requests", { status, model, provider })}>${count(number)}<span class="only-heard"> such requests</span></a>` },
   { name: "Last", kind: "nowrap", cell: ({ last_at: at, last_request_id: id }) => html`<a href=${address(`requests/${id}`)}><${When}
       at=${at} /><span class="only-heard">, request ${id}</span></a>` },
 ];
@@ -145,9 +161,16 @@ export function Overview({ query }) {
       ask("/v1/balance", { signal }),
       ask("/v1/usage/failures", { signal }),
     ]);
-    return { usage, balance, failures: failures.data };
+    const isNew = usage.total.requests === 0 && (await ask("/v1/requests?limit=1", { signal })).data.length === 0;
+    return { usage, balance, failures: failures.data, isNew };
   }, [range, group], { every: REFRESH_MS });
-  const isNew = useMemo(() => loaded.data && range !== "day" && loaded.data.usage.total.requests === 0, [loaded.data]);
+  const past = useData(async (signal) => {
+    const now = Date.now();
+    const began = start(now);
+    const times = { created_after: new Date(2 * began - now).toISOString(), created_before: new Date(began - 1).toISOString() };
+    return (await ask(withQuery("/v1/usage", { ...times, bucket: "month" }), { signal })).total;
+  }, [range]);
+  const isNew = loaded.data?.isNew ?? false;
   return html`<div class="page">
     <${Head} title="Overview">
       ${!isNew && html`<label class="only-heard" for="by">Group</label><select id="by" class="narrow" value=${group}
@@ -159,11 +182,11 @@ export function Overview({ query }) {
             ${label}</button>`)}</div>`}
     <//>
     <${Loaded} of=${loaded}>${({ usage, balance, failures }) => (isNew ? html`<${FirstSteps} />` : html`
-      <${Figures} usage=${usage} balance=${balance} />
+      <${Figures} usage=${usage} balance=${balance} before=${past.data} about=${`compared with the ${RANGES[range].label} before`} />
       <${Charts} usage=${usage} bucket=${bucket} />
       ${group !== "none" && html`<${Panel} title=${GROUPS[group]} flush><${Table} label=${GROUPS[group]}
-          columns=${BREAKDOWN({ model: "Model", provider: "Provider", key: "Key" }[group])} rows=${usage.groups} /><//>`}
-      <${Panel} title="What fails now" about="In the last 24 hours, the most frequent first." flush>${failures.length
+          columns=${BREAKDOWN(...COLUMNS[group])} rows=${usage.groups} /><//>`}
+      <${Panel} title="What fails now" about="In the last 24 hours, the most frequent first: what the gateway answered, and why the provider's last attempt failed." flush>${failures.length
         ? html`<${Table} label="What fails now" columns=${FAILURES} rows=${failures} />`
         : html`<${Empty} icon="check" title="Nothing fails">No request of the last 24 hours failed.<//>`}<//>`)}<//>
   </div>`;

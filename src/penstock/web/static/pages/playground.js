@@ -8,6 +8,7 @@ import { Icon } from "../parts/icons.js";
 import { address, go } from "../route.js";
 import { html, useEffect, useMemo, useState } from "../view.js";
 import { Conversation, userMessage } from "../playground/chat.js";
+import { Gallery } from "../playground/gallery.js";
 import { fromStored, ImageInputs } from "../playground/inputs.js";
 import { MaskEditor } from "../playground/mask.js";
 import { Models } from "../playground/models.js";
@@ -19,6 +20,7 @@ import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks
 
 const WITH_IMAGE = "Add an image and press the button. The result appears here.";
 const WITHOUT_IMAGE = "The price is shown before you press. The result appears here, with its real size, time and cost.";
+const USES = [{ task: "edit", label: "Edit" }, { task: "upscale", label: "Upscale" }, { task: "video", label: "Animate" }];
 const DRAFT = "draft";
 const BLANK = { prompt: null, values: {}, chosen: [], system: "" };
 
@@ -115,10 +117,11 @@ function Form({ task, all, from, model, initial }) {
       run();
     }
   };
-  const use = async (url) => {
-    if (needsImage) setImages([await fromStored(url)]);
-    else go("playground/edit", { image: url });
+  const use = (next, url) => {
+    if (next === task) fromStored(url).then((image) => setImages([image]), setProblem);
+    else go(`playground/${next}`, { image: url });
   };
+  const uses = USES.filter((next) => modelsFor(next.task, all).length);
   const words = priceWords(task, price, waitsFor);
 
   if (!models.length) {
@@ -164,7 +167,8 @@ function Form({ task, all, from, model, initial }) {
             action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample}
                 onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
             ${needsImage ? WITH_IMAGE : WITHOUT_IMAGE}<//></div>`}
-          ${runs.map((made) => html`<${Run} key=${made.id} run=${made} onUse=${use} />`)}</div>`}
+          ${runs.map((made) => html`<${Run} key=${made.id} run=${made} uses=${uses} onUse=${use} />`)}
+          ${runs.length === 0 && html`<${Gallery} kind=${needsImage ? "image" : task} onPick=${needsImage ? (url) => use(task, url) : null} />`}</div>`}
     ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)}
         onDone=${(made) => { setMask(made); setDrawing(false); }} />`}
   </div>`;

@@ -3,8 +3,9 @@
 import { useData } from "../data.js";
 import { ask } from "../gateway.js";
 import { ago, duration, money, plural } from "../format.js";
-import { Confirm, Head, Loaded, Problem } from "../parts/controls.js";
+import { Confirm, Empty, Head, Loaded, Panel, Problem } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
+import { Table } from "../parts/table.js";
 import { address, replaceQuery } from "../route.js";
 import { html, useState } from "../view.js";
 
@@ -30,13 +31,21 @@ function History({ history }) {
         title=${`${ago(at)}: ${success ? "succeeded" : inWords(problem)}`}></i>`)}</span>`;
 }
 
+// In use and working, in use although the last call failed, or paused.
+function State({ row, isFailing }) {
+  if (!row.healthy) return html`<span class="chip bad"><span class="dot"></span>Paused for ${Math.ceil(row.recovers_in_seconds)} s</span>`;
+  if (isFailing) return html`<span class="chip warn"><span class="dot"></span>Failing</span>`;
+  return html`<span class="chip good"><span class="dot"></span>Healthy</span>`;
+}
+
 function Health({ provider }) {
-  return html`<ul class="plain health">${provider.health.map((row) => html`<li key=${row.model} class="row">
-    <span class="grow anywhere">${row.model}</span><${History} history=${row.history} />
-    ${row.healthy ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span class="chip bad"><span
-        class="dot"></span>Paused for ${Math.ceil(row.recovers_in_seconds)} s</span>`}
-    <span class="small soft figures nowrap">${row.successes} succeeded, ${row.failures} failed</span>
-    ${!row.healthy && row.last_problem && html`<span class="small bad anywhere">Last: ${inWords(row.last_problem)}</span>`}</li>`)}</ul>`;
+  return html`<ul class="plain health">${provider.health.map((row) => {
+    const isFailing = row.history.at(-1)?.is_success === false;
+    return html`<li key=${row.model} class="row">
+      <span class="grow anywhere">${row.model}</span><${History} history=${row.history} /><${State} row=${row} isFailing=${isFailing} />
+      <span class="small soft figures nowrap">${row.successes} succeeded, ${row.failures} failed</span>
+      ${isFailing && row.last_problem && html`<span class="small bad last">Last: ${inWords(row.last_problem)}</span>`}</li>`;
+  })}</ul>`;
 }
 
 function Check({ provider }) {
@@ -60,17 +69,20 @@ function Check({ provider }) {
 }
 
 function Provider({ provider }) {
-  const { missing } = provider;
   return html`<li class="panel provider"><div class="body stack">
-    <div class="row ends"><h2>${provider.name}</h2>${provider.on ? html`<span class="chip good"><span
-        class="dot"></span>On</span>` : html`<span class="chip">Off</span>`}</div>
-    <p class="small soft">${plural(provider.models, "model")}${provider.on || missing.length || !provider.reason ? "" : `. ${provider.reason}.`}</p>
-    ${missing.length > 0 && html`<p class="small">Set ${missing.map((name, place) => html`${place ? " and " : ""}<code key=${name}>
-        ${name}</code>`)} and start the gateway again.</p>`}
-    ${provider.health.length > 0 && html`<${Health} provider=${provider} />`}
-    ${provider.on && html`<${Check} provider=${provider} />`}
+    <div class="row ends"><div><h2>${provider.name}</h2><p class="small soft">${plural(provider.models, "model")}</p></div><span
+        class="chip good"><span class="dot"></span>On</span></div>
+    ${provider.health.length > 0 ? html`<${Health} provider=${provider} />` : html`<p class="small soft">Not called since the last start.</p>`}
+    <${Check} provider=${provider} />
   </div></li>`;
 }
+
+const OFF = [
+  { name: "Provider", kind: "words lead", cell: ({ name }) => html`<strong class="medium">${name}</strong>` },
+  { name: "Models", kind: "number figure", cell: ({ models }) => plural(models, "model") },
+  { name: "What is missing", kind: "words state", cell: ({ missing, reason }) => (missing.length
+    ? missing.map((name, place) => html`${place ? " and " : ""}<code key=${name}>${name}</code>`) : reason ?? "") },
+];
 
 export function Providers({ query }) {
   const loaded = useData((signal) => ask("/v1/providers", { signal }), [], { every: REFRESH_MS });
@@ -82,12 +94,15 @@ export function Providers({ query }) {
         onInput=${(event) => replaceQuery("providers", { search: event.target.value })} /></label>
     <${Loaded} of=${loaded}>${({ data }) => {
       const found = data.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(words));
+      const on = found.filter((provider) => provider.on);
+      const off = found.filter((provider) => !provider.on);
       return html`
-        <section class="stack" aria-label="On"><h2>On</h2><ul class="cards wide">
-            ${found.filter(({ on }) => on).map((provider) => html`<${Provider} key=${provider.id} provider=${provider} />`)}</ul></section>
-        <section class="stack" aria-label="Off"><h2>Off</h2><ul class="cards">
-            ${found.filter(({ on }) => !on).map((provider) => html`<${Provider} key=${provider.id}
-            provider=${provider} />`)}</ul></section>`;
+        ${on.length > 0 && html`<section class="stack" aria-label="On"><h2>On</h2><ul class="cards wide">
+            ${on.map((provider) => html`<${Provider} key=${provider.id} provider=${provider} />`)}</ul></section>`}
+        ${off.length > 0 && html`<${Panel} title="Off" about="Set the variable in the environment of the gateway and start it again." flush>
+          <${Table} label="Off" columns=${OFF} rows=${off} rowKey=${({ id }) => id} brief /><//>`}
+        ${!found.length && html`<div class="panel"><${Empty} icon="plug" title="No such provider">Any OpenAI-compatible server can be added in
+          <code>penstock.toml</code>: <a href="/docs/any-model">any model</a>.<//></div>`}`;
     }}<//>
   </div>`;
 }

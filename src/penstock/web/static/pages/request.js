@@ -3,11 +3,12 @@
 import { useData } from "../data.js";
 import { ask, fileUrl } from "../gateway.js";
 import { bytes, count, duration, moment, money } from "../format.js";
-import { Confirm, CopyButton, Head, Loaded, Panel } from "../parts/controls.js";
+import { Confirm, CopyButton, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Output } from "../parts/media.js";
 import { KINDS, Status, When } from "../parts/status.js";
 import { Facts, Table } from "../parts/table.js";
+import { CodeDialog } from "../playground/snippets.js";
 import { address } from "../route.js";
 import { html, useState } from "../view.js";
 
@@ -16,6 +17,7 @@ const METRICS = {
   image: "Image", second: "Second of video", megapixel: "Megapixel", input_token: "Input token", cached_token: "Cached input token",
   output_token: "Output token", reported: "As the provider reported",
 };
+const WHOLE = ["image", "chat"]; // of which everything that was sent is stored; input images are not
 const isOpen = ({ status }) => status === "pending" || status === "processing";
 // A rough price of a token has many zeros; per million it can be read.
 function unitPrice({ metric, unit_price: price }) {
@@ -27,7 +29,7 @@ function Asked({ payload, record }) {
   const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
   const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
   if (!payload?.request) return html`<p class="soft">
-      ${record.purged_at ? "What was asked has been purged." : "What was asked is not stored. The setting payloads decides whose bodies are kept."}</p>`;
+      ${record.purged_at ? "What was asked has been purged." : html`What was asked is not stored. The setting <code>payloads</code> decides whose bodies are kept.`}</p>`;
   return html`
     ${prompt && html`<p class="quote anywhere">${prompt}</p>`}
     ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span
@@ -42,10 +44,24 @@ function said(response) {
   return response?.choices?.[0]?.message?.content ?? null;
 }
 
+// What was sent; the record has metadata also where none was given.
+function bodyOf({ metadata, ...rest }) {
+  return Object.keys(metadata ?? {}).length ? { ...rest, metadata } : rest;
+}
+
+function StoredOutput({ output, alt }) {
+  const [size, setSize] = useState(output.width ? [output.width, output.height] : null);
+  const url = fileUrl(output.url);
+  return html`<${Output} url=${url} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
+    <figcaption class="row small soft figures">${size && html`<span>${size.join(" × ")}</span>`}<span>${bytes(output.size_bytes)}</span>
+      <a href=${url} download>Save</a></figcaption>
+    ${output.revised_prompt && html`<p class="small soft">${output.revised_prompt}</p>`}`;
+}
+
 function CameBack({ record, payload }) {
   const text = said(payload?.response);
   if (record.error_message) return html`<div class="notice bad"><${Icon} name="alert" /><div>
-      ${record.error_message}${record.error_code && html`<br /><code class="small">${record.error_code}</code>`}</div></div>`;
+      <${Prose} text=${record.error_message} />${record.error_code && html`<br /><code class="small">${record.error_code}</code>`}</div></div>`;
   if (isOpen(record)) return html`<div class="pending" role="status"><span class="spinner"></span>
       ${record.progress === null ? "Being made" : `${record.progress} %`}
     ${record.progress !== null && html`<progress max="100" value=${record.progress} aria-label="Progress"></progress>`}</div>`;
@@ -53,26 +69,34 @@ function CameBack({ record, payload }) {
   return html`
     ${outputs.length > 0 && html`<div class=${`outputs ${outputs.length > 1 ? "many" : "alone"}`}>${outputs.map((output) => html`<figure
         key=${output.id}>
-      <${Output} url=${fileUrl(output.url)} type=${output.content_type} alt=${payload?.request?.prompt ?? `Output of ${record.model}`} />
-      <figcaption class="row small soft figures"><span>${output.width ? `${output.width} × ${output.height}` : ""}</span><span>
-          ${bytes(output.size_bytes)}</span>
-        <a href=${fileUrl(output.url)} download>Save</a></figcaption>
-      ${output.revised_prompt && html`<p class="small soft">${output.revised_prompt}</p>`}</figure>`)}</div>`}
+      <${StoredOutput} output=${output} alt=${payload?.request?.prompt ?? `Output of ${record.model}`} /></figure>`)}</div>`}
     ${text && html`<p class="quote anywhere">${text}</p>`}
     ${!outputs.length && !text && html`<p class="soft">
         ${record.purged_at ? "What came back has been purged." : "Nothing of the response is stored."}</p>`}`;
 }
 
-const ATTEMPTS = [
-  { name: "Provider", cell: (attempt) => html`${attempt.provider_name ?? attempt.provider}<br /><span class="soft small">
-      ${attempt.model}</span>` },
+// Where an attempt lies in the time of its request.
+function Bar({ record, attempt }) {
+  const began = new Date(record.created_at).getTime();
+  const last = record.attempts.map(({ ended_at: at, started_at: from }) => new Date(at ?? from).getTime());
+  const end = Math.max(began + (record.duration_ms ?? 0), ...last, began + 1);
+  const share = (at) => ((new Date(at) - began) / (end - began)) * 100;
+  const from = Math.min(99, Math.max(0, share(attempt.started_at)));
+  const width = Math.max(1, (attempt.ended_at ? share(attempt.ended_at) : 100) - from);
+  const colour = attempt.failure ? "bad" : attempt.ended_at ? "good" : "";
+  return html`<span class="span"><i class=${colour} style=${{ left: `${from}%`, width: `${Math.min(width, 100 - from)}%` }}></i></span>`;
+}
+
+const attemptColumns = (record) => [
+  { name: "Provider", cell: (attempt) => html`<span class="medium">${attempt.provider_name ?? attempt.provider}</span><br /><span
+      class="soft small anywhere">${attempt.model}</span>` },
   { name: "Outcome", cell: ({ status }) => html`<${Status} of=${status} />` },
-  { name: "Began", cell: ({ started_at: at }) => html`<${When} at=${at} />` },
+  { name: "In the time of the request", kind: "spare", cell: (attempt) => html`<${Bar} record=${record} attempt=${attempt} />` },
   { name: "Took", kind: "number", cell: ({ started_at: from, ended_at: to }) => (to ? duration(new Date(to) - new Date(from)) : "–") },
-  { name: "Why", kind: "words", cell: ({ failure, http_status: status, upstream_id: id }) => (failure
-    ? html`<span class="bad">${failure.reason}</span>${failure.message && html`<br /><span class="soft small anywhere">
-        ${failure.message}</span>`}${status ? html` <code class="small">${status}</code>` : ""}`
-    : id ? html`<code class="small soft anywhere">${id}</code>` : "") },
+  { name: "Details", kind: "words long", cell: ({ failure, http_status: status, upstream_id: id }) => (failure
+    ? html`<span class="bad">${failure.reason}</span>${status ? html` <code class="small nowrap">HTTP ${status}</code>` : ""}
+        ${failure.message && html`<br /><span class="soft small anywhere">${failure.message}</span>`}`
+    : id ? html`<span class="small soft">Id there: <code class="anywhere">${id}</code></span>` : "") },
 ];
 const COSTS = [
   { name: "What", cell: ({ metric }) => METRICS[metric] ?? metric },
@@ -99,7 +123,9 @@ function Purge({ record, onDone }) {
 }
 
 function Details({ record, payload, reload }) {
+  const [code, setCode] = useState(false);
   const path = KINDS[record.kind] ? record.kind : "image";
+  const hasCode = payload?.request && WHOLE.includes(record.kind);
   const attempts = record.attempts ?? [];
   const lines = record.cost_lines ?? [];
   return html`
@@ -107,14 +133,18 @@ function Details({ record, payload, reload }) {
       about=${html`<${Status} of=${record.status} /> <span class="figures">${moment(record.created_at)}</span>`}>
       ${payload?.request && html`<a class="button" id="again" href=${address(`playground/${path}`, { from: record.id })}><${Icon}
           name="again" />Run again</a>`}
+      ${hasCode && html`<button type="button" class="button" id="code-of-request" onClick=${() => setCode(true)}><${Icon}
+          name="code" />Code</button>`}
       <${Purge} record=${record} onDone=${reload} />
     <//>
+    ${code && html`<${CodeDialog} task=${path} lanes=${[{ model: record.model, body: bodyOf(payload.request) }]} run=${{}}
+        onClose=${() => setCode(false)} />`}
     <div class="split">
       <div class="stack wide">
-        <${Panel} title="Asked"><div class="stack" id="asked"><${Asked} payload=${payload} record=${record} /></div><//>
-        <${Panel} title="Came back"><div class="stack" id="came-back"><${CameBack} record=${record} payload=${payload} /></div><//>
+        <${Panel} title="Request"><div class="stack" id="asked"><${Asked} payload=${payload} record=${record} /></div><//>
+        <${Panel} title="Result"><div class="stack" id="came-back"><${CameBack} record=${record} payload=${payload} /></div><//>
         ${attempts.length > 0 && html`<${Panel} title="Attempts" about="Each call to a provider, in order." flush><${Table}
-            label="Attempts" columns=${ATTEMPTS} rows=${attempts} /><//>`}
+            label="Attempts" columns=${attemptColumns(record)} rows=${attempts} /><//>`}
         ${lines.length > 0 && html`<${Panel} title="Cost" aside=${html`<strong class="figures">${money(record.cost)}</strong>`} flush>
             <${Table} label="Cost lines" columns=${COSTS} rows=${lines} /><//>`}
         ${record.webhook && html`<${Panel} title="Webhook" aside=${html`<${Status} of=${record.webhook.status} />`}>
@@ -124,7 +154,7 @@ function Details({ record, payload, reload }) {
               rows=${record.webhook.deliveries} />`}</div><//>`}
       </div>
       <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
-        ["Id", html`<code>${record.id}</code> <${CopyButton} text=${record.id} kind="small plain" />`],
+        ["Id", html`<span class="id"><code title=${record.id}>${record.id}</code><${CopyButton} text=${record.id} kind="small plain" /></span>`],
         ["Kind", KINDS[record.kind]],
         ["Provider", record.provider],
         ["Executed model", record.executed_model],

@@ -2,9 +2,10 @@
 
 import { models, once, useData } from "../data.js";
 import { send, withQuery } from "../gateway.js";
-import { count, duration, money } from "../format.js";
-import { Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
+import { duration, money, plural } from "../format.js";
+import { Empty, Head, Loaded, Panel, Problem, Prose, SelectField, TextField } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
+import { Thumb } from "../parts/media.js";
 import { KINDS, Status, STATUSES, When } from "../parts/status.js";
 import { Pager, Table, usePages } from "../parts/table.js";
 import { address, replaceQuery } from "../route.js";
@@ -36,8 +37,12 @@ function Filters({ query, onChange }) {
     const timer = setTimeout(() => { if (search !== (query.get("search") ?? "")) onChange("search", search.trim()); }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [search]);
-  const field = (name, label, options) => html`<${SelectField} label=${label} value=${query.get(name) ?? ""} options=${any(options)}
+  const field = (name, label, options) => {
+    const chosen = query.get(name) ?? "";
+    const isListed = !chosen || options.some(([option]) => option === chosen);
+    return html`<${SelectField} label=${label} value=${chosen} options=${any(isListed ? options : [[chosen, chosen], ...options])}
       onInput=${(value) => onChange(name, value)} />`;
+  };
   return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || NAMES.some((name) => query.get(name))}>
       <summary>Filters</summary>
   <div class="filters" role="search" aria-label="Filter requests">
@@ -54,16 +59,26 @@ function Filters({ query, onChange }) {
   </div></details>`;
 }
 
+const ENDED_BADLY = ["upstream_failure", "rejected"];
+
+// The model with its newest output, and below it what it was or why it failed.
+function What({ request: { model, kind, provider, status, outputs, error_message: message } }) {
+  const about = [KINDS[kind], provider, outputs?.length > 1 && plural(outputs.length, "output")].filter(Boolean).join(" · ");
+  return html`<div class="what"><${Thumb} kind=${kind} output=${outputs?.[0]} />
+    <div><span class="medium anywhere">${model ?? "No model"}</span>
+      ${ENDED_BADLY.includes(status) && message
+        ? html`<span class="small bad clamp one"><${Prose} text=${message} /></span>` : html`<span class="small soft clamp one">${about}</span>`}</div></div>`;
+}
+
 const COLUMNS = [
-  { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)}><${When}
+  { name: "When", kind: "nowrap time", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)}><${When}
       at=${at} /><span class="only-heard">, request ${id}</span></a>` },
-  { name: "Status", cell: ({ status }) => html`<${Status} of=${status} />` },
-  { name: "Model", kind: "words", cell: ({ model }) => model ?? html`<span class="soft">none</span>` },
-  { name: "Kind", kind: "spare", cell: ({ kind }) => KINDS[kind] ?? "" },
-  { name: "Provider", kind: "spare", cell: ({ provider }) => provider ?? "" },
+  { name: "Request", kind: "words lead", cell: (request) => html`<${What} request=${request} />` },
+  { name: "Status", kind: "state", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Key", kind: "words spare", cell: ({ key_name: name, key_id: id }) => name || (id ? `…${id.slice(-4)}` : "") },
+  { name: "User", kind: "words spare", cell: ({ user }) => user ?? "" },
   { name: "Duration", kind: "number spare", cell: ({ duration_ms: ms }) => duration(ms) },
-  { name: "Cost", kind: "number", cell: ({ cost }) => money(cost) },
+  { name: "Cost", kind: "number figure", cell: ({ cost }) => money(cost) },
 ];
 
 // Saves what is filtered. The call needs the key in a header, so that a plain link cannot do it.
@@ -90,7 +105,7 @@ function List({ query }) {
   useEffect(() => { if (page.data && page.isFirst) seen.current = new Set(page.data.data.map(({ id }) => id)); }, [page.data]);
   const aside = html`
     ${page.data?.summary && html`<span class="soft figures" id="sum">
-        ${count(page.data.summary.count)} requests, ${money(page.data.summary.total_cost)}</span>`}
+        ${plural(page.data.summary.count, "request")}, ${money(page.data.summary.total_cost)}</span>`}
     <button type="button" class="button small" id="csv" onClick=${() => saveCsv(values).then(() => setProblem(null), setProblem)}><${Icon}
         name="download" />Export CSV</button>`;
   return html`<div class="page">
@@ -99,7 +114,7 @@ function List({ query }) {
     <${Problem} problem=${problem} />
     <${Panel} title="Requests" aside=${aside} flush>
       <${Loaded} of=${page}>${(data) => (data.data.length
-        ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} /><${Pager}
+        ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} brief /><${Pager}
             of=${page} />`
         : filtered
           ? html`<${Empty} icon="search" title="Nothing matches" action=${html`<button type="button" class="button"

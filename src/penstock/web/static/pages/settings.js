@@ -21,7 +21,7 @@ const COLUMNS = [
       ${set ? "set, not shown" : "not set"}</span>` : html`<code>${written(value)}</code>`) },
   { name: "From", cell: ({ origin }) => { const [words, colour] = ORIGINS[origin] ?? [origin, ""]; return html`<span
       class=${`chip ${colour}`}>${words}</span>`; } },
-  { name: "Meaning", kind: "words", cell: ({ meaning }) => html`<span class="small"><${Prose} text=${meaning} /></span>` },
+  { name: "Meaning", kind: "words long", cell: ({ meaning }) => html`<span class="small"><${Prose} text=${meaning} /></span>` },
 ];
 
 export function Settings() {

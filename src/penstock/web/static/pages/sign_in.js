@@ -30,7 +30,8 @@ export function SignIn() {
     }
   }
   return html`<main class="door"><div>
-    <h1 class="brand"><img src="/dashboard/icon.svg" alt="" />Penstock</h1>
+    <div class="welcome"><h1 class="brand"><img src="/dashboard/icon.svg" alt="" />Penstock</h1>
+      <p>Image, video and chat models behind one API of your own.</p></div>
     <form class="panel stack" id="sign-in" ref=${form} onSubmit=${enter}>
       <div><h2>Sign in with an API key</h2>
         <p class="soft small">It is sent only to this gateway.</p></div>
@@ -41,7 +42,8 @@ export function SignIn() {
       ${refusal && html`<div class="notice bad" id="refusal" role="alert"><${Icon} name="alert" /><div>${refusal}</div></div>`}
       <button class="button main" disabled=${busy || !key.trim()}>Sign in</button>
     </form>
-    <p>The gateway prints its first key once, at its first start.<br />To make another one: <code>penstock keys create --scope admin</code><br />
-      <a href="/docs">Documentation</a></p>
+    <p>The gateway prints its first key once, at its first start. To make another one:<br />
+      <code>penstock keys create --scope admin</code></p>
+    <p><a href="/docs">Documentation</a></p>
   </div></main>`;
 }

@@ -6,7 +6,7 @@ import { Icon } from "./icons.js";
 
 export function Problem({ problem, children }) {
   if (!problem) return null;
-  return html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(problem)}${children}</div></div>`;
+  return html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div><${Prose} text=${explain(problem)} />${children}</div></div>`;
 }
 
 export function Empty({ icon, title, children, action }) {
@@ -56,7 +56,7 @@ export function Field({ label, aside, help, wrong, wide = false, children }) {
   return html`<div class=${wide ? "field wide" : "field"}>
     <label for=${id}><span>${label}</span>${aside}</label>
     ${children(attributes)}
-    ${wrong && html`<span class="wrong" id=${`${id}-wrong`} role="alert">${wrong}</span>`}
+    ${wrong && html`<span class="wrong" id=${`${id}-wrong`} role="alert"><${Prose} text=${wrong} /></span>`}
     ${help && html`<span class="help" id=${`${id}-help`}>${help}</span>`}
   </div>`;
 }

@@ -4,15 +4,17 @@ import { useData } from "../data.js";
 import { ask, withQuery } from "../gateway.js";
 import { html, useEffect, useState } from "../view.js";
 
-// A column: { name, cell(row), kind: "number", "words" or "spare" (not shown on a narrow screen), quiet: the name is only heard }.
-export function Table({ label, columns, rows, rowKey, rowClass }) {
-  return html`<div class="scroller" tabindex="0" role="group" aria-label=${label}><table>
+// A column: { name, cell(row), kind, quiet: the name is only heard }. Kinds, of which a column may have several: "number", "words",
+// "long" (a sentence or more), "spare" (not shown on a narrow screen). A table with `brief` has rows of two lines on a narrow
+// screen, in which the kinds "lead", "figure", "state" and "time" have their place.
+export function Table({ label, columns, rows, rowKey, rowClass, brief = false }) {
+  return html`<div class="scroller" tabindex="0" role="group" aria-label=${label}><table class=${brief ? "brief" : ""}>
     <caption class="only-heard">${label}</caption>
     <thead><tr>${columns.map(({ name, kind, quiet }) => html`<th key=${name} scope="col" class=${kind ?? ""}>${quiet ? html`<span
         class="only-heard">${name}</span>` : name}</th>`)}</tr></thead>
     <tbody>${rows.map((row, place) => html`<tr key=${rowKey ? rowKey(row) : place} class=${rowClass?.(row) ?? ""}>
-      ${columns.map(({ name, kind, cell, quiet }) => html`<td key=${name} class=${kind ?? ""} data-name=${quiet ? "" : name}>
-          ${cell(row)}</td>`)}</tr>`)}</tbody>
+      ${columns.map(({ name, kind, cell, quiet }) => html`<td key=${name} class=${kind ?? ""} data-name=${quiet ? "" : name}><div>
+          ${cell(row)}</div></td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

@@ -16,6 +16,7 @@ const MEANING = {
   converted: "Converted to what the provider accepts.",
   emulated: "Done by the gateway, the same for all models.",
 };
+const LONG_TEXT = 200; // shorter limits are not worth a word
 const SHAPES = [["1:1", "1024x1024"], ["3:2", "1536x1024"], ["16:9", "1280x720"], ["9:16", "720x1280"]];
 
 function Handling({ property }) {
@@ -32,12 +33,12 @@ const types = (property) => [property.type ?? "string"].flat();
 const isNumeric = (property) => types(property).some((type) => type === "integer" || type === "number")
   && (property.minimum !== undefined || property.maximum !== undefined || !types(property).includes("string"));
 
+// The default is shown in the field itself.
 function helpFor(property) {
   const range = property.minimum !== undefined && property.maximum !== undefined
     ? `${property.minimum} to ${property.maximum}.` : property.minimum !== undefined ? `From ${property.minimum}.`
-      : property.maximum !== undefined ? `Up to ${property.maximum}.` : property.maxLength ? `Up to ${property.maxLength} characters.` : "";
-  const usual = property.default === undefined ? "" : `Default ${property.default}.`;
-  return [property.description, range, usual].filter(Boolean).join(" ");
+      : property.maximum !== undefined ? `Up to ${property.maximum}.` : property.maxLength >= LONG_TEXT ? `Up to ${property.maxLength} characters.` : "";
+  return [property.description, range].filter(Boolean).join(" ");
 }
 
 // The text of a field as a value of its type; throws with a sentence when it cannot be one.

@@ -8,6 +8,7 @@ import { address } from "../route.js";
 import { html, useEffect, useState } from "../view.js";
 import { canRepeat, removeRun, runAgain } from "./runs.js";
 import { CodeDialog } from "./snippets.js";
+import { TASKS } from "./tasks.js";
 
 function Elapsed({ since }) {
   const [, tick] = useState(0);
@@ -28,7 +29,7 @@ function Working({ lane, run }) {
   </div>`;
 }
 
-function Lane({ lane, run, alone, onUse }) {
+function Lane({ lane, run, alone, uses, onUse }) {
   const seconds = lane.ended ? duration(lane.ended - lane.began) : null;
   return html`<article class="lane">
     <header class="row ends"><strong class="anywhere">${lane.model}</strong>
@@ -44,8 +45,8 @@ function Lane({ lane, run, alone, onUse }) {
       ${lane.files.map((file) => html`<figure key=${file.url}>
         <${Output} url=${fileUrl(file.url)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
         <figcaption class="row">
-          ${run.task !== "video" && onUse && html`<button type="button" class="button small" onClick=${() => onUse(file.url)}><${Icon}
-              name="edit" />Edit this</button>`}
+          ${run.task !== "video" && uses.map(({ task, label }) => html`<button type="button" class="button small" key=${task}
+              onClick=${() => onUse(task, file.url)}><${Icon} name=${TASKS[task].icon} />${label}</button>`)}
           <a class="button small" href=${fileUrl(file.url)} download><${Icon} name="download" />Save</a>
         </figcaption></figure>`)}</div>`}
     ${lane.revised && html`<p class="small soft">${lane.revised}</p>`}
@@ -58,7 +59,8 @@ function Lane({ lane, run, alone, onUse }) {
   </article>`;
 }
 
-export function Run({ run, onUse }) {
+// `uses`: what an image can be used for next, as { task, label }; `onUse(task, url)` does it.
+export function Run({ run, uses, onUse }) {
   const [code, setCode] = useState(false);
   const alone = run.lanes.length === 1;
   return html`<section class="panel run appear" aria-label=${`Run: ${run.prompt || run.task}`}>
@@ -71,7 +73,7 @@ export function Run({ run, onUse }) {
             name="close" /></button>
       </div></header>
     <div class=${`lanes of${run.lanes.length}`}>${run.lanes.map((lane, place) => html`<${Lane} key=${place} lane=${lane} run=${run}
-        alone=${alone} onUse=${onUse} />`)}</div>
+        alone=${alone} uses=${uses} onUse=${onUse} />`)}</div>
     ${code && html`<${CodeDialog} task=${run.task} lanes=${run.lanes} run=${run} onClose=${() => setCode(false)} />`}
   </section>`;
 }
