@@ -24,6 +24,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "videos": ["--short"],
     "streams": ["--short"],
     "neighbours": ["--short"],
+    "pages": None,  # needs Chromium
     "mixed": None,  # takes a minute in its shortest form
 }
 

@@ -96,6 +96,10 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._say("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
 
+    def forget_files(self) -> None:
+        """Empty the cache of files, so that the next page is loaded as at a first visit."""
+        self._say("POST", "/goog/cdp/execute", {"cmd": "Network.clearBrowserCache", "params": {}})
+
     def errors(self) -> list[str]:
         """Return the errors on the console, but for those about calls that the gateway refused."""
         lines = [line for line in self.log() if line["level"] == "SEVERE"]

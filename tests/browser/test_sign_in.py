@@ -1,7 +1,5 @@
 """Signing in to the dashboard with a key, and signing out."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
@@ -26,14 +24,11 @@ def test_the_key_stays_in_the_tab_and_signing_out_forgets_it(served: Serving, br
     assert browser.errors() == []
 
 
-def test_a_first_visit_asks_only_this_gateway_and_paints(
-    served: Serving, browser: Browser, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_first_visit_asks_only_this_gateway_and_paints(served: Serving, browser: Browser) -> None:
     browser.open(served.url + "/")
     browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
     paint = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
     browser.until(lambda: browser.run(paint) is not None, "nothing is painted")
-    record_property("first_paint_ms", round(browser.run(paint)))  # in the report of --junit-xml
     resources = browser.run(
         "return performance.getEntriesByType('resource').map((each) => [each.name, each.transferSize])"
     )
