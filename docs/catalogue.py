@@ -136,7 +136,7 @@ def money(price: Price) -> str:
         words += f", {price.each_usd} for each output"
     conditions = [f"{name.removeprefix('sent.')} {value}" for name, value in price.when.items()]
     if price.above:
-        conditions.append(f"more than {price.above} input tokens")
+        conditions.append(f"more than {price.above} {'input tokens' if price.unit == 'token' else 'pixels'}")
     return f"{words} ({', '.join(conditions)})" if conditions else words
 
 

@@ -13,11 +13,11 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from docs import generate, toml_schema
+from docs import catalogue, generate, toml_schema
 from penstock.api.operations import OPERATIONS
 from penstock.api.routes import ROUTES
 from penstock.providers import discover
-from penstock.providers.spec import FailureKind
+from penstock.providers.spec import FailureKind, Price
 from penstock.telemetry.metrics import CurrentValues, Metrics, StoredValues
 from penstock.values import Nanos
 from tests import snippets, test_layout
@@ -65,6 +65,12 @@ def test_the_page_about_providers_leaves_none_out() -> None:
             assert f"| `{model.id}` |" in page
             assert all(price.source and price.source.name in page for price in model.prices)
             assert all(f"`{to}`" in page for row in model.op.params for to in row.to)
+
+
+def test_a_price_for_large_calls_says_what_is_counted() -> None:
+    assert catalogue.money(Price(unit="image", usd="0.09", above=5)) == "0.09 an image (more than 5 pixels)"
+    chat = catalogue.money(Price(unit="token", usd="0.000002", above=5))
+    assert chat == "2 a million tokens (more than 5 input tokens)"
 
 
 def test_operators_are_told_of_every_metric_and_its_labels() -> None:

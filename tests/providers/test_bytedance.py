@@ -46,6 +46,9 @@ async def test_images_as_large_as_the_model_wants_them(open_gateway: OpenGateway
     [
         ("seedream-5-pro", "1024x1024", "1024x1024", "0.045"),
         ("seedream-5-pro", "2048x2048", "2048x2048", "0.09"),
+        ("seedream-5-pro", "1613x1613", "1613x1613", "0.09"),  # 2,601,769 pixels
+        ("seedream-5.5", "1024x1024", "1024x1024", "0.02"),
+        ("seedream-5.5", "2048x2048", "2048x2048", "0.035"),
         ("seedream-5-flash", "2048x2048", "2048x2048", "0.018"),
         ("seedream-5-flash", "4096x4096", "2150x2150", "0.018"),
     ],
@@ -60,11 +63,16 @@ async def test_large_images_of_seedream_5(
     assert ark.received("images")[0].fields["size"] == sent
 
 
-@pytest.mark.parametrize(("images", "usd"), [(1, "0.045"), (3, "0.051")])
-async def test_the_first_image_goes_in_free(open_gateway: OpenGateway, images: int, usd: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "images", "usd"),
+    [("seedream-5-pro", 1, "0.045"), ("seedream-5-pro", 3, "0.051"), ("seedream-5.5", 3, "0.044")],
+)
+async def test_the_first_image_of_5_pro_goes_in_free(
+    open_gateway: OpenGateway, model: str, images: int, usd: str
+) -> None:
     ark = ByteDance()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
-        record = await edit_image(running, model="seedream-5-pro", image=[IMAGE_URI] * images)
+        record = await edit_image(running, model=model, image=[IMAGE_URI] * images)
         assert (record["status"], str(record["cost"])) == ("completed", usd)
     assert ark.received("images")[0].fields["image"] == [IMAGE_URI] * images
 
