@@ -117,7 +117,7 @@ _OUTPUT = (
 )
 _STREAM = (
     Field(name="stream", types=("boolean",), about="Respond with server-sent events; the images are in base64."),
-    _integer("partial_images", "Streams: how many unfinished images at most; none are sent yet.", low=0, high=3),
+    _integer("partial_images", "Streams of one image: how many unfinished ones at most.", low=0, high=3),
 )
 _MODEL_EFFORT = (
     _text("thinking", "How much the model thinks.", one_of=_THINKING, handling="converted"),

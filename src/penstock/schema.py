@@ -94,6 +94,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     extras: dict[str, Any] = {}  # fields that the interface does not name; passed on to the provider
     inputs: tuple[Input, ...] = ()
     metadata: dict[str, str] = {}
+    partial_images: int = 0  # how many unfinished images a stream shows, where the provider sends them
 
     @property
     def n(self) -> int:

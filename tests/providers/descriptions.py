@@ -129,9 +129,12 @@ def parameters(package: str, module: str, name: str) -> Schema:
 
 @cache
 def openai(operation: str) -> Validator:
+    kind = "edit" if operation == "edits" else "generate"
+    module, name = f"image_{kind}_params", f"Image{kind.title()}"
+    schema = parameters("openai", module, f"{name}ParamsNonStreaming")
+    schema["properties"]["stream"] = {"enum": [True, "true"]}  # the types for streams are others; a form has text
     if operation != "edits":
-        return Validator(parameters("openai", "image_generate_params", "ImageGenerateParamsNonStreaming"))
-    schema = parameters("openai", "image_edit_params", "ImageEditParamsNonStreaming")
+        return Validator(schema)
     schema["properties"]["image[]"] = schema["properties"]["image"]  # the name of a list in a form
     schema["required"].remove("image")
     return Validator(schema | {"anyOf": [{"required": ["image[]"]}, {"required": ["image"]}]})

@@ -204,7 +204,8 @@ class _Amounts:
         if price.unit == "started_megapixel":
             return self.outputs * _megapixels(price, -(-self._pixels() // max(self.outputs, 1)))
         if price.unit == "token":
-            return Decimal(str(self.usage.get("output", price.max_tokens * self.outputs)))
+            partial = self.request.partial_images * (self.model.op.partial_image_tokens or 0)
+            return Decimal(str(self.usage.get("output", price.max_tokens * self.outputs + partial)))
         return Decimal(self.outputs)
 
     def input_quantity(self, price: Price) -> Decimal:

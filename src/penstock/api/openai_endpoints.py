@@ -45,8 +45,8 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "POST",
         "/images/generations",
         "yes",
-        "`response_format` is `url` unless the setting `image_response_format` says otherwise; a "
-        "stream has no partial images",
+        "`response_format` is `url` unless the setting `image_response_format` says otherwise; a stream has partial "
+        "images where the provider sends them",
     ),
     OpenAiEndpoint(
         "POST",

@@ -35,6 +35,8 @@ class ImageTool:
         self._model: str = named or default_model(gateway, "image")
         self._images = conversation_images(request.body["input"])
         self._edit_model = _edit_model(gateway, named) if self._images else None
+        partial_images = self._options.get("partial_images") if request.stream else 0
+        self._stream_fields = {"stream": True, "partial_images": partial_images} if partial_images else {}
         self._action: str = self._options.get("action") or "auto"
         if self._action == "edit" and not (self._images and self._edit_model):
             raise InvalidRequest("`tools` has an `action` `edit`, but there is nothing to edit.", param="tools")
@@ -66,7 +68,7 @@ class ImageTool:
         if not isinstance(prompt, str) or not prompt.strip():
             raise InvalidRequest("The model called the image tool without a prompt.")
         options = {name: self._options[name] for name in _OPTIONS if self._options.get(name) not in (None, "auto")}
-        body = {**options, "prompt": prompt, "response_format": "b64_json"}
+        body = {**options, **self._stream_fields, "prompt": prompt, "response_format": "b64_json"}
         chosen = self._action if self._action != "auto" else written.get("action", "generate")
         if chosen != "edit" or self._edit_model is None:
             return ImageOrder({**body, "model": self._model}, is_edit=False)

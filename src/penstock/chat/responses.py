@@ -20,6 +20,7 @@ from penstock.schema import Call, Response
 from penstock.values import ZERO, Nanos, nanos, new_id
 
 _MAX_ROUNDS = 8  # how often the model may be asked again after it asked for images
+_IMAGE_FIELDS = ("revised_prompt", "action", "size", "output_format", "metadata")
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -42,7 +43,8 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     turn = _Turn(gateway, chat_call, request, form)
     first = await turn.ask()  # an error of the first step is an HTTP error, not an event
     if not request.stream:
-        await turn.go_on(first)
+        async for _ in turn.steps(first):
+            pass
         return Response(body=_encode(form.response(turn.usage, turn.cost)))
     return Response(chunks=turn.events(first), headers=_STREAM_HEADERS, media_type="text/event-stream")
 
@@ -72,8 +74,9 @@ class _Turn:
         self._form.add_completion({**completion, "choices": [{**completion["choices"][0], "message": shown}]})
         return message
 
-    async def go_on(self, message: Mapping[str, Any]) -> None:
-        """Make the images that the model asked for and ask it again, until it asks for none.
+    async def steps(self, message: Mapping[str, Any]) -> AsyncIterator[bytes]:
+        """Make the images that the model asked for and ask it again, until it asks for none. Yields the events of each
+        step, for a caller who wants a stream.
 
         A model that also calls the caller's own functions has to wait for their results, which the caller sends.
         """
@@ -82,7 +85,10 @@ class _Turn:
             image_calls = [call for call in calls if _is_image_call(call)]
             if not image_calls:
                 return
-            results = [await self._make_image(call) for call in image_calls]
+            results: list[str] = []
+            for call in image_calls:
+                async for event in self._make_image(call, results):
+                    yield event
             if len(image_calls) < len(calls):
                 return
             answered = [
@@ -92,44 +98,47 @@ class _Turn:
             said = {"role": "assistant", "content": message.get("content"), "tool_calls": image_calls}
             self._chat = {**self._chat, "messages": [*self._chat["messages"], said, *answered], "tool_choice": "auto"}
             message = await self.ask()
+            yield self._form.new_item_events()
 
     async def events(self, message: Mapping[str, Any]) -> AsyncIterator[bytes]:
-        """The events of a stream: those of the items follow when all of them are made."""
+        """The events of a stream: those of an item follow when it is made, those of an unfinished image at once."""
         done, self._form.output = self._form.output, []
-        yield self._form.begin()
+        begin = self._form.begin()
         self._form.output = done
+        yield begin + self._form.new_item_events()
         try:
-            await self.go_on(message)
+            async for events in self.steps(message):
+                yield events
         except Problem as problem:
-            yield self._form.items_as_events() + self._form.fail(problem)
+            yield self._form.fail(problem)
             return
-        yield self._form.items_as_events() + self._form.finish(self.usage, self.cost)
+        yield self._form.finish(self.usage, self.cost)
 
-    async def _make_image(self, call: Mapping[str, Any]) -> str:
-        """Make one image; return what the model is told about it."""
+    async def _make_image(self, call: Mapping[str, Any], results: list[str]) -> AsyncIterator[bytes]:
+        """Make one image, and add what the model is told about it to the results. Yields its events."""
+        yield self._form.begin_image()
+        image: Mapping[str, Any] = {}
         try:
             order = self._tool.order(call["function"]["arguments"])
-            if order.is_edit:
-                image_call = self._next_call("/compat/v1/images/edits", order.body)
-                result = (await endpoints.edit_images(self._gateway, image_call)).json
-            else:
-                image_call = self._next_call("/compat/v1/images/generations", order.body)
-                result = (await endpoints.make_images(self._gateway, image_call)).json
-        except Problem as problem:
-            self._form.add_image_call(status="failed", result=None, error=problem.body()["error"])
-            return f"The image could not be generated: {problem.message}"
-        cost = nanos(result["metadata"]["cost"])
-        self._count(Usage(prompt_tokens=0, completion_tokens=0), cost)
-        image = result["data"][0]
-        self._form.add_image_call(
-            result=image["b64_json"],
-            revised_prompt=image.get("revised_prompt", order.body["prompt"]),
-            action="edit" if order.is_edit else "generate",
-            size=result["size"],
-            output_format=result["output_format"],
-            metadata=result["metadata"],
-        )
-        return "The image was generated and is shown to the user."
+            path = "/compat/v1/images/edits" if order.is_edit else "/compat/v1/images/generations"
+            make = endpoints.edit_images if order.is_edit else endpoints.make_images
+            async for fields in _image_events(await make(self._gateway, self._next_call(path, order.body))):
+                if fields["type"].endswith(".partial_image"):
+                    yield self._form.partial_image(fields)
+                else:
+                    action = "edit" if order.is_edit else "generate"
+                    image = {"revised_prompt": order.body["prompt"], "action": action, **fields}
+            problem = image.get("error")
+        except Problem as error:
+            problem = error.body()["error"]
+        if problem:
+            results.append(f"The image could not be generated: {problem['message']}")
+            yield self._form.end_image(status="failed", result=None, error=problem)
+            return
+        self._count(Usage(prompt_tokens=0, completion_tokens=0), nanos(image["metadata"]["cost"]))
+        results.append("The image was generated and is shown to the user.")
+        shown = {name: image[name] for name in _IMAGE_FIELDS}
+        yield self._form.end_image(result=image["b64_json"], **shown)
 
     def _next_call(self, endpoint: str, body: dict[str, Any]) -> Call:
         """The call of one step. The first one has the id of the caller's call; each has a request of its own."""
@@ -158,3 +167,14 @@ class _Turn:
 
 def _is_image_call(call: Mapping[str, Any]) -> bool:
     return bool(call["function"]["name"] == IMAGE_TOOL)
+
+
+async def _image_events(response: Response) -> AsyncIterator[dict[str, Any]]:
+    """The events of an image call; those of one that is not streamed are the same as if it were."""
+    if response.chunks is None:
+        result = response.json
+        yield {"type": "image_generation.completed", **result, **result["data"][0]}
+        return
+    async for chunk in response.chunks:
+        if data := chunk.partition(b"data: ")[2]:  # not a comment
+            yield msgspec.json.decode(data)

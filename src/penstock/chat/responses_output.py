@@ -29,6 +29,7 @@ class ResponsesForm:
         self._finish_reason = "stop"
         self.output: list[Item] = []
         self._next_event = 0
+        self._shown = 0  # how many items of the output have had their events
         self._open: Item | None = None  # the last item of the output, while the stream adds to it
         self._tool_indexes: dict[int, Item] = {}
 
@@ -62,12 +63,6 @@ class ResponsesForm:
                 "function_call", call_id=call["id"], name=function["name"], arguments=function.get("arguments", "")
             )
         )
-
-    def add_image_call(self, **fields: Any) -> Item:
-        """Add the item of an image that was made, or could not be made."""
-        item = self._new_item("image_generation_call", **fields)
-        self.output.append(item)
-        return item
 
     def _new_item(self, kind: str, **fields: Any) -> Item:
         prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs", "image_generation_call": "ig"}[kind]
@@ -154,17 +149,17 @@ class ResponsesForm:
     def fail(self, problem: Problem) -> bytes:
         return self._close() + self._event("failed", response=self.response(problem=problem))
 
-    def items_as_events(self) -> bytes:
-        """The events of all items, for a stream whose items were made before it."""
-        items, self.output = self.output, []
+    def new_item_events(self) -> bytes:
+        """The events of the items that were added as a whole since the last call."""
+        items = self.output[self._shown :]
+        del self.output[self._shown :]
         out = b""
         for item in items:
             out += self._item_events(item)
+        self._shown = len(self.output)
         return out
 
     def _item_events(self, item: Item) -> bytes:
-        if item["type"] == "image_generation_call":
-            return self._image_events(item)
         if item["type"] == "function_call":
             call = {"index": len(self.output), "id": item["call_id"], "function": item}
             return self._add_arguments(call) + self._close()
@@ -176,16 +171,32 @@ class ResponsesForm:
                 out += self._add_text(item["type"], part["text"], part.get("logprobs"))
         return out + self._close()
 
-    def _image_events(self, item: Item) -> bytes:
-        index = len(self.output)
+    # -------------------------------------------------------------------------------------------------------- images
+
+    def begin_image(self) -> bytes:
+        """Add the item of an image that is being made."""
+        item = {**self._new_item("image_generation_call"), "status": "in_progress", "result": None}
         self.output.append(item)
-        unfinished = {**item, "status": "in_progress", "result": None}
-        place = {"item_id": item["id"], "output_index": index}
-        out = self._event("output_item.added", output_index=index, item=unfinished)
-        for state in ("in_progress", "generating", "completed"):
-            if state != "completed" or item["status"] == "completed":
-                out += self._event(f"image_generation_call.{state}", **place)
-        return out + self._event("output_item.done", output_index=index, item=item)
+        self._shown = len(self.output)
+        out = self._event("output_item.added", output_index=self._shown - 1, item=item)
+        return out + self._image_event("in_progress") + self._image_event("generating")
+
+    def partial_image(self, image: Mapping[str, Any]) -> bytes:
+        """The event of an unfinished image, from that of the image call."""
+        names = ("partial_image_index", "size", "quality", "background", "output_format")
+        shown = {name: image[name] for name in names if name in image}
+        return self._image_event("partial_image", partial_image_b64=image["b64_json"], **shown)
+
+    def end_image(self, **fields: Any) -> bytes:
+        """Complete the item of the image with these fields."""
+        item = self.output[-1]
+        item |= {"status": "completed", **fields}
+        out = self._image_event("completed") if item["status"] == "completed" else b""
+        return out + self._event("output_item.done", output_index=len(self.output) - 1, item=item)
+
+    def _image_event(self, state: str, **fields: Any) -> bytes:
+        place = {"item_id": self.output[-1]["id"], "output_index": len(self.output) - 1}
+        return self._event(f"image_generation_call.{state}", **place, **fields)
 
     # ------------------------------------------------------------------------------------------------ items of a stream
 

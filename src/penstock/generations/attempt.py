@@ -209,10 +209,11 @@ class _Attempt:
         await gateway.store.write(write)
 
     async def _submit(self, inputs: Mapping[str, Sequence[InputImage]]) -> Result:
-        callback_url = self.gateway.callbacks.url(self.candidate, self.id)
+        job = self.job
+        callback = self.gateway.callbacks.url(self.candidate, self.id)
         with span("submit"):
             result = await self.gateway.upstream.submit(
-                self.candidate, self.job.request, self.part.count, inputs, callback_url, for_org=self.job.org_id
+                self.candidate, job.request, self.part.count, inputs, callback, for_org=job.org_id, show=job.show_image
             )
         failpoint("submit.response_read")
         if not result.done:
@@ -252,9 +253,7 @@ class _Attempt:
         rounds = 0
         while not result.done:
             await self._store_progress(result)
-            if (
-                rounds and not self.op.safe_to_resubmit
-            ):  # a job that is sent again starts from nothing: no progress to keep
+            if rounds and not self.op.safe_to_resubmit:  # one that is sent again starts from nothing
                 await confirm_survival(self.gateway, self.job)
             rounds += 1
             seconds = max(result.poll_after_seconds or pause, backoff, _PAUSE_SECONDS_MIN)

@@ -1,9 +1,10 @@
 """A generation while a worker runs it, and the writes that its lease allows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
@@ -58,6 +59,11 @@ class Job:
     @property
     def lease_token(self) -> int:
         return self.running.lease.token
+
+    @property
+    def show_image(self) -> Callable[[Mapping[str, Any]], None] | None:
+        """Shows an unfinished image to the caller, if a caller waits who wants to see them."""
+        return self.running.partial_images.add if self.running.partial_images else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall
 from penstock.generations.retrieve import job_result, mark_recorded, source_headers, unfinished
 from penstock.interrupts import CallerLine, ProcessStopped
-from penstock.jobs.running import RunningJob
+from penstock.jobs.running import PartialImages, RunningJob
 from penstock.schema import Call, Response
 
 # Proxies close a connection on which nothing is sent. A comment is no event, and clients skip it.
@@ -22,7 +22,11 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, job: RunningJob) -> Response:
-    """A stream that ends with one `completed` event for each image, or with an `error` event."""
+    """A stream of unfinished images, if the caller wants them and the provider sends them. It ends with one `completed`
+    event for each image, or with an `error` event.
+    """
+    if planned.request.partial_images:
+        job.partial_images = PartialImages(planned.request.partial_images)
     headers = {**_HEADERS, **source_headers(planned.plan, None)}
     events = _events(gateway, call, planned, job)
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
@@ -37,11 +41,24 @@ async def _events(gateway: Gateway, call: Call, planned: PlannedCall, job: Runni
     yield _COMMENT
     deadline = gateway.clock.monotonic() + gateway.settings.image_wait_seconds
     size_bytes = 0
+    shown = 0
     try:
-        while not await _wait(gateway, job, min(_COMMENT_SECONDS, max(0.0, deadline - gateway.clock.monotonic()))):
+        while True:
+            is_finished = await _wait(
+                gateway, job, min(_COMMENT_SECONDS, max(0.0, deadline - gateway.clock.monotonic()))
+            )
+            partial_images = job.partial_images.take_all() if job.partial_images else []
+            for number, image in enumerate(partial_images, shown):
+                event = _partial_event(call, planned, image, number)
+                size_bytes += len(event)
+                yield event
+            shown += len(partial_images)
+            if is_finished:
+                break
             if gateway.clock.monotonic() >= deadline or gateway.interrupts.is_stopped:
                 raise unfinished(call.id)
-            yield _COMMENT
+            if not partial_images:
+                yield _COMMENT
         if job.problem:
             raise mark_recorded(job.problem)
         result = (await job_result(gateway, job, call.caller.org_id, call.base_url)).json
@@ -58,12 +75,28 @@ async def _events(gateway: Gateway, call: Call, planned: PlannedCall, job: Runni
 
 
 async def _wait(gateway: Gateway, job: RunningJob, seconds: float) -> bool:
-    """Wait for the job; return False when it is not finished in time, or when the process stops."""
+    """Wait for the job or an unfinished image; return whether the job is finished. Also ends when the process stops."""
     try:
         with gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
-            return await job.wait(seconds)
+            return await job.wait_for_image(seconds)
     except ProcessStopped:
         return False
+
+
+def _partial_event(call: Call, planned: PlannedCall, image: Mapping[str, Any], number: int) -> bytes:
+    """The event of an unfinished image, which is as the provider sent it: in its own format and size."""
+    request = planned.request
+    fields = {
+        "b64_json": image.get("b64_json", ""),
+        "partial_image_index": number,
+        "id": call.id,
+        "created_at": image.get("created_at", call.at_ms // 1000),
+        "size": image.get("size", request.values.get("size", "auto")),
+        "output_format": image.get("output_format", "png"),
+        "quality": image.get("quality", request.values.get("quality", "auto")),
+        "background": image.get("background", request.extras.get("background", "auto")),
+    }
+    return event_bytes(f"{_EVENT_NAMES[request.task]}.partial_image", fields)
 
 
 def _completed_events(planned: PlannedCall, result: Mapping[str, Any]) -> list[bytes]:

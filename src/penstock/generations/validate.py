@@ -178,6 +178,7 @@ def _validated(
         values={name: value for name, value in values.items() if name not in _GATEWAY_FIELDS},
         extras=extras,
         metadata=_metadata(values.get("metadata")),
+        partial_images=_partial_images(values),
     )
     idempotency_key = values.get("idempotency_key")
     replay = None if call.dry_run else replay_options(call.headers, call.caller.replay_mode)
@@ -192,6 +193,12 @@ def _validated(
         stream=values.get("stream", False),
         provider=values.get("provider"),
     )
+
+
+def _partial_images(values: Mapping[str, Any]) -> int:
+    """How many unfinished images the caller wants. Those of several images could not be told apart."""
+    is_one = values.get("n", 1) == 1
+    return values.get("partial_images", 0) if values.get("stream") and is_one else 0
 
 
 def _add_defaults(settings: Settings, task: str, values: dict[str, Any]) -> None:

@@ -1,9 +1,11 @@
 """A job that runs in this process, and the lease that gives the right to run it."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from penstock.errors import Problem
 from penstock.schema import StoredOutput
@@ -37,6 +39,29 @@ class Lease:
         return self.crashes >= SUSPECT_CRASHES
 
 
+class PartialImages:
+    """Unfinished images on their way to a caller: at most so many are kept, and the job never waits for the caller."""
+
+    def __init__(self, max_images: int) -> None:
+        self._images: deque[Mapping[str, Any]] = deque(maxlen=max_images)
+        self._changed = asyncio.Event()
+
+    def add(self, image: Mapping[str, Any]) -> None:
+        self._images.append(image)
+        self._changed.set()
+
+    def take_all(self) -> list[Mapping[str, Any]]:
+        """The images that have come since the last call."""
+        images = list(self._images)
+        self._images.clear()
+        self._changed.clear()
+        return images
+
+    async def wait(self) -> None:
+        """Wait for the next image."""
+        await self._changed.wait()
+
+
 @dataclass(slots=True, eq=False)
 class RunningJob:
     """What a job needs while it runs in this process: wake-ups, the send guard, whether the process survives it, and
@@ -50,6 +75,7 @@ class RunningJob:
     problem: Problem | None = None
     completed: object | None = None
     outputs: Sequence[StoredOutput] = ()
+    partial_images: PartialImages | None = None  # for a caller that wants to see them
     is_taken_over: bool = False  # by another worker, although this process lives
     _wakeups: set[asyncio.Event] = field(default_factory=set)
     _survived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -66,6 +92,17 @@ class RunningJob:
         """Wait for the job; return whether it ended in time. It goes on in either case."""
         done, _ = await asyncio.wait({self.task}, timeout=seconds)
         return bool(done)
+
+    async def wait_for_image(self, seconds: float) -> bool:
+        """Wait for the job or for the next unfinished image; return whether the job has ended."""
+        if self.partial_images is None:
+            return await self.wait(seconds)
+        arrival = asyncio.create_task(self.partial_images.wait())
+        try:
+            await asyncio.wait({self.task, arrival}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            arrival.cancel()
+        return self.task.done()
 
     # --------------------------------------------------------------------------------------------------------- wake-ups
 

@@ -29,6 +29,7 @@ from penstock.values import Frame
 
 QUOTED = Source("developers.openai.com/api/docs/pricing, as others quote it", "2026-11-05", is_second_hand=True)
 LARGE_FACTOR = 2.6  # how many times as many tokens the largest images take
+PARTIAL_IMAGE_TOKENS = 100
 QUALITIES = {"standard": "medium", "hd": "high", "low": "low", "medium": "medium", "high": "high"}
 UP_TO_HIGH = QUALITIES | {"xhigh": "high", "max": "high"}
 UP_TO_MAX = QUALITIES | {"xhigh": "xhigh", "max": "max"}  # since gpt-image-2.5
@@ -102,12 +103,18 @@ def image_models(
     """A model that makes and edits images. `input_fidelity` is refused: it takes an unknown number of input tokens."""
     quality = converted("quality", to="quality", convert=lookup(qualities))  # `auto` is the default and is not sent
     image_rows = (row for row in openai_compatible.EDIT.params if row.name in ("images", "mask"))
-    image = replace(openai_compatible.IMAGE, read=read_images, params=image_table("image", quality, size))
+    image = replace(
+        openai_compatible.IMAGE,
+        read=read_images,
+        params=image_table("image", quality, size),
+        partial_image_tokens=PARTIAL_IMAGE_TOKENS,
+    )
     edit = replace(
         openai_compatible.EDIT,
         read=read_images,
         params=image_table("edit", quality, size, *image_rows),
         priced_extras=frozenset({"input_fidelity"}),
+        partial_image_tokens=PARTIAL_IMAGE_TOKENS,
     )
     return tuple(
         Model(id=name, upstream=name, op=op, prices=prices, shutdown_date=shutdown_date) for op in (image, edit)

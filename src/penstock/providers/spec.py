@@ -189,6 +189,8 @@ class Operation:
     callback_extras: Mapping[str, Any] = field(default_factory=dict)
     # Special cases for other modules: those of chat, or `mask`, the colour of the area to edit if not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    # Unfinished images can be streamed, with OpenAI's events; how many output tokens each of them costs.
+    partial_image_tokens: int | None = None
     responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
 
     @property

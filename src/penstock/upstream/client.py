@@ -1,11 +1,9 @@
 """Send requests to providers and read their replies; all provider I/O goes through here."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -30,7 +28,9 @@ from penstock.telemetry.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
 from penstock.upstream.errors import AttemptFailed as AttemptFailed
 from penstock.upstream.errors import OutcomeUnknown as OutcomeUnknown
+from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated
+from penstock.upstream.urls import absolute_url, is_within, same_origin
 from penstock.values import InputImage
 
 T = TypeVar("T")
@@ -87,8 +87,9 @@ class Upstream:
         callback: str = "",
         *,
         for_org: str,
+        show: ShowImage | None = None,
     ) -> Result:
-        """Send a generation of an organization once.
+        """Send a generation of an organization once. Unfinished images that it asks for are shown as they arrive.
 
         Raises AttemptFailed, or OutcomeUnknown if the provider may have accepted it.
         """
@@ -98,8 +99,12 @@ class Upstream:
         values = {**translate.table_values(request, count, inputs), **translate.random_values()}
         fields = translate.provider_body(model, values, request.extras)
         try:
-            outgoing = translate.http_request(provider, model, fields, target.key, callback)
-            reply = await self._send(target, outgoing, self._settings.upstream_seconds, for_org)
+            if show and translate.streams(model, request):
+                outgoing = translate.stream_request(provider, model, fields, request.partial_images, target.key)
+                reply = await self._send_streamed(target, outgoing, show)
+            else:
+                outgoing = translate.http_request(provider, model, fields, target.key, callback)
+                reply = await self._send(target, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise self._connection_error(provider, problem) from None
         result = self._read_submission(target, reply)
@@ -183,9 +188,9 @@ class Upstream:
 
     def download_source(self, target: Target, file: File) -> DownloadSource:
         """Where to download an output. The provider's credential is sent only to the provider's own hosts."""
-        url = _absolute(target.provider.base_url, file.url or "")
+        url = absolute_url(target.provider.base_url, file.url or "")
         if not file.private:
-            is_own = _same_origin(url, target.provider.base_url)
+            is_own = same_origin(url, target.provider.base_url)
             # A server of the operator's own may ask for its key wherever it serves from.
             key_headers = translate.request_headers(target.provider, target.key) if target.provider.self_hosted else {}
             return DownloadSource(url, key_headers if is_own else {}, trusted=is_own)
@@ -247,8 +252,8 @@ class Upstream:
     async def get_document(self, target: Target, base_url: str, url: str, *, seconds: float, max_bytes: int) -> Any:
         """GET a JSON document on the host of the provider's catalogue, without redirects. Raises AttemptFailed."""
         provider = target.provider
-        address = _absolute(base_url, url)
-        if not _same_origin(address, base_url):
+        address = absolute_url(base_url, url)
+        if not same_origin(address, base_url):
             raise AttemptFailed(provider.slug, "broken", f"{provider.name} named a catalogue on another host.")
         outgoing = HttpRequest("GET", address, translate.request_headers(provider, target.key))
         try:
@@ -273,6 +278,14 @@ class Upstream:
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
 
+    async def _send_streamed(self, target: Target, outgoing: HttpRequest, show: ShowImage) -> Reply:
+        """Send a request for images whose response is a stream; return the response that it adds up to."""
+        with provider_wait():
+            seconds = self._settings.upstream_seconds
+            reply = await send_streamed(self._http, self._traced(target, outgoing), seconds, self._turns, show)
+        self.on_exchange(target, outgoing, reply)
+        return reply
+
     def _traced(self, target: Target, outgoing: HttpRequest) -> HttpRequest:
         """The request with `traceparent`, if the settings say that this provider may see the ids of traces."""
         if target.provider.slug not in self._settings.traced_providers:
@@ -284,7 +297,7 @@ class Upstream:
         method, path = template.split(" ", 1)
         for name, value in ref.items():
             path = path.replace(f"{{{name}}}", value)
-        url = _absolute(target.provider.base_url, path.replace("{model}", target.model.upstream))
+        url = absolute_url(target.provider.base_url, path.replace("{model}", target.model.upstream))
         self._check_host(target.provider, url)
         headers = translate.request_headers(target.provider, target.key)
         if body is None:
@@ -293,7 +306,7 @@ class Upstream:
 
     @staticmethod
     def _check_host(provider: Provider, url: str) -> None:
-        if not (_same_origin(url, provider.base_url) or _is_within(url, provider.domain)):
+        if not (same_origin(url, provider.base_url) or is_within(url, provider.domain)):
             message = f"{provider.name} returned a URL outside its own domain."
             raise AttemptFailed(provider.slug, "broken", message)
 
@@ -352,19 +365,3 @@ class Upstream:
         reason = replies.sanitize(result.message, target.key)
         message = reason or f"{target.provider.name} gave no reason for the failure."
         return AttemptFailed(target.provider.slug, result.failure_kind, message, cost_usd=result.cost_usd)
-
-
-def _same_origin(url: str, base_url: str) -> bool:
-    return urlsplit(url)[:2] == urlsplit(base_url)[:2]
-
-
-def _is_within(url: str, domain: str | None) -> bool:
-    """Whether an https URL on the default port, in a form that all parsers read alike, is on a host of the domain."""
-    return domain is not None and re.match(rf"https://([a-z0-9-]+\.)*{re.escape(domain)}/", url) is not None
-
-
-def _absolute(base_url: str, path: str) -> str:
-    """Add a path to the base URL, which may have a path itself; a complete URL stays as it is."""
-    if urlsplit(path).scheme:
-        return path
-    return base_url.rstrip("/") + "/" + path.lstrip("/") if path.startswith("/") else urljoin(base_url + "/", path)

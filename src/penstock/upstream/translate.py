@@ -371,6 +371,18 @@ def http_request(
     return HttpRequest(method, url, headers, msgspec.json.encode(content))
 
 
+def streams(model: Model, request: Request) -> bool:
+    """Whether the caller wants unfinished images, and the provider sends them."""
+    return request.partial_images > 0 and model.op.partial_image_tokens is not None
+
+
+def stream_request(
+    provider: Provider, model: Model, fields: Mapping[str, Any], partial_images: int, key: str
+) -> HttpRequest:
+    """The HTTP request for a stream with so many unfinished images."""
+    return http_request(provider, model, {**fields, "stream": True, "partial_images": partial_images}, key)
+
+
 def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
     parts: list[tuple[str, str | Upload]] = []
     for name, value in fields.items():

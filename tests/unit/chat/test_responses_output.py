@@ -94,18 +94,26 @@ def test_usage_has_the_cost() -> None:
 def test_items_that_were_made_before_become_events() -> None:
     one = form()
     one.begin()
-    one.add_image_call(result="aGk=")
+    image = one.begin_image() + one.partial_image({"b64_json": "aA==", "partial_image_index": 0, "id": "x"})
+    image += one.end_image(result="aGk=")
     one.add_completion({"model": "m", "choices": [{"message": {"content": "Done."}, "finish_reason": "stop"}]})
     one.add_function_call(CALLS[0])
     before = json.loads(json.dumps(one.output))
-    out = one.items_as_events()
+    out = one.new_item_events()
     assert one.output == before
-    names = [block.partition(b"\n")[0].removeprefix(b"event: response.") for block in out.split(b"\n\n") if block]
-    assert names[:5] == [
+    assert event_names(image) == [
         b"output_item.added",
         b"image_generation_call.in_progress",
         b"image_generation_call.generating",
+        b"image_generation_call.partial_image",
         b"image_generation_call.completed",
         b"output_item.done",
     ]
-    assert names[-1] == b"output_item.done"
+    names = event_names(out)
+    assert (names[0], names[-1]) == (b"output_item.added", b"output_item.done")
+    assert names.count(b"output_item.added") == 2
+    assert one.new_item_events() == b""
+
+
+def event_names(out: bytes) -> list[bytes]:
+    return [block.partition(b"\n")[0].removeprefix(b"event: response.") for block in out.split(b"\n\n") if block]

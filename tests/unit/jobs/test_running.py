@@ -2,7 +2,7 @@
 
 import asyncio
 
-from penstock.jobs.running import Lease, RunningJob
+from penstock.jobs.running import Lease, PartialImages, RunningJob
 
 
 def job(crashes: int = 0) -> RunningJob:
@@ -59,3 +59,17 @@ def test_survived_crashes_are_forgotten() -> None:
     survivor = job(crashes=3)
     survivor.forget_crashes()
     assert survivor.lease == Lease("req_1", 1, 0)
+
+
+async def test_unfinished_images_are_kept_up_to_a_limit_and_the_job_does_not_wait() -> None:
+    watched = job()
+    watched.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+    watched.partial_images = PartialImages(2)
+    for number in range(3):
+        watched.partial_images.add({"number": number})
+    assert await watched.wait_for_image(60) is False
+    assert watched.partial_images.take_all() == [{"number": 1}, {"number": 2}]
+    assert watched.partial_images.take_all() == []
+    assert await watched.wait_for_image(0) is False
+    watched.task.cancel()
+    assert await watched.wait_for_image(60) is True
