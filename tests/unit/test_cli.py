@@ -33,6 +33,13 @@ def test_every_command_has_a_help_text(path: tuple[str, ...]) -> None:
     assert "Usage:" in done(*path, "--help").out
 
 
+def test_every_command_that_ends_takes_json() -> None:
+    """`serve`, `worker` and `mcp` run until they are stopped, and have no result to print."""
+    options = {path: {word for each in command.params for word in each.opts} for path, command in EVERY.items()}
+    without = {path for path, words in options.items() if "--json" not in words}
+    assert without == {("serve",), ("worker",), ("mcp",)}
+
+
 @pytest.mark.parametrize(
     "path", [("serve",), ("keys", "create"), ("credit", "add"), ("recordings", "export"), ("audit",)]
 )

@@ -20,10 +20,10 @@ def chat_replay(call: Call) -> Literal["live", "mocked"] | None:
 
     Raises InvalidRequest for a mode that would record, and RecordingNotFound where a recording is required.
     """
-    if "x-service-replay" not in call.headers and call.caller.replay_mode is None:
+    if call.caller.replay_mode is None and not recordings.has_replay_header(call.headers):
         return None
-    options = None if call.dry_run else recordings.replay_options(call.headers, call.caller.replay_mode)
-    if options is None or options.mode == "off":
+    options = recordings.replay_options(call.headers, call.caller.replay_mode)
+    if options is None or options.mode == "off" or call.dry_run:
         return None
     if options.records:
         message = "Chat calls are not recorded: use another mode of `X-Service-Replay`, such as `mock` or `off`."

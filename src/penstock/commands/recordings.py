@@ -33,15 +33,18 @@ def list_recordings(data: Data = None, config: Config = None, org: Org = None, a
 
 
 @app.command("show")
-def show_recording(recording_id: str, data: Data = None, config: Config = None, org: Org = None) -> None:
-    """Print a recording as JSON, without its media."""
+def show_recording(
+    recording_id: str, data: Data = None, config: Config = None, org: Org = None, as_json: Json = False
+) -> None:
+    """Print a recording without its media: as JSON to read, or with --json in one line."""
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> bytes:
         recordings = _recordings(store, settings)
         row = await recordings.get(await org_id(store, org, settings), recording_id)
         document, _ = await files.export_recording(recordings, row, inline=False)
-        return msgspec.json.format(msgspec.json.encode(document), indent=2)
+        encoded = msgspec.json.encode(document)
+        return encoded if as_json else msgspec.json.format(encoded, indent=2)
 
     typer.echo(with_store(settings, work))
 

@@ -8,13 +8,16 @@ from penstock.generations.rows import GenerationRow
 from penstock.schema import Call, Response
 from penstock.store.base import Transaction
 
+# OpenAI's clients parse the body of every response, and name themselves with this header. They send no `Prefer`.
 _OPENAI_CLIENT_HEADER = "x-stainless-lang"
+_WANTS_OBJECT = "return=representation"
 
 
 async def cancel_video(gateway: Gateway, call: Call) -> Response:
     """Request the cancel of a video. One that was sent to a provider may be completed all the same.
 
-    The response is empty; OpenAI's own clients, which cannot read that, get the object that they expect.
+    The response is empty, as the interface says. Callers that prefer an object (`Prefer: return=representation`) get
+    one, and so do OpenAI's own clients, which cannot read an empty response.
     """
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     problem = Cancelled("The generation was cancelled.")
@@ -34,6 +37,9 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
     if await gateway.store.write(write, org_id=row.org_id):
         report_failure(gateway, row, problem)
     gateway.jobs.wake(row.id)
-    if _OPENAI_CLIENT_HEADER in call.headers:
-        return Response(json={"id": row.id, "object": "video.deleted", "deleted": row.is_unfinished})
+    is_preferred = _WANTS_OBJECT in call.headers.get("prefer", "")
+    if is_preferred or _OPENAI_CLIENT_HEADER in call.headers:
+        headers = {"preference-applied": _WANTS_OBJECT} if is_preferred else {}
+        shown = {"id": row.id, "object": "video.deleted", "deleted": row.is_unfinished}
+        return Response(json=shown, headers=headers)
     return Response(status=204)

@@ -181,7 +181,9 @@ def _validated(
         partial_images=_partial_images(values),
     )
     idempotency_key = values.get("idempotency_key")
-    replay = None if call.dry_run else replay_options(call.headers, call.caller.replay_mode)
+    replay = replay_options(call.headers, call.caller.replay_mode)  # a dry run is checked as a live call is
+    if call.dry_run:
+        replay = None
     return ValidatedCall(
         request=request,
         inputs=inputs,

@@ -97,6 +97,11 @@ def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOp
     return ReplayOptions(mode, match, fields, recording, latency) if mode else None
 
 
+def has_replay_header(headers: Mapping[str, str]) -> bool:
+    """Whether a call has any header about replay, also one that means nothing without a mode and may be wrong."""
+    return any(name.startswith(_PREFIX) for name in headers)
+
+
 def _header(headers: Mapping[str, str], suffix: str, allowed: Sequence[str]) -> str | None:
     value = headers.get(_PREFIX + suffix)
     if value is not None and value not in allowed:

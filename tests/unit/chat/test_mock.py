@@ -1,5 +1,6 @@
 """Replay modes on chat: served as a mock, live and said so, or refused."""
 
+import msgspec
 import pytest
 
 from penstock.chat.mock import chat_replay, with_replay_header
@@ -42,6 +43,17 @@ def test_modes_that_are_honoured(mode: str | None, expected: str | None) -> None
 def test_modes_that_are_refused(mode: str, kind: type[Problem]) -> None:
     with pytest.raises(kind):
         chat_replay(call(mode))
+
+
+@pytest.mark.parametrize(
+    "header", [{"match": "exact"}, {"match": "specific"}, {"match": "pinned"}, {"latency": "fast"}]
+)
+def test_a_wrong_header_is_refused_also_without_a_mode_and_in_a_dry_run(header: dict[str, str]) -> None:
+    for mode in (None, "mock", "off"):
+        for is_dry_run in (False, True):
+            asked = msgspec.structs.replace(call(mode, **header), query={"dryRun": "true"} if is_dry_run else {})
+            with pytest.raises(InvalidRequest):
+                chat_replay(asked)
 
 
 def test_a_mock_is_instant() -> None:

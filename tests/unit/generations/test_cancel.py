@@ -67,6 +67,23 @@ async def test_a_video_that_completed_before_the_cancel_stays_completed(open_gat
 
 
 @sqlite_only
+async def test_the_response_is_empty_unless_the_caller_prefers_an_object(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        responses = []
+        wanted = {"accept": "application/json", "prefer": "return=representation", "x-stainless-lang": "js"}
+        for name, value in wanted.items():
+            video_id = (await running.video()).json["id"]
+            call = running.call(headers={name: value}, id=video_id)
+            responses.append(await cancel_video(running.gateway, call))
+        assert [response.status for response in responses] == [204, 200, 200]
+        assert [(response.json or {}).get("object") for response in responses] == [
+            None,
+            "video.deleted",
+            "video.deleted",
+        ]
+        assert responses[1].headers["preference-applied"] == "return=representation"
+
+
 async def test_cancelling_a_completed_video_changes_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         done = await running.wait_for_video((await running.video()).json["id"])

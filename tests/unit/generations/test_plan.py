@@ -10,7 +10,7 @@ import av
 import pytest
 from PIL import Image
 
-from penstock.errors import ModelNotFound, RecordingNotFound
+from penstock.errors import InvalidRequest, ModelNotFound, RecordingNotFound
 from penstock.generations import endpoints, retrieve
 from penstock.schema import Response
 from tests.fake_providers.scripted import png
@@ -213,6 +213,16 @@ async def test_a_default_mode_of_the_key_replays_without_a_header(open_gateway: 
         pinned = await recording(running, "image")
         running.caller = caller_with(running.caller, replay_mode="replay-or-error")
         assert (await send(running, "image", {})).headers["x-service-replay-recording"] == pinned
+
+
+async def test_a_wrong_replay_header_is_refused_without_a_mode_and_in_a_dry_run(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        for query in ({}, {"dryRun": "true"}):
+            wrong = running.call(
+                BODIES["image"], endpoint="/image", headers={"x-service-replay-match": "exact"}, query=query
+            )
+            with pytest.raises(InvalidRequest, match="X-Service-Replay-Match must be one of"):
+                await endpoints.make_images(running.gateway, wrong)
 
 
 async def test_a_dry_run_ignores_replay(open_gateway: OpenGateway) -> None:
