@@ -16,7 +16,8 @@ from tests.ports import unused_port
 
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # how the protocol names a reference to one
 _FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-          "--disable-background-networking", "--disable-component-update", "--window-size=1200,1400"]  # fmt: skip
+          "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
+          "--window-size=1200,1400"]  # fmt: skip
 
 
 class Failed(Exception):

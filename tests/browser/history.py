@@ -8,12 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.schema import SLOT_MS
+
 DAY_MS = 86_400_000
 _INSERT = """
 INSERT INTO requests (org_id, id, key_id, created_at_ms, model, modality, endpoint, status, cost, duration_ms,
     error_code, error_message, kind, provider, upstream_model)
 VALUES (:org_id, :id, :key_id, :created_at_ms, :model, :modality, '/compat/v1/images/generations', :status, :cost,
     :duration_ms, :error_code, :error_message, :kind, :provider, 'model')
+"""
+_ADD_SLOT = """
+INSERT INTO usage_slots (org_id, key_id, status, slot, count, cost) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (org_id, key_id, status, slot) DO UPDATE SET count = count + excluded.count, cost = cost + excluded.cost
 """
 _MESSAGES = {
     "completed": (None, None),
@@ -69,8 +75,17 @@ def write_history(database: Path, days: int, per_day: int, seed: int = 4) -> lis
         requests = list(_past_requests(rng, org_id, keys, days, per_day))
         columns = PastRequest.__slots__
         connection.executemany(_INSERT, [{name: getattr(request, name) for name in columns} for request in requests])
+        connection.executemany(_ADD_SLOT, _slots(requests))
     connection.close()
     return requests
+
+
+def _slots(requests: Sequence[PastRequest]) -> Iterator[tuple[str, str, str, int, int, int]]:
+    """The sums that the gateway keeps beside the requests: of each key, of each status, of both, and of all."""
+    for request in requests:
+        for key_id in (request.key_id, ""):
+            for status in (request.status, ""):
+                yield request.org_id, key_id, status, request.created_at_ms // SLOT_MS, 1, request.cost
 
 
 def _past_requests(

@@ -33,12 +33,18 @@ class Demo(Installation):
 
 
 def make_outputs(served: Serving) -> None:
-    """Some keys, images, an edit and a video."""
+    """Some keys, images, chats, failures and a video."""
     shop = served.call("POST", "/v1/keys", {"name": "shop backend", "usd_per_day": 5}).json["key"]
     served.call("POST", "/v1/keys", {"name": "integration tests", "replay_mode": "replay-or-record"})
     for prompt in PROMPTS:
         body = {"model": "atelier/sketch", "prompt": prompt, "size": "768x768", "user": "customer-7"}
         served.call("POST", "/compat/v1/images/generations", body, key=shop)
+    chat = {"model": "atelier/echo", "messages": [{"role": "user", "content": "What is a penstock?"}]}
+    served.call("POST", "/compat/v1/chat/completions", chat)
+    served.call(
+        "POST", "/compat/v1/videos", {"model": "atelier/clip", "prompt": "waves [fail]", "seconds": 1}, key=shop
+    )
+    served.call("POST", "/compat/v1/images/generations", {"model": "atelier/sketch", "prompt": SAMPLE, "size": "9x9"})
     served.call("POST", "/compat/v1/videos", {"model": "atelier/clip", "prompt": SAMPLE, "seconds": 2}, key=shop)
 
 
@@ -81,10 +87,12 @@ def take(browser: Browser, served: Serving) -> None:
     show(browser, served, f"requests/{video['id']}", "dark")
     browser.until(lambda: browser.run("return document.querySelector('video')?.readyState") in (2, 3, 4), "no video")
     browser.run("document.querySelector('video').currentTime = 0.5")
-    browser.until(lambda: not browser.run("return document.querySelector('video').seeking"), "no frame is shown")
+    shown = "const video = document.querySelector('video'); return !video.seeking && video.readyState === 4"
+    browser.until(lambda: browser.run(shown), "no frame is shown")
+    browser.run("document.querySelector('video').controls = false")  # they hide a part of the frame while they fade out
     save(browser, "request")
     show(browser, served, "requests", "dark")
-    browser.until(lambda: browser.has(".row-link"), "no request is listed")
+    browser.until(lambda: browser.has(".row-link") and is_drawn(browser, ".thumb img"), "no request is listed")
     save(browser, "requests")
 
 
@@ -94,7 +102,7 @@ def main() -> None:
         gateway = Demo(Path(folder) / "data", "", lab)
         with gateway.serving():
             pass  # creates the database and the first key
-        write_history(gateway.data / "penstock.db", days=29, per_day=140)
+        write_history(gateway.data / "penstock.db", days=59, per_day=140)
         with gateway.serving() as served, chromium(Path(folder)) as browser:
             make_outputs(served)
             browser.until(
