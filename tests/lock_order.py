@@ -83,6 +83,11 @@ class Watched:
             self._note(name, values)
         await self._tx.put_many(name, rows)
 
+    async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
+        for name, values in statements:
+            self._note(name, values)
+        return await self._tx.each(statements)
+
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Check every transaction on Postgres from now on; violations are added to the list that is returned."""

@@ -1,6 +1,6 @@
 """Reserve the highest possible cost of a chat call before it is sent: in memory, or as a hold in the store."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -8,11 +8,12 @@ from functools import partial
 import msgspec
 
 from penstock.accounts import limits, transfers
-from penstock.accounts.requests import open_request
+from penstock.accounts.chat_holds import HoldBatches
+from penstock.accounts.requests import opened_request
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable, nothing_sent
 from penstock.schema import Call, Request
-from penstock.store.base import Store, Transaction
+from penstock.store.base import Row, Store, Transaction
 from penstock.values import ZERO, Nanos
 
 _NEVER = -1e9
@@ -58,6 +59,10 @@ class ChatReservations:
     process_id: str  # of this process, which `chat_leases` keeps alive
     is_blocked: bool = False  # ended calls cannot be written, so none is reserved in memory
     _balances: dict[str, _Balance] = field(default_factory=dict)
+    _batches: HoldBatches[Reservation] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._batches = HoldBatches(self.store, self._hold_all)
 
     async def reserve(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
         """Reserve the highest possible cost of a call before it is sent.
@@ -69,7 +74,10 @@ class ChatReservations:
         reservation = Reservation(call, request, amount, modality, in_store)
         if in_store:
             with self.holding(caller.org_id, amount), nothing_sent():
-                await self.store.write(partial(self._hold, reservation), org_id=caller.org_id)
+                if caller.is_limited or caller.org_nanos_per_month is not None:
+                    await self.store.write(partial(self._hold_within_limits, reservation), org_id=caller.org_id)
+                else:
+                    await self._batches.hold(caller.org_id, reservation)
             return reservation
         if self.is_blocked:
             raise StorageUnavailable("The database cannot be written, so no call is accepted.", should_retry=True)
@@ -118,24 +126,32 @@ class ChatReservations:
                 del uncharged[row["id"]]
         return Nanos(balance.reserved + sum(uncharged.values()))
 
-    async def _hold(self, reservation: Reservation, tx: Transaction) -> None:
-        call = reservation.call
-        org_id = call.caller.org_id
-        amount = reservation.amount
-        if call.caller.is_limited:
-            await limits.check_limits(tx, call.caller, amount, self.clock.now_ms())
+    async def _hold_within_limits(self, reservation: Reservation, tx: Transaction) -> None:
+        """Hold for a call whose key or organization has limits, which are counted call by call."""
+        caller = reservation.call.caller
+        if caller.is_limited:
+            await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
+        await self._hold_all([reservation], tx)
+        await limits.check_org_budget(tx, caller, self.clock.now_ms())
+
+    async def _hold_all(self, reservations: Sequence[Reservation], tx: Transaction) -> None:
+        """Hold for calls of one organization: for all of them or, if the balance is too low, for none."""
+        org_id = reservations[0].call.caller.org_id
         reserved = await self.reserved_amount(tx, org_id)
-        await open_request(
-            tx,
-            call,
+        in_order = sorted(reservations, key=lambda reservation: reservation.call.id)
+        await tx.put_many("add_request", [self._request_row(reservation) for reservation in in_order])
+        holds = [transfers.NewHold(item.call.id, item.amount, item.call.at_ms) for item in in_order]
+        await transfers.hold_all(tx, org_id, holds, reserved=reserved)
+
+    def _request_row(self, reservation: Reservation) -> Row:
+        return opened_request(
+            reservation.call,
             reservation.request,
-            amount,
+            reservation.amount,
             status="processing",
             modality=reservation.modality,
             process_id=self.process_id,
         )
-        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
-        await limits.check_org_budget(tx, call.caller, self.clock.now_ms())
 
     async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
         """Return a balance with the amount free; raise InsufficientBalance if there is less."""

@@ -12,7 +12,7 @@ import structlog
 from penstock.accounts import transfers
 from penstock.accounts.chat_reservations import ChatReservations, Reservation
 from penstock.accounts.payloads import Payload, add_payload
-from penstock.accounts.requests import RequestEnd, Usage, add_ended_requests, count_usage, end_request, ended_request
+from penstock.accounts.requests import RequestEnd, Usage, add_ended_requests, count_usage, ended_request, request_end
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
 from penstock.schema import SLOT_MS
@@ -247,14 +247,15 @@ class ChatSettlement:
         self, tx: Transaction, held: list[EndedCall], sizes: list[_ResponseSize]
     ) -> list[EndedCall]:
         """Store sizes, and end requests that are in the store; return those that had not ended before."""
-        written: list[EndedCall] = []
-        changes: list[EndedCall | _ResponseSize] = [*held, *sizes]
-        for change in sorted(changes, key=lambda change: change.id):
-            if isinstance(change, _ResponseSize):
-                await tx.run("set_response_bytes", id=change.id, org_id=change.org_id, response_bytes=change.size_bytes)
-            elif await end_request(tx, change.org_id, change.id, change.end):
-                written.append(change)
-        return written
+        ends: list[tuple[str, Row]] = [("end_request", request_end(item.org_id, item.id, item.end)) for item in held]
+        size_rows = [{"id": item.id, "org_id": item.org_id, "response_bytes": item.size_bytes} for item in sizes]
+        changes = ends + [("set_response_bytes", row) for row in size_rows]
+        if not changes:
+            return []
+        changes.sort(key=lambda change: str(change[1]["id"]))
+        # Only `end_request` returns rows, and only for a request that had not ended.
+        ended = {values["id"] for (_, values), rows in zip(changes, await tx.each(changes), strict=True) if rows}
+        return [item for item in held if item.id in ended]
 
     async def _add_requests(self, tx: Transaction, batch: list[EndedCall]) -> list[EndedCall]:
         """Add requests and return the new ones. Raises _AlreadyWritten if some of several are stored already."""

@@ -152,8 +152,7 @@ def trace_id(call: Call) -> str | None:
 # ---------------------------------------------------------------------------------------------------------- one request
 
 
-async def open_request(
-    tx: Transaction,
+def opened_request(
     call: Call,
     request: Request,
     hold: Nanos,
@@ -162,30 +161,33 @@ async def open_request(
     modality: str | None = None,
     process_id: str | None = None,
     sent_to: PlannedCandidate | None = None,
-) -> None:
-    """Add the row of an accepted request; its modality is the task's unless one is given.
+) -> Row:
+    """Return the row of an accepted request, for `add_request`; its modality is the task's unless one is given.
 
     `sent_to` is the candidate to which it is sent as soon as it is accepted.
     """
-    columns = _request_columns(call, request, modality or MODALITY.get(request.task))
-    await tx.put(
-        "add_request",
-        **columns,
+    return {
+        **_request_columns(call, request, modality or MODALITY.get(request.task)),
         **_NOT_ENDED,
-        status="processing" if sent_to else status,
-        hold=hold,
-        process_id=process_id,
-        provider=sent_to.provider if sent_to else None,
-        upstream_model=sent_to.upstream if sent_to else None,
-    )
+        "status": "processing" if sent_to else status,
+        "hold": hold,
+        "process_id": process_id,
+        "provider": sent_to.provider if sent_to else None,
+        "upstream_model": sent_to.upstream if sent_to else None,
+    }
 
 
 async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> Usage | None:
     """End an open request; return what the caller counts with `count_usage`, or None if it had ended already."""
-    row = await tx.one("end_request", id=request_id, org_id=org_id, **end.columns())
+    row = await tx.one("end_request", **request_end(org_id, request_id, end))
     if row is None:
         return None
     return Usage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
+
+
+def request_end(org_id: str, request_id: str, end: RequestEnd) -> Row:
+    """Return the values for the query `end_request`."""
+    return {"id": request_id, "org_id": org_id, **end.columns()}
 
 
 def ended_request(call: Call, request: Request, modality: str | None, end: RequestEnd) -> Row:

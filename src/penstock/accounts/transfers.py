@@ -34,17 +34,32 @@ async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, no
     return credit_id
 
 
+class NewHold(NamedTuple):
+    """An amount to hold for a request."""
+
+    request_id: str
+    amount: Nanos
+    at_ms: int
+
+
 async def hold(
     tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = ZERO
 ) -> None:
-    """Hold an amount for a request; raise InsufficientBalance if a prepaid organization does not have it.
+    """Hold an amount for a request; see `hold_all`."""
+    await hold_all(tx, org_id, [NewHold(request_id, amount, at_ms)], reserved=reserved)
+
+
+async def hold_all(tx: Transaction, org_id: str, holds: Sequence[NewHold], *, reserved: Nanos = ZERO) -> None:
+    """Hold amounts for requests; raise InsufficientBalance if a prepaid organization does not have their sum.
 
     The check and the change are one statement, so that parallel calls cannot hold the same money. `reserved` is what
     this process has reserved in memory for chat calls; a hold does not touch it.
     """
     source = available_account(org_id)
     target = held_account(org_id)
-    await tx.put("add_transfer", **_transfer("hold", org_id, request_id, source, target, amount, at_ms))
+    rows = [_transfer("hold", org_id, new.request_id, source, target, new.amount, new.at_ms) for new in holds]
+    await tx.put_many("add_transfer", rows)
+    amount = Nanos(sum(new.amount for new in holds))
     if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
         balance = await tx.one("get_balance", org_id=org_id)
         raise insufficient_balance(amount, Nanos(balance["available"] if balance else 0))

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.accounts import transfers
 from penstock.accounts.limits import check_limits, check_org_budget
-from penstock.accounts.requests import open_request
+from penstock.accounts.requests import opened_request
 from penstock.errors import InsufficientBalance, nothing_sent
 from penstock.event_loop import run_aside
 from penstock.failpoints import failpoint
@@ -99,7 +99,7 @@ async def _accept(
             await check_limits(tx, caller, hold, now)
         plan = await _claim_recording(tx, caller.org_id, call.id, planned)
         first = plan.candidates[0] if attempt_id and isinstance(plan.source, Live | Recording) else None
-        await open_request(tx, call, request, hold, sent_to=first)
+        await tx.put("add_request", **opened_request(call, request, hold, sent_to=first))
         columns: Row = {
             "id": call.id,
             "org_id": caller.org_id,

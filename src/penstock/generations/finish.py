@@ -106,7 +106,7 @@ async def complete(
     job.running.completed = CompletedGeneration(job.row, job.request, job.plan, result, until)
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
-    gateway.deliveries.wake()
+    _wake_deliveries(gateway, job.row)
 
 
 def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None:
@@ -223,7 +223,13 @@ async def fail_in_transaction(
 def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem) -> None:
     """Count a failed generation, and have its webhook message delivered."""
     gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem))
-    gateway.deliveries.wake()
+    _wake_deliveries(gateway, row)
+
+
+def _wake_deliveries(gateway: Gateway, row: GenerationRow) -> None:
+    """Have the webhook message of a generation delivered, if it has one."""
+    if row.webhook_url:
+        gateway.deliveries.wake()
 
 
 def _request_status(problem: Problem) -> str:

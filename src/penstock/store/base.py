@@ -59,6 +59,11 @@ class Transaction(Protocol):
     async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
         """The same once for each set of values."""
 
+    async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
+        """Run queries, given as names and values, in this order, and return the rows of each. On Postgres they are sent
+        together.
+        """
+
 
 @dataclass(slots=True)
 class Timing:

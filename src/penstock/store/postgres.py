@@ -2,22 +2,20 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Literal, NoReturn, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import psycopg
 from psycopg import conninfo
-from psycopg.errors import DeadlockDetected, IntegrityError, ReadOnlySqlTransaction, SerializationFailure
+from psycopg.errors import DeadlockDetected, SerializationFailure
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from penstock.store.base import (
     BackupRefused,
-    ConstraintKind,
-    ConstraintViolated,
     QueryMisused,
     Row,
     StorageMisconfigured,
@@ -28,7 +26,8 @@ from penstock.store.base import (
 )
 from penstock.store.migrate import Migration
 from penstock.store.migrate_postgres import migrate_postgres
-from penstock.store.postgres_session import Connection, Result, Statement
+from penstock.store.postgres_session import Connection
+from penstock.store.postgres_transaction import ConnectionLost, PostgresTransaction, statement_of, store_error
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue
@@ -53,8 +52,6 @@ _CONNECTION_DEFAULTS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-_BEGIN: Final = Statement(Query("begin", "Begin.", "BEGIN ISOLATION LEVEL READ COMMITTED", (), writes=True))
-_COMMIT: Final = Statement(Query("commit", "Commit.", "COMMIT", (), writes=True))
 
 ATTEMPTS: Final = 8
 # Long enough for a restart of the server; with longer waits callers would pile up.
@@ -62,26 +59,6 @@ POOL_SECONDS: Final = 10.0
 # After this long the pool stops trying to replace a lost connection. The next caller then starts a new attempt at once,
 # instead of waiting for the growing pauses between attempts.
 RECONNECT_SECONDS: Final = 3.0
-
-_KINDS: Final[dict[str, ConstraintKind]] = {
-    "23505": "unique",
-    "23503": "foreign_key",
-    "23514": "check",
-    "23502": "not_null",
-}
-# Reasons that callers may see. The message of the server is only in the cause of the exception.
-_REASONS: Final = {
-    "53100": "the database has no space left",
-    "55P03": "another transaction holds a lock for too long",
-    "57014": "the query was cancelled by the server",
-    "25006": "the database is read-only at the moment",
-}
-# With these errors the server closes the connection: it shuts down, or a transaction was idle for too long.
-_CLOSING_ERRORS: Final = ("57P01", "57P02", "57P03", "57P05", "25P03")
-
-
-class ConnectionLost(Exception):
-    """The connection was lost before COMMIT was sent, so nothing was committed."""
 
 
 async def open_postgres(
@@ -145,87 +122,6 @@ async def check_durability(connection: Connection) -> None:
 async def _configure(connection: Connection) -> None:
     adapt(connection)
     await connection.execute(_SESSION)
-
-
-class PostgresTransaction:
-    """The statements of one transaction, on a connection of its own.
-
-    Statements whose result nobody needs, BEGIN among them, wait until one comes whose result is needed, or the commit.
-    They are sent together: the server runs them in order, and none after one that failed. So the rows that many
-    transactions share, which are changed last, are locked for the time of one round trip and not of several.
-    """
-
-    __slots__ = ("_connection", "_queries", "_waiting", "failure")
-
-    def __init__(self, connection: Connection, queries: Queries) -> None:
-        self._connection = connection
-        self._queries = queries
-        self._waiting = [_BEGIN]
-        self.failure: Exception | None = None
-
-    async def one(self, name: str, /, **values: Any) -> Row | None:
-        return single(name, await self.all(name, **values))
-
-    async def all(self, name: str, /, **values: Any) -> list[Row]:
-        return (await self._run(lambda: [_statement(self._queries[name], values)]))[-1].rows
-
-    async def run(self, name: str, /, **values: Any) -> int:
-        return (await self._run(lambda: [_writing(self._queries[name], values)]))[-1].affected
-
-    async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
-        results = await self._run(lambda: _writing_many(self._queries[name], rows))
-        return sum(result.affected for result in results[len(results) - len(rows) :])
-
-    async def put(self, name: str, /, **values: Any) -> None:
-        self._put(lambda: [_writing(self._queries[name], values)])
-
-    async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
-        self._put(lambda: _writing_many(self._queries[name], rows))
-
-    async def commit(self) -> None:
-        """Send what waits, and COMMIT. Raises a StorageUnavailable without `should_retry` if it may have succeeded."""
-        if self._waiting[:1] == [_BEGIN]:
-            # Alone: if the connection was lost long ago, it is known that nothing was committed.
-            rest = self._waiting[1:]
-            self._waiting = [_BEGIN]
-            await self._run(list)
-            self._waiting = rest
-        try:
-            results = await self._connection.run_together([*self._waiting, _COMMIT])
-        except (SerializationFailure, DeadlockDetected):
-            raise
-        except psycopg.Error as error:
-            # The server's answer to a statement means that COMMIT did not take effect. Without an answer it may have
-            # taken effect, so running the work again might do it twice.
-            if self._connection.closed or not error.sqlstate or error.sqlstate in _CLOSING_ERRORS:
-                message = "Storage is unavailable: the connection to the database broke while committing."
-                raise StorageUnavailable(message, should_retry=False) from error
-            raise _store_error(error, self._connection) from error
-        if results[-1].tag != "COMMIT":
-            raise StorageUnavailable("Storage is unavailable: the database rolled the transaction back.")
-
-    async def _run(self, statements: Callable[[], Sequence[Statement]]) -> list[Result]:
-        """Run what waits and these statements, and return all results."""
-        self._put(statements)
-        waiting, self._waiting = self._waiting, []
-        try:
-            return await self._connection.run_together(waiting)
-        except Exception as error:
-            self._fail(error)
-
-    def _put(self, statements: Callable[[], Sequence[Statement]]) -> None:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            self._waiting += statements()
-        except Exception as error:
-            self._fail(error)
-
-    def _fail(self, error: Exception) -> NoReturn:
-        self.failure = _store_error(error, self._connection)
-        if self.failure is error:
-            raise error
-        raise self.failure from error
 
 
 class PostgresStore:
@@ -308,9 +204,9 @@ class PostgresStore:
     async def _read(self, query: Query, values: dict[str, Any]) -> list[Row]:
         async with self._connection() as connection:
             try:
-                return (await connection.run_together([_statement(query, values)]))[0].rows
+                return (await connection.run_together([statement_of(query, values)]))[0].rows
             except psycopg.Error as error:
-                raise _store_error(error, connection) from error
+                raise store_error(error, connection) from error
 
     async def purge_traces(self) -> None:
         """Do nothing: Postgres removes deleted rows when it vacuums."""
@@ -347,37 +243,3 @@ class PostgresStore:
             yield connection
         finally:
             await self._pool.putconn(connection)
-
-
-def _statement(query: Query, values: Row) -> Statement:
-    if values.keys() != query.accepts:
-        raise query.wrong_values(values)
-    return Statement(query, [values[name] for name in query.parameters])
-
-
-def _writing(query: Query, values: Row) -> Statement:
-    if not query.writes:
-        raise query.only_reads()
-    return _statement(query, values)
-
-
-def _writing_many(query: Query, rows: Sequence[Row]) -> list[Statement]:
-    query.check_many(rows)
-    return [Statement(query, [values[name] for name in query.parameters]) for values in rows]
-
-
-def _store_error(error: Exception, connection: psycopg.AsyncConnection[Any]) -> Exception:
-    """The store's error for an error of psycopg. Errors that mean a retry, and others, are returned as they are."""
-    if isinstance(error, IntegrityError):
-        return ConstraintViolated(_KINDS.get(error.sqlstate or "", "other"), str(error))
-    if not isinstance(error, psycopg.Error) or isinstance(error, SerializationFailure | DeadlockDetected):
-        return error
-    if connection.closed or error.sqlstate in _CLOSING_ERRORS:
-        connection.pgconn.finish()
-        return ConnectionLost(str(error))
-    if isinstance(error, ReadOnlySqlTransaction):  # this connection leads to a former primary server
-        connection.pgconn.finish()
-    elif not isinstance(error, psycopg.OperationalError):
-        return error
-    reason = _REASONS.get(error.sqlstate or "", "the database failed")
-    return StorageUnavailable(f"Storage is unavailable: {reason}.")

@@ -47,7 +47,7 @@ class _Prepared:
     columns: tuple[str, ...] = ()
 
     def accepts(self, types: tuple[int, ...]) -> bool:
-        return all(given in (0, known) for given, known in zip(types, self.types, strict=True))
+        return types == self.types or all(given in (0, known) for given, known in zip(types, self.types, strict=True))
 
 
 class _Bound(NamedTuple):

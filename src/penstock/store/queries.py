@@ -34,6 +34,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_INSERT = re.compile(
+    r"(?P<insert>INSERT INTO (?P<table>\w+) \((?P<columns>[\w,\s]+)\))\s+VALUES \([$\d,\s]+\)(?P<rest>[^$]*)", re.DOTALL
+)
 _WRITES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b|\s*WITH\b.*\b(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR\s)(?<!KEY\s)UPDATE)\s",
     re.IGNORECASE | re.DOTALL,
@@ -54,6 +57,7 @@ class Query:
     sql: str
     parameters: tuple[str, ...]  # in the order of their first use
     writes: bool
+    many: "Query | None" = None  # for Postgres: writes many rows, which are given as a JSON array
     accepts: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,7 +164,20 @@ def _query(where: str, name: str, body: list[str], dialect: Dialect) -> Query:
     if not description:
         raise StorageMisconfigured(f"{where} needs a description.")
     sql, parameters = _translate(where, "\n".join(body[comments:]), dialect)
-    return Query(name, description, sql, parameters, bool(_WRITES.match(_blank(sql))))
+    many = _many(name, description, sql, parameters) if dialect == "postgres" else None
+    return Query(name, description, sql, parameters, bool(_WRITES.match(_blank(sql))), many)
+
+
+def _many(name: str, description: str, sql: str, parameters: tuple[str, ...]) -> Query | None:
+    """The version for many rows of a query that inserts one with a parameter for each column, of the same name."""
+    found = _INSERT.fullmatch(sql)
+    columns = tuple(found["columns"].replace(" ", "").replace("\n", "").split(",")) if found else ()
+    if found is None or columns != parameters:
+        return None
+    rows = f"json_populate_recordset(CAST(NULL AS {found['table']}), CAST($1 AS json))"
+    # From a file of this package.
+    statement = f"{found['insert']} SELECT {', '.join(columns)} FROM {rows} {found['rest']}"  # noqa: S608
+    return Query(name, description, statement.strip(), ("rows",), writes=True)
 
 
 def _blank(sql: str) -> str:

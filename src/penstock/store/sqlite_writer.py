@@ -81,6 +81,9 @@ class SqliteTransaction:
     async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
         await self.run_many(name, rows)
 
+    async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
+        return [await self.all(name, **values) for name, values in statements]
+
     def _fail(self, error: Exception) -> NoReturn:
         self.failure = store_error(error)
         if self.failure is error:

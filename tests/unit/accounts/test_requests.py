@@ -18,7 +18,7 @@ from penstock.accounts.requests import (
     count_usage,
     end_request,
     ended_request,
-    open_request,
+    opened_request,
     trace_id,
 )
 from penstock.clock import ManualClock
@@ -60,7 +60,7 @@ def make_call(org_id: str, at_ms: int = NOW, key_id: str = "key_a", **fields: An
 async def open_one(store: Store, call: Call, hold: int = 50) -> None:
     async def write(tx: Transaction) -> None:
         await transfers.hold(tx, call.caller.org_id, call.id, Nanos(hold), call.at_ms)
-        await open_request(tx, call, REQUEST, Nanos(hold))
+        await tx.put("add_request", **opened_request(call, REQUEST, Nanos(hold)))
 
     await store.write(write)
 
@@ -341,7 +341,8 @@ async def test_summaries_are_exact(database: Database) -> None:
         org_id = await create_org(store)
         for cost in (10**15, 1, 1, 1):
             call = make_call(org_id)
-            await store.write(lambda tx, call=call: open_request(tx, call, REQUEST, ZERO))  # type: ignore[misc]
+            row = opened_request(call, REQUEST, ZERO)
+            await store.write(lambda tx, row=row: tx.put("add_request", **row))  # type: ignore[misc]
             await end_one(store, call, "completed", cost)
         page = await Requests(store, ManualClock(NOW)).list_records(org_id, Filters(summary=True))
         assert page.summary is not None

@@ -129,6 +129,11 @@ def add_account(account: str, available: int = 0) -> Work:
     return lambda transaction: transaction.run("add_account", id=account, available=available)
 
 
+def note(name: str, account: str = "a", size: int | None = None) -> dict[str, Any]:
+    """The values of `add_note`."""
+    return {"id": name, "account": account, "body": None, "size": size}
+
+
 def add_note(note: str, account: str = "a", body: bytes = b"") -> Work:
     """The work of a transaction that adds a note."""
     return lambda transaction: transaction.run("add_note", id=note, account=account, body=body, size=len(body))

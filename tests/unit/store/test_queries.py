@@ -207,3 +207,20 @@ def test_lists_for_callers_name_their_columns() -> None:
     pages = [name for name in queries if name.startswith(("list_older_", "list_newer_"))]
     assert len(pages) >= 10
     assert [name for name in pages if "*" in queries[name].sql and "_requests" not in name] == []
+
+
+def test_an_insert_of_one_row_has_a_version_for_many_on_postgres() -> None:
+    found = parse_queries(
+        "-- name: add_thing\n-- A thing.\nINSERT INTO things (id,\n    size) VALUES (:id, :size)\n"
+        "ON CONFLICT (id) DO NOTHING;\n"
+        "-- name: add_other\n-- Its names differ.\nINSERT INTO things (id, size) VALUES (:id, :bytes);\n"
+        "-- name: add_third\n-- It computes.\nINSERT INTO things (id, size) VALUES (:id, :size + 1);\n"
+    )
+    many = found.postgres["add_thing"].many
+    assert many is not None
+    assert " ".join(many.sql.split()) == (
+        "INSERT INTO things (id, size) SELECT id, size FROM "
+        "json_populate_recordset(CAST(NULL AS things), CAST($1 AS json)) ON CONFLICT (id) DO NOTHING"
+    )
+    assert (many.parameters, many.writes) == (("rows",), True)
+    assert [query.many for query in (found.sqlite["add_thing"], *list(found.postgres.values())[1:])] == [None] * 3

@@ -1,0 +1,168 @@
+"""One transaction on Postgres: its statements, its commit, and the store's errors for those of the server."""
+
+from collections.abc import Callable, Sequence
+from types import NoneType
+from typing import Any, Final, NoReturn
+
+import msgspec
+import psycopg
+from psycopg.errors import DeadlockDetected, IntegrityError, ReadOnlySqlTransaction, SerializationFailure
+
+from penstock.store.base import ConstraintKind, ConstraintViolated, Row, StorageUnavailable, single
+from penstock.store.postgres_session import Connection, Result, Statement
+from penstock.store.queries import Queries, Query
+
+_BEGIN: Final = Statement(Query("begin", "Begin.", "BEGIN ISOLATION LEVEL READ COMMITTED", (), writes=True))
+_COMMIT: Final = Statement(Query("commit", "Commit.", "COMMIT", (), writes=True))
+
+_KINDS: Final[dict[str, ConstraintKind]] = {
+    "23505": "unique",
+    "23503": "foreign_key",
+    "23514": "check",
+    "23502": "not_null",
+}
+# Reasons that callers may see. The message of the server is only in the cause of the exception.
+_REASONS: Final = {
+    "53100": "the database has no space left",
+    "55P03": "another transaction holds a lock for too long",
+    "57014": "the query was cancelled by the server",
+    "25006": "the database is read-only at the moment",
+}
+# With these errors the server closes the connection: it shuts down, or a transaction was idle for too long.
+_CLOSING_ERRORS: Final = ("57P01", "57P02", "57P03", "57P05", "25P03")
+
+# Types of values that come out of JSON as they went in.
+_IN_JSON: Final = frozenset({int, str, NoneType})
+
+
+class ConnectionLost(Exception):
+    """The connection was lost before COMMIT was sent, so nothing was committed."""
+
+
+class PostgresTransaction:
+    """The statements of one transaction, on a connection of its own.
+
+    Statements whose result nobody needs, BEGIN among them, wait until one comes whose result is needed, or the commit.
+    They are sent together: the server runs them in order, and none after one that failed. So the rows that many
+    transactions share, which are changed last, are locked for the time of one round trip and not of several.
+    """
+
+    __slots__ = ("_connection", "_queries", "_waiting", "failure")
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._waiting = [_BEGIN]
+        self.failure: Exception | None = None
+
+    async def one(self, name: str, /, **values: Any) -> Row | None:
+        return single(name, await self.all(name, **values))
+
+    async def all(self, name: str, /, **values: Any) -> list[Row]:
+        return (await self._run(lambda: [statement_of(self._queries[name], values)]))[-1].rows
+
+    async def run(self, name: str, /, **values: Any) -> int:
+        return (await self._run(lambda: [_writing(self._queries[name], values)]))[-1].affected
+
+    async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
+        statements: list[Statement] = []
+
+        def many() -> list[Statement]:
+            statements.extend(_writing_many(self._queries[name], rows))
+            return statements
+
+        results = await self._run(many)
+        return sum(result.affected for result in results[len(results) - len(statements) :])
+
+    async def put(self, name: str, /, **values: Any) -> None:
+        self._put(lambda: [_writing(self._queries[name], values)])
+
+    async def put_many(self, name: str, rows: Sequence[Row], /) -> None:
+        self._put(lambda: _writing_many(self._queries[name], rows))
+
+    async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
+        results = await self._run(lambda: [statement_of(self._queries[name], values) for name, values in statements])
+        return [result.rows for result in results[len(results) - len(statements) :]]
+
+    async def commit(self) -> None:
+        """Send what waits, and COMMIT. Raises a StorageUnavailable without `should_retry` if it may have succeeded."""
+        if self._waiting[:1] == [_BEGIN]:
+            # Alone: if the connection was lost long ago, it is known that nothing was committed.
+            rest = self._waiting[1:]
+            self._waiting = [_BEGIN]
+            await self._run(list)
+            self._waiting = rest
+        try:
+            results = await self._connection.run_together([*self._waiting, _COMMIT])
+        except (SerializationFailure, DeadlockDetected):
+            raise
+        except psycopg.Error as error:
+            # The server's answer to a statement means that COMMIT did not take effect. Without an answer it may have
+            # taken effect, so running the work again might do it twice.
+            if self._connection.closed or not error.sqlstate or error.sqlstate in _CLOSING_ERRORS:
+                message = "Storage is unavailable: the connection to the database broke while committing."
+                raise StorageUnavailable(message, should_retry=False) from error
+            raise store_error(error, self._connection) from error
+        if results[-1].tag != "COMMIT":
+            raise StorageUnavailable("Storage is unavailable: the database rolled the transaction back.")
+
+    async def _run(self, statements: Callable[[], Sequence[Statement]]) -> list[Result]:
+        """Run what waits and these statements, and return all results."""
+        self._put(statements)
+        waiting, self._waiting = self._waiting, []
+        try:
+            return await self._connection.run_together(waiting)
+        except Exception as error:
+            self._fail(error)
+
+    def _put(self, statements: Callable[[], Sequence[Statement]]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            self._waiting += statements()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        self.failure = store_error(error, self._connection)
+        if self.failure is error:
+            raise error
+        raise self.failure from error
+
+
+def statement_of(query: Query, values: Row) -> Statement:
+    """A query with its values. Raises QueryMisused if they are not its parameters."""
+    if values.keys() != query.accepts:
+        raise query.wrong_values(values)
+    return Statement(query, [values[name] for name in query.parameters])
+
+
+def _writing(query: Query, values: Row) -> Statement:
+    if not query.writes:
+        raise query.only_reads()
+    return statement_of(query, values)
+
+
+def _writing_many(query: Query, rows: Sequence[Row]) -> list[Statement]:
+    """One statement for all rows where that is possible, otherwise one for each."""
+    query.check_many(rows)
+    if query.many and len(rows) > 1 and all(type(value) in _IN_JSON for values in rows for value in values.values()):
+        return [Statement(query.many, [msgspec.json.encode(rows).decode()])]
+    return [Statement(query, [values[name] for name in query.parameters]) for values in rows]
+
+
+def store_error(error: Exception, connection: psycopg.AsyncConnection[Any]) -> Exception:
+    """The store's error for an error of psycopg. Errors that mean a retry, and others, are returned as they are."""
+    if isinstance(error, IntegrityError):
+        return ConstraintViolated(_KINDS.get(error.sqlstate or "", "other"), str(error))
+    if not isinstance(error, psycopg.Error) or isinstance(error, SerializationFailure | DeadlockDetected):
+        return error
+    if connection.closed or error.sqlstate in _CLOSING_ERRORS:
+        connection.pgconn.finish()
+        return ConnectionLost(str(error))
+    if isinstance(error, ReadOnlySqlTransaction):  # this connection leads to a former primary server
+        connection.pgconn.finish()
+    elif not isinstance(error, psycopg.OperationalError):
+        return error
+    reason = _REASONS.get(error.sqlstate or "", "the database failed")
+    return StorageUnavailable(f"Storage is unavailable: {reason}.")
