@@ -43,6 +43,7 @@ _LOOKUP_TIMEOUT_SECONDS = 5.0
 _IDLE_CONNECTION_SECONDS = 20.0
 _MAX_PINNED_CLIENTS = 32
 _MAX_ADDRESSES_TRIED = 3
+_NO_ADDRESS = "the host name has no IP address"
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
@@ -216,7 +217,8 @@ class HttpClient:
         target = check_fetch_url(url, egress)
         for redirects_left in range(max_redirects, -1, -1):
             request = HttpRequest("GET", target.url)
-            async with self._connect(request, target, egress, deadline, share) as response:
+            addresses = await self._look_up(target, egress, deadline, share)
+            async with self._connect(request, target, addresses, deadline) as response:
                 location = Headers(response.headers).get("location")
                 if redirects_left == 0 or location is None or response.status not in _REDIRECT_STATUSES:
                     return await read_fetched(response, max_bytes, writer)
@@ -239,17 +241,35 @@ class HttpClient:
         if _CREDENTIAL_HEADERS & {name.lower() for name in headers}:
             raise ValueError("credentials are never sent to a URL that somebody else supplied")
         request = HttpRequest("POST", target.url, headers, body)
-        async with self._connect(request, target, egress, deadline, share) as response:
+        addresses = await self._look_up(target, egress, deadline, share)
+        if self._in_loop.can_send(request, target.host):
+            return await self._post_in_loop(request, addresses, deadline)
+        async with self._connect(request, target, addresses, deadline) as response:
             await response.body_reader.read(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
+    async def _post_in_loop(self, request: HttpRequest, addresses: list[str], deadline: float) -> int:
+        """POST from the event loop: the library needs a client for each host, which takes ten milliseconds to build."""
+        failure = NotSent(_NO_ADDRESS)
+        for address in addresses[:_MAX_ADDRESSES_TRIED]:
+            seconds = max(deadline - time.monotonic(), 0.0)
+            exchange = self._in_loop.exchange(request, seconds, seconds, address=address)
+            assert exchange is not None, "the client said that it can send this"
+            try:
+                async with exchange:
+                    await exchange.discard(_MAX_WEBHOOK_RESPONSE_BYTES)
+                    return exchange.status
+            except NotSent as error:
+                failure = error
+        raise failure
+
     @asynccontextmanager
     async def _connect(
-        self, http_request: HttpRequest, target: Target, egress: EgressRules, deadline: float, share: str
+        self, http_request: HttpRequest, target: Target, addresses: list[str], deadline: float
     ) -> AsyncIterator[Response]:
         """Send to the host's first IP address; to the next one only while nothing was sent."""
-        failure: NotSent | MaybeSent = NotSent("the host name has no IP address")
-        for address in (await self._look_up(target, egress, deadline, share))[:_MAX_ADDRESSES_TRIED]:
+        failure: NotSent | MaybeSent = NotSent(_NO_ADDRESS)
+        for address in addresses[:_MAX_ADDRESSES_TRIED]:
             request = _guarded_request(await self._pinned_client(target, address), http_request, target, deadline)
             try:
                 async with request as response:

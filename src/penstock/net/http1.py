@@ -22,6 +22,7 @@ from penstock.providers.spec import HttpRequest
 
 _MAX_ADDRESSES_TRIED = 3
 _KEEP_ALIVE_SECONDS = 30
+_MAX_IDLE = 512
 # On other systems Python does not read the certificates that the system trusts.
 _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
 
@@ -43,6 +44,7 @@ class Origin(NamedTuple):
     is_tls: bool
     host: str
     port: int
+    address: str = ""  # the only IP address to connect to; without one, the host is looked up
 
 
 class _Url(NamedTuple):
@@ -89,8 +91,10 @@ class Http1Client:
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    def exchange(self, request: HttpRequest, read_seconds: float, seconds: float) -> "Exchange | None":
-        """Prepare to send a request; None if it cannot be sent here."""
+    def exchange(
+        self, request: HttpRequest, read_seconds: float, seconds: float, *, address: str = ""
+    ) -> "Exchange | None":
+        """Prepare to send a request, to this IP address if one is given; None if it cannot be sent here."""
         url = _parse(request.url)
         lines = _header_lines(tuple(request.headers.items()))
         if request.method != "POST" or request.form or url is None or lines is None:
@@ -101,7 +105,13 @@ class Http1Client:
             f"POST {url.path} HTTP/1.1\r\nhost: {url.host_header}\r\n{_FIXED_HEADERS}{lines}"
             f"content-length: {len(request.body)}\r\n\r\n"
         )
-        return Exchange(self, url.origin, head.encode(), request.body, read_seconds, seconds)
+        origin = url.origin._replace(address=address) if address else url.origin
+        return Exchange(self, origin, head.encode(), request.body, read_seconds, seconds)
+
+    def can_send(self, request: HttpRequest, host: str) -> bool:
+        """Whether `exchange` prepares this request, and sends it to this host."""
+        exchange = self.exchange(request, 0.0, 0.0)
+        return exchange is not None and exchange.origin.host == host
 
     def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
@@ -125,8 +135,8 @@ class Http1Client:
         return None
 
     def give_back(self, origin: Origin, connection: Connection) -> None:
-        """Keep a connection for the next request."""
-        if self._is_closed:
+        """Keep a connection for the next request, unless there are many already."""
+        if self._is_closed or sum(map(len, self._idle.values())) >= _MAX_IDLE:
             connection.abort()
             return
         loop = asyncio.get_running_loop()
@@ -152,11 +162,13 @@ class Http1Client:
 
     async def connect(self, origin: Origin, seconds: float) -> Connection:
         """Open a connection to the first IP address of a server that takes one. Raises NotSent."""
-        seconds = min(seconds, self._connect_seconds)
+        # With one address, and perhaps hundreds of receivers that are connected to at once, half of the time may pass.
+        seconds = min(seconds, max(self._connect_seconds, seconds / 2 if origin.address else 0))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         failure = NotSent("the host name has no IP address")
-        for address in (await self._look_up(origin.host, origin.port, seconds))[:_MAX_ADDRESSES_TRIED]:
+        addresses = [origin.address] if origin.address else await self._look_up(origin.host, origin.port, seconds)
+        for address in addresses[:_MAX_ADDRESSES_TRIED]:
             if self._is_closed:
                 raise NotSent("the HTTP client is closed")
             try:
@@ -223,7 +235,7 @@ class Exchange:
         self, client: Http1Client, origin: Origin, head: bytes, body: bytes, read_seconds: float, seconds: float
     ) -> None:
         self._client = client
-        self._origin = origin
+        self.origin = origin
         self._head = head
         self._body = body
         self._read_seconds = read_seconds
@@ -233,7 +245,7 @@ class Exchange:
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
-        connection = self._client.take(self._origin) or await self._client.connect(self._origin, self._seconds)
+        connection = self._client.take(self.origin) or await self._client.connect(self.origin, self._seconds)
         self._connection = connection
         try:
             connection.begin(deadline, self._read_seconds)
@@ -255,7 +267,7 @@ class Exchange:
         if connection is None:
             return
         if connection.is_reusable:
-            self._client.give_back(self._origin, connection)
+            self._client.give_back(self.origin, connection)
         else:
             connection.abort()
 
@@ -280,6 +292,11 @@ class Exchange:
                 await decoder.let_others_run(len(data))
         decoder.finish()
         return b"".join(decoded)
+
+    async def discard(self, max_bytes: int) -> None:
+        """Read up to so many bytes of the body and drop them: after a short body the connection can be used again."""
+        while max_bytes > 0 and (chunk := await self._read_chunk()) is not None:
+            max_bytes -= len(chunk)
 
     async def _read_chunk(self) -> bytes | None:
         if self._connection is None:

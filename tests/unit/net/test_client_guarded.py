@@ -15,6 +15,8 @@ import psutil
 import pytest
 import trustme
 
+from penstock.net import http1
+from penstock.net.client import HttpClient
 from penstock.net.errors import UNREACHABLE, UrlBlocked
 from penstock.net.guard import EgressRules
 from tests.http_client import (
@@ -84,10 +86,26 @@ async def test_the_most_recent_hosts_keep_their_connections() -> None:
     egress = EgressRules(allow_hosts=tuple(hosts))
     async with serve(responding()) as server, open_client(resolver=FakeResolver(["127.0.0.1"])) as client:
         for host in (*hosts, hosts[-1], hosts[1]):
-            await post_guarded(client, f"http://{host}:{server.port}/", egress=egress)
+            await fetch(client, f"http://{host}:{server.port}/", egress=egress)
         assert server.connections == 33
-        await post_guarded(client, f"http://{hosts[0]}:{server.port}/", egress=egress)
+        await fetch(client, f"http://{hosts[0]}:{server.port}/", egress=egress)
         assert server.connections == 34
+
+
+async def test_a_limited_number_of_connections_is_kept_for_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http1, "_MAX_IDLE", 2)
+    hosts = ("a.example", "b.example", "c.example")
+    egress = EgressRules(allow_hosts=hosts)
+    async with serve(responding()) as server, open_client(resolver=FakeResolver(["127.0.0.1"])) as client:
+        for host in hosts * 2:
+            await post_guarded(client, f"http://{host}:{server.port}/", egress=egress)
+    assert server.connections == 4, "the third host gets a new one each time"
+
+
+async def test_deliveries_build_no_client_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve(responding()) as server, open_client() as client:
+        monkeypatch.delattr(HttpClient, "_pinned_client")
+        assert await post_guarded(client, server.url) == 200
 
 
 async def test_a_body_goes_to_the_writer() -> None:
