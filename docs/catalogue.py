@@ -9,7 +9,7 @@ from typing import Any
 from penstock.providers import discover
 from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
 from penstock.upstream.catalog import ANY
-from penstock.upstream.description import modes
+from penstock.upstream.description import modes, shown_prices
 
 NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
@@ -123,7 +123,7 @@ def row(model: Model, sources: Sequence[Source]) -> str:
 
 
 def prices(model: Model) -> str:
-    return "; ".join(dict.fromkeys(money(price) for price in model.prices)) or "unknown"
+    return "; ".join(dict.fromkeys(money(price) for price in shown_prices(model))) or "unknown"
 
 
 def money(price: Price) -> str:
@@ -131,7 +131,7 @@ def money(price: Price) -> str:
     words = f"{amount(price.usd, units)} {UNITS[price.unit]}"
     if price.input_usd != "0":
         words += f", {amount(price.input_usd, units)} input"
-    words += "".join(f", {amount(usd, units)} {name}" for name, usd in price.other_usd.items())
+    words += "".join(f", {amount(usd, units)} {name}" for name, usd in price.other_usd.items() if usd != "0")
     if price.each_usd != "0":
         words += f", {price.each_usd} for each output"
     conditions = [f"{name.removeprefix('sent.')} {value}" for name, value in price.when.items()]

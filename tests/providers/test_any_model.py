@@ -264,7 +264,17 @@ async def test_a_catalogue_is_searched_and_a_model_of_it_retrieved(open_gateway:
 
         call = running.call(endpoint="/compat/v1/models", query={"schema": "true"}, model=IMAGE)
         shown = (await models.retrieve_model(running.gateway, call)).json
-        assert shown["pricing"] == [{"provider": "fal", "task": "image", "unit": "started_megapixel", "usd": "0.05"}]
+        assert shown["pricing"] == [
+            {
+                "provider": "fal",
+                "task": "image",
+                "unit": "started_megapixel",
+                "usd": "0.05",
+                "source": "fal's own catalogue; what fal reports as billed is charged",
+                "as_of": None,
+                "second_hand": False,
+            }
+        ]
         assert shown["schema"]["properties"]["size"]["x-sent-as"] == "image_size.width, image_size.height"
         assert shown["schema"]["properties"]["num_inference_steps"]["default"] == 50
         fal.always("catalogue", responds({"detail": "out of order"}, 503))

@@ -1,6 +1,7 @@
 """Describe models as the model list shows them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from penstock.providers.live import FoundModel
@@ -43,8 +44,7 @@ def describe(candidates: Sequence[Offered], schema: bool = False) -> dict[str, A
         "pricing": [
             {"provider": candidate.provider.slug, "task": candidate.model.op.task, **pricing(price)}
             for candidate in candidates
-            for price in candidate.model.prices
-            if not (price.is_counted_by_provider and price.when)  # the same price, held with another ceiling
+            for price in shown_prices(candidate.model)
         ],
     }
     if schema:
@@ -84,6 +84,12 @@ def modes(model: Model) -> tuple[str, ...]:
     if row is None or row.handling == "refused":
         return ("text-to-video",)
     return ("image-to-video",) if row.required else ("text-to-video", "image-to-video")
+
+
+def shown_prices(model: Model) -> tuple[Price, ...]:
+    """The price rows that say something: one, if all of them differ only in how much is held."""
+    charged = [replace(price, when={}, max_tokens=0, ceiling="1") for price in model.prices]
+    return model.prices[-1:] if all(price == charged[-1] for price in charged) else model.prices
 
 
 def pricing(price: Price) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from penstock.providers.openai_compatible import OPERATIONS
 from penstock.providers.spec import Model, Price, Source
-from penstock.upstream.description import modes, pricing, shutdown_date
+from penstock.upstream.description import modes, pricing, shown_prices, shutdown_date
 
 
 def test_modes_and_prices() -> None:
@@ -28,3 +28,13 @@ def test_a_model_ends_when_its_last_provider_stops_serving_it() -> None:
     late = replace(model, shutdown_date="2027-01-14")
     assert shutdown_date([late, early]) == "2027-01-14"
     assert shutdown_date([early, model]) is None
+
+
+def test_prices_that_differ_only_in_what_is_held_are_shown_once() -> None:
+    usual = Price(unit="token", usd="0.00003", max_tokens=7030)
+    low = replace(usual, when={"sent.quality": "low"}, max_tokens=200)
+    model = Model(id="a", upstream="a", op=OPERATIONS["image"], prices=(low, usual))
+    assert shown_prices(model) == (usual,)
+    dearer = replace(low, usd="0.00004")
+    assert shown_prices(replace(model, prices=(dearer, usual))) == (dearer, usual)
+    assert shown_prices(replace(model, prices=())) == ()
