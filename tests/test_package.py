@@ -16,9 +16,13 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from PIL import Image
 
 from penstock import __version__
 from penstock.web.manual import manual_paths
+from tests.fake_providers.exchange import Exchange, FakeResponse
+from tests.fake_providers.scripted import png
+from tests.fake_providers.server import FakeProvider, Job, route, serve_in_thread
 from tests.ports import unused_port
 
 ROOT = Path(__file__).parent.parent
@@ -150,6 +154,13 @@ def required(requirements: list[str], extra: str = "") -> set[str]:
     return names
 
 
+def install(python: Path, wheel: Path) -> None:
+    """Install a wheel into an environment, without what it requires."""
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    # With a path to the source tree, pip would take the package for installed.
+    subprocess.run([*pip, str(wheel)], env={**os.environ, "PYTHONPATH": ""}, check=True)
+
+
 @pytest.fixture(scope="module")
 def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The commands of an environment with the wheel and what it requires, and nothing else.
@@ -160,9 +171,7 @@ def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("core")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    # With a path to the source tree, pip would take the package for installed.
-    subprocess.run([*pip, str(built.wheel)], env={**os.environ, "PYTHONPATH": ""}, check=True)
+    install(python, built.wheel)
     (site,) = (folder / "lib").glob("python*/site-packages")
     (installed,) = metadata.distributions(name="penstock", path=[str(site)])
     for name in required(installed.requires or []):
@@ -181,9 +190,10 @@ def run(core: Path, *words: str, **variables: str) -> "subprocess.CompletedProce
 
 
 @contextmanager
-def serving(core: Path, data: Path) -> Iterator[None]:
+def serving(core: Path, data: Path, **variables: str) -> Iterator[None]:
     command = [str(core / "penstock"), "serve", "--data", str(data), "--port", str(unused_port())]
-    process = subprocess.Popen(command, env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, text=True)
+    environment = {"PATH": os.environ["PATH"], **variables}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
         assert "listens on" in process.stdout.readline()
@@ -217,3 +227,67 @@ def test_a_gateway_without_any_extra_makes_images_and_says_what_else_needs(core:
         ended = run(core, *words, "--data", str(tmp_path / "other"), **variables)
         assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
         assert message in ended.stderr
+
+
+# ----------------------------------------------------------------------------------------------- a stranger's provider
+
+GUIDE = ROOT / "docs" / "add-a-provider.md"
+ACME_KEY = "acme-secret"
+
+
+class Acme(FakeProvider):
+    """The provider that the guide describes."""
+
+    credential = ("authorization", f"Bearer {ACME_KEY}")
+    usual = ("waiting", "drawing", "done")
+
+    @route("POST /jobs")
+    def create(self, call: Exchange) -> FakeResponse:
+        if "cartoon" in call.request.fields["prompt"]:
+            return FakeResponse({"reason": "We do not draw cartoons."}, 400)
+        return self._job(self.begin(call.request.fields))
+
+    @route("GET /jobs/{id}")
+    def show(self, call: Exchange) -> FakeResponse:
+        return self._job(self.jobs[call.params["id"]])
+
+    def _job(self, job: Job) -> FakeResponse:
+        state = job.next_state()
+        width, height = map(int, job.fields["size"].split("*"))
+        images = [self.put(png(width, height), "image/png")] if state == "done" else []
+        return FakeResponse({"id": job.id, "state": state, "images": images})
+
+
+@pytest.fixture
+def with_acme(core: Path, tmp_path: Path) -> Path:
+    """The environment of a stranger who has done what the guide says, and nothing else."""
+    section = GUIDE.read_text().split("## In a package of your own\n")[1].split("\n## ")[0]
+    (project,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    (module,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(module.splitlines()) < 100
+    source = tmp_path / "penstock-acme"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(project)
+    (source / "penstock_acme.py").write_text(module)
+    install(core / "python", build(source, "build_wheel"))
+    return core
+
+
+@pytest.mark.timeout(300)
+def test_a_strangers_package_brings_a_provider(with_acme: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    output = tmp_path / "anvil.png"
+    asked = ("--model", "acme/anvil", "--size", "70x64", "--data", str(data))
+    with serve_in_thread(Acme()) as acme:
+        (data / "penstock.toml").write_text(f'[providers.acme]\nbase_url = "{acme.url}"\n')
+        listed = run(with_acme, "providers", "--data", str(data), ACME_API_KEY=ACME_KEY)
+        assert re.search(r"^acme\b.*\bon\b", listed.stdout, re.MULTILINE), listed.stdout
+        with serving(with_acme, data, ACME_API_KEY=ACME_KEY):
+            made = run(with_acme, "image", "an anvil", *asked, "-o", str(output))
+            refused = run(with_acme, "image", "a cartoon", *asked)
+    assert made.returncode == 0, made.stderr
+    with Image.open(output) as image:
+        assert image.size == (64, 64)
+    assert acme.received("create")[0].fields == {"prompt": "an anvil", "size": "64*64", "brush": "anvil-9"}
+    assert "We do not draw cartoons." in refused.stderr

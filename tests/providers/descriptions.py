@@ -1,8 +1,9 @@
 """What providers and others publish about the providers' requests, as JSON Schemas to compare ours with.
 
-Most of it is in client libraries, which `make setup` installs. Two packages are only read and never run: Comfy's
-command line, which has an OpenAPI document of the providers behind its nodes, and Together's client. They are installed
-apart, without their requirements (descriptions.txt). fal_types.json is made from the types in fal's client for Node.
+Most of it is in client libraries, which `make setup` installs. Three packages are only read and never run: Comfy's
+command line, which has an OpenAPI document of the providers behind its nodes, and the clients of Together and
+Cloudflare. They are installed apart, without their requirements (descriptions.txt). fal_types.json is made from the
+types in fal's client for Node.
 """
 
 import importlib
@@ -50,6 +51,7 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "bytedance": ((r"/api/v3/(.+)", r"/proxy/byteplus/api/v3/\1"),),
     "dashscope": ((r"/api/v1/(.+)", r"/proxy/wan/api/v1/\1"),),
     "gemini-omni": ((r"/v1beta/interactions", "/proxy/gemini-interactions"),),
+    "heygen": ((r"/(.+)", r"/proxy/heygen/\1"),),
     "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
     "kling": ((r"/(.+)", r"/proxy/kling/\1"),),
     "krea": ((r"/(.+)", r"/proxy/krea/\1"),),
@@ -120,10 +122,12 @@ def parameters(package: str, module: str, name: str) -> Schema:
     spec = find_spec(package)
     folder = Path(next(iter(spec.submodule_search_locations or ()))) if spec else APART / package
     alias = f"_{package}_types"
-    for parent, place in ((alias, folder), (f"{alias}.types", folder / "types")):
+    parts = ("types", *module.split(".")[:-1])
+    for depth in range(len(parts) + 1):
+        parent = ".".join((alias, *parts[:depth]))
         if parent not in sys.modules:
             sys.modules[parent] = ModuleType(parent)
-            sys.modules[parent].__path__ = [str(place)]
+            sys.modules[parent].__path__ = [str(folder.joinpath(*parts[:depth]))]
     return json_schemas.of_type(getattr(importlib.import_module(f"{alias}.types.{module}"), name))
 
 
@@ -146,6 +150,13 @@ def runway(operation: str, model: str) -> Validator:
     title = "".join(word.title() for word in operation.split("_"))
     union = parameters("runwayml", f"{operation}_create_params", f"{title}CreateParams")
     return Validator(next(part for part in union["anyOf"] if model in part["properties"]["model"]["enum"]))
+
+
+@cache
+def cloudflare() -> Validator:
+    schema = parameters("cloudflare", "ai.ai_run_params", "TextToImage")
+    del schema["properties"]["account_id"]  # it is in the path
+    return Validator(schema | {"required": ["prompt"]})
 
 
 @cache
@@ -230,6 +241,7 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
     """The descriptions of each provider, by slug."""
     found: dict[str, tuple[Description, ...]] = {slug: (_of_comfy(slug),) for slug in COMFY_PATHS}
     found |= {
+        "cloudflare": (_package("cloudflare", lambda path, body: cloudflare()),),
         "fal": (Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.lstrip("/"))),),
         "gemini-omni": (
             _package("google-genai", lambda path, body: interactions() if _last(path) == "interactions" else None),
