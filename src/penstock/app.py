@@ -18,6 +18,7 @@ from penstock.accounts.balances import Balances
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.completions import Completions
 from penstock.accounts.key_records import SCOPES
 from penstock.accounts.keys import Keys
 from penstock.accounts.orgs import add_org
@@ -153,6 +154,7 @@ async def build_gateway(
             deliveries=deliveries,
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
+            completions=Completions(store),
             recordings=Recordings(store, storage, clock),
             worker_pool=pool,
             write_probe=WriteProbe(store, clock),

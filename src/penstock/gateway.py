@@ -6,6 +6,7 @@ from penstock.accounts.alerts import Alerts
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.completions import Completions
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
 from penstock.accounts.usage import UsageReports
@@ -58,6 +59,7 @@ class Gateway:
     deliveries: Deliveries
     chat_reservations: ChatReservations
     chat_settlement: ChatSettlement
+    completions: Completions
     recordings: Recordings
     worker_pool: WorkerPool
     server_models: ServerModels

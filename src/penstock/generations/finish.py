@@ -6,9 +6,10 @@ import msgspec
 import structlog
 
 from penstock.accounts import transfers
+from penstock.accounts.completions import Completion
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
-from penstock.accounts.requests import RequestEnd, count_usage, end_request
+from penstock.accounts.requests import RequestEnd, Usage, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -19,7 +20,7 @@ from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.schema import GenerationResult, Output, StoredOutput
-from penstock.store.base import Transaction
+from penstock.store.base import Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
@@ -46,15 +47,10 @@ async def complete(
     """
     now = max(gateway.clock.now_ms(), job.row.created_at_ms)  # the clock may have been set back
     until = now + job.row.retention_seconds * 1000
-    try:
-        copies = await gateway.recordings.store_files(recording.recording_id, outputs) if recording else []
-        urls = await _output_urls(gateway, result.outputs, until) if job.row.webhook_url else []
-    except StorageUnavailable as problem:
-        if job.request.task == "video":
-            raise  # its outputs can be downloaded again
-        raise OutputNotStored from problem
+    copies, urls = await _prepare_files(gateway, job, result, outputs, recording, until)
 
-    async def write(tx: Transaction) -> None:
+    async def write(tx: Transaction) -> Usage | None:
+        """Write all but what many generations share; return None when the lease was lost."""
         completed = await tx.run(
             "complete_generation",
             id=job.id,
@@ -65,7 +61,7 @@ async def complete(
             payload_expires_at_ms=expiry_ms(gateway.settings, now),
         )
         if not completed:
-            raise LeaseLost(job.id)
+            return None
         if isinstance(job.plan.source, Recording | Follow):
             await tx.put("release_recording_claim", request_id=job.id)
         await _end_attempts(tx, attempts, now)
@@ -76,7 +72,6 @@ async def complete(
             await tx.put("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         if recording:
             await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
-        hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
         end = RequestEnd(
             "completed",
             hold_end.charged,
@@ -90,14 +85,16 @@ async def complete(
         usage = await end_request(tx, job.org_id, job.id, end)
         assert usage is not None, "a generation and its request end in one transaction"
         await _queue_message(tx, job.row, "completed", now, outputs=[{"url": url} for url in urls])
-        await count_usage(tx, [usage])
-        await transfers.end_holds(tx, [hold_end], now)
-        failpoint("settle.in_tx")
+        return usage
 
+    hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
+    completion = Completion(hold_end, now, write)
     with span("commit"):
-        await retry_while_unavailable(
-            gateway.clock, lambda: gateway.store.write(write, org_id=job.org_id), request_id=job.id
+        is_completed = await retry_while_unavailable(
+            gateway.clock, lambda: gateway.completions.add(completion, job.org_id), request_id=job.id
         )
+    if not is_completed:
+        raise LeaseLost(job.id)
     failpoint("settle.after_commit")
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
@@ -107,6 +104,25 @@ async def complete(
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
     _wake_deliveries(gateway, job.row)
+
+
+async def _prepare_files(
+    gateway: Gateway,
+    job: Job,
+    result: GenerationResult,
+    outputs: Sequence[StoredOutput],
+    recording: Recording | None,
+    until_ms: int,
+) -> tuple[list[Row], list[str]]:
+    """Store the files of the recording, if there is one, and sign the URLs for the webhook, if there is one."""
+    try:
+        copies = await gateway.recordings.store_files(recording.recording_id, outputs) if recording else []
+        urls = await _output_urls(gateway, result.outputs, until_ms) if job.row.webhook_url else []
+    except StorageUnavailable as problem:
+        if job.request.task == "video":
+            raise  # its outputs can be downloaded again
+        raise OutputNotStored from problem
+    return copies, urls
 
 
 def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None:

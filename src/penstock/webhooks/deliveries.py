@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -18,11 +18,12 @@ from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.tracing import Tracing, span, trace_headers
 from penstock.values import new_id
 from penstock.vault import Vault
-from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery
+from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, MessageChange, TrialDelivery
 from penstock.webhooks.events import WebhookSecrets, sign, trial_event_body
 
 _log = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class Deliveries:
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
+        self._changes = WriteGroups(store, _write_changes)
         self._running: set[asyncio.Task[None]] = set()
         self._running_per_host: Counter[str] = Counter()
         self._running_per_org: Counter[str] = Counter()
@@ -301,24 +303,18 @@ class Deliveries:
                 "unrecorded": 0 if result.known else message.unrecorded,
                 "next_at_ms": self._clock.steady_ms() + round(wait_ms),
             }
-        ended_at_ms = self._clock.now_ms()
-
-        async def write(tx: Transaction) -> bool:
-            if not await tx.run(change, **values):
-                return False
-            if result.started_at_ms is not None:
-                await tx.run(
-                    "add_delivery",
-                    message_id=message.id,
-                    number=message.lease_token,
-                    started_at_ms=result.started_at_ms,
-                    ended_at_ms=ended_at_ms,
-                    http_status=result.status,
-                    result=text,
-                )
-            return True
-
-        lost = "" if await self._store.write(write) else " (not recorded: the lease was lost)"
+        delivery: Row | None = None
+        if result.started_at_ms is not None:
+            delivery = {
+                "message_id": message.id,
+                "number": message.lease_token,
+                "started_at_ms": result.started_at_ms,
+                "ended_at_ms": self._clock.now_ms(),
+                "http_status": result.status,
+                "result": text,
+            }
+        is_recorded = await self._changes.add(MessageChange(change, values, delivery))
+        lost = "" if is_recorded else " (not recorded: the lease was lost)"
         _log.info("webhook %s, delivery %d: %s%s", message.id, deliveries, result.text, lost)
 
     # ------------------------------------------------------------------------------------------------------- operators
@@ -364,6 +360,19 @@ class Deliveries:
         with self._occupy_place(message):
             result = await self._send(message)
         return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
+
+
+async def _write_changes(tx: Transaction, changes: Sequence[MessageChange]) -> list[bool]:
+    """Write what became of deliveries; return for each whether its lease was still held."""
+    is_written = [False] * len(changes)
+    for index, change in sorted(enumerate(changes), key=lambda entry: entry[1].message_id):
+        is_written[index] = bool(await tx.run(change.query, **change.values))
+    deliveries = [
+        change.delivery for change, written in zip(changes, is_written, strict=True) if change.delivery and written
+    ]
+    if deliveries:
+        await tx.run_many("add_delivery", deliveries)
+    return is_written
 
 
 def _subtract_one(counter: Counter[str], name: str) -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from penstock.store.base import Row
+
 
 @dataclass(frozen=True, slots=True)
 class LeasedMessage:
@@ -32,6 +34,19 @@ class DeliveryResult:
     known: bool = True  # False when the message may have arrived or not
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
     started_at_ms: int | None = None  # None when nothing was sent
+
+
+@dataclass(frozen=True, slots=True)
+class MessageChange:
+    """What a delivery changes in the store: the message, and the delivery that is added."""
+
+    query: str
+    values: Row
+    delivery: Row | None  # None when nothing was sent
+
+    @property
+    def message_id(self) -> str:
+        return str(self.values["id"])
 
 
 @dataclass(frozen=True, slots=True)

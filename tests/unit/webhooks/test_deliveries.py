@@ -254,7 +254,7 @@ async def test_the_result_of_a_delivery_waits_for_an_unavailable_database(
         (message_id,) = await add_messages(process.store)
         write, left = process.store.write, 3
 
-        async def flaky(work: Any) -> Any:
+        async def flaky(work: Any, **_: Any) -> Any:
             nonlocal left
             if process.receiver.sent and left:
                 left -= 1

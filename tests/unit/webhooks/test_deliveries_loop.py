@@ -207,7 +207,7 @@ async def test_cancelling_reschedules_claimed_messages(database: Database, monke
         await add_messages(process.store)
         write, committed, go = process.store.write, asyncio.Event(), asyncio.Event()
 
-        async def slow(work: Any) -> Any:
+        async def slow(work: Any, **_: Any) -> Any:
             done = await write(work)
             committed.set()
             await go.wait()
@@ -229,7 +229,7 @@ async def test_an_unavailable_database_is_waited_for(sqlite: Database, monkeypat
         await add_messages(process.store)
         write = process.store.write
 
-        async def gone(work: Any) -> Any:
+        async def gone(work: Any, **_: Any) -> Any:
             raise StorageUnavailable("not reachable")
 
         monkeypatch.setattr(process.store, "write", gone)

@@ -1,0 +1,80 @@
+"""Write what several tasks want to write at the same time in one transaction."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import Context
+from typing import Any, Generic, TypeVar
+
+from penstock.errors import StorageUnavailable
+from penstock.store.base import Store, Transaction
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_ITEMS_MAX = 64  # in one transaction, so that it does not hold locks for long
+
+
+class WriteGroups(Generic[Item, Result]):
+    """Collects items while a transaction is under way, and writes them together with the next one.
+
+    Items of different organizations are not mixed: where the rows of one are locked by somebody else, only its own
+    items wait. The first item is written at once.
+    """
+
+    def __init__(
+        self, store: Store, write: Callable[[Transaction, Sequence[Item]], Awaitable[Sequence[Result]]]
+    ) -> None:
+        """`write` writes items and returns a result for each; like any work of a transaction, it may be run again."""
+        self._store = store
+        self._write = write
+        self._waiting: dict[str | None, list[tuple[Item, asyncio.Future[Result]]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def add(self, item: Item, org_id: str | None = None) -> Result:
+        """Write an item, and return its result when it is durable. Raises what `Store.write` raises.
+
+        The item may be written although its caller was cancelled.
+        """
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.get(org_id)
+        if waiting is None:
+            waiting = self._waiting[org_id] = []
+            # An empty context, because the task writes for many callers and not only for the one that starts it.
+            task = asyncio.get_running_loop().create_task(self._write_waiting(org_id), context=Context())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        waiting.append((item, future))
+        return await future
+
+    async def _write_waiting(self, org_id: str | None) -> None:
+        waiting = self._waiting[org_id]
+        try:
+            while waiting:
+                group = [entry for entry in waiting[:_ITEMS_MAX] if not entry[1].done()]
+                del waiting[:_ITEMS_MAX]
+                if group:
+                    await self._write_group(group, org_id)
+        finally:
+            del self._waiting[org_id]
+
+    async def _write_group(self, group: list[tuple[Item, asyncio.Future[Result]]], org_id: str | None) -> None:
+        items = [item for item, _ in group]
+        try:
+            results = await self._store.write(lambda tx: self._write(tx, items), org_id=org_id)
+        except Exception as problem:
+            if len(group) == 1 or isinstance(problem, StorageUnavailable):
+                _settle([(future, None, problem) for _, future in group])
+                return
+            for entry in group:  # one of them is the cause: the others must not suffer for it
+                await self._write_group([entry], org_id)
+            return
+        _settle([(future, result, None) for (_, future), result in zip(group, results, strict=True)])
+
+
+def _settle(outcomes: Iterable[tuple["asyncio.Future[Any]", Any, Exception | None]]) -> None:
+    for future, result, problem in outcomes:
+        if future.done():  # its caller was cancelled
+            continue
+        if problem is None:
+            future.set_result(result)
+        else:
+            future.set_exception(problem)
