@@ -22,6 +22,8 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "sqlite_writers": ["--works", "640"],
     "chat": ["--short"],
     "videos": ["--short"],
+    "ends": ["--videos", "50", "--rounds", "1"],
+    "large_images": ["--short"],
     "streams": ["--short"],
     "neighbours": ["--short"],
     "pages": None,  # needs Chromium

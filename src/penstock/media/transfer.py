@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -351,19 +352,22 @@ class Transfer:
     async def encode_base64(self, data: bytes) -> str:
         """Encode a file for a JSON response, with other work of the event loop in between."""
         step = _BASE64_STEP // 4 * 3  # a multiple of three, so that there is padding only at the end
-        return b"".join(await self._map_pieces(data, step, base64.b64encode)).decode("ascii")
+        return str((await self._map_pieces(data, step, base64.b64encode)).getbuffer(), "ascii")
 
     async def _decode_base64(self, text: str) -> bytes:
         """Decode strict base64 with msgspec, three times as fast as the standard library; raises ValueError."""
-        return b"".join(await self._map_pieces(text, _BASE64_STEP, lambda piece: msgspec.convert(piece, bytes)))
+        return (await self._map_pieces(text, _BASE64_STEP, lambda piece: msgspec.convert(piece, bytes))).getvalue()
 
-    async def _map_pieces(self, whole: BytesOrText, step: int, function: Callable[[BytesOrText], bytes]) -> list[bytes]:
-        """Call a function with each piece, and let other tasks of the event loop run in between."""
-        results = []
+    async def _map_pieces(self, whole: BytesOrText, step: int, function: Callable[[BytesOrText], bytes]) -> BytesIO:
+        """Call a function with each piece, and let other tasks of the event loop run in between.
+
+        Returns the results one after the other; unlike a list that is joined, they are never in memory twice.
+        """
+        results = BytesIO()
         for start in range(0, len(whole), step):
             piece = whole[start : start + step]
             await self._turns.wait_turn(len(piece))
-            results.append(function(piece))
+            results.write(function(piece))
         return results
 
 

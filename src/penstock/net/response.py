@@ -6,6 +6,7 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Protocol, Self
 
 from pyreqwest.bytes import Bytes
@@ -101,14 +102,14 @@ async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int
     if len(piece) < SMALL_READ_BYTES and len(piece) <= max_bytes and not headers.encoding:
         return piece.to_bytes()
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
-    decoded: list[Bytes | bytes] = []
+    body = BytesIO()  # unlike a list of pieces that are joined, it never holds a large body twice
     while piece is not None:
         for data in decoder.feed(piece):
-            decoded.append(data)
+            body.write(data)
             await decoder.let_others_run(len(data))
         piece = await reader.read(LARGE_READ_BYTES)
     decoder.finish()
-    return b"".join(decoded)
+    return body.getvalue()
 
 
 async def read_fetched(response: Response, max_bytes: int, writer: Writer | None) -> FetchedResponse:
@@ -125,18 +126,18 @@ async def read_fetched(response: Response, max_bytes: int, writer: Writer | None
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
     digest = hashlib.sha256()
     size_bytes = 0
-    in_memory: list[Bytes | bytes] = []
+    in_memory = BytesIO()
     while (piece := await reader.read(LARGE_READ_BYTES)) is not None:
         for data in decoder.feed(piece):
             size_bytes += len(data)
             digest.update(data)
             if writer is None:
-                in_memory.append(data)
+                in_memory.write(data)
             else:
                 writer.write(bytes(data))
             await decoder.let_others_run(len(data))
     decoder.finish()
-    return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), b"".join(in_memory))
+    return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), in_memory.getvalue())
 
 
 class StreamingResponse:

@@ -371,7 +371,7 @@ async def _write_changes(tx: Transaction, changes: Sequence[MessageChange]) -> l
         change.delivery for change, written in zip(changes, is_written, strict=True) if change.delivery and written
     ]
     if deliveries:
-        await tx.run_many("add_delivery", deliveries)
+        await tx.put_many("add_delivery", deliveries)
     return is_written
 
 
