@@ -148,6 +148,10 @@ define where_installed
 	@if command -v $(1) >/dev/null; then echo $(1) $(2); $(1) $(2); else echo "skipped: $(1) is not installed"; fi
 endef
 
+.PHONY: test-evening
+test-evening: setup ## Run docs/evening.md: upgrade, kill and restore an installation behind nginx
+	$(RUN) tests.evening
+
 .PHONY: test-browser
 test-browser: setup ## Run the tests of the pages in Chromium
 	$(RUN) pytest -m browser tests/browser $(ARGS)

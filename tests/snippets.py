@@ -13,8 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # What they show has tests of its own: programs that `make test-cookbook` runs, quotations that are compared with the
-# source, and calls that tests/test_examples.py makes.
-_TESTED_ELSEWHERE = tuple(ROOT / "docs" / name for name in ("cookbook", "add-a-provider.md", "endpoints.md"))
+# source, calls that tests/test_examples.py makes, and commands that `make test-evening` runs.
+_TESTED_ELSEWHERE = tuple(
+    ROOT / "docs" / name for name in ("cookbook", "add-a-provider.md", "endpoints.md", "evening.md")
+)
 _RUN = {"sh", "python"}
 _NOT_CODE = {"", "text", "json", "toml", "yaml"}
 _FENCE = re.compile(

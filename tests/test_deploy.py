@@ -34,6 +34,31 @@ def test_every_variable_is_a_setting() -> None:
     assert sorted((path, name) for path, name in named if name not in known) == []
 
 
+def image_environment() -> dict[str, str]:
+    """The variables of ENV in the last stage of the Dockerfile."""
+    block = (ROOT / "Dockerfile").read_text().rpartition("\nENV ")[2].replace("\\\n", " ").partition("\n")[0]
+    return dict(pair.split("=", 1) for pair in block.split())
+
+
+def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
+    """As they reach the process: what the image sets, then what Compose or Kubernetes sets."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    environments = {name: service["environment"] for name, service in services.items() if "build" in service}
+    (config,) = [found["data"] for found in kubernetes_objects() if found["kind"] == "ConfigMap"]
+    for name, pod in pods().items():
+        own = {variable["name"]: variable["value"] for variable in pod["containers"][0].get("env", [])}
+        environments[f"{name} of Kubernetes"] = {**config, **own}
+    assert len(environments) == 5
+    for name, environment in environments.items():
+        given = {variable: re.sub(r"\$\{.*?\}", "0" * 40, value or "") for variable, value in environment.items()}
+        found = settings.load({"data": tmp_path}, {**image_environment(), **given})
+        assert found.media.startswith("s3://"), name
+        assert found.media_options["region"], name
+        assert found.worker is ("worker" in name), name
+        assert found.host == "0.0.0.0", name  # noqa: S104
+        assert found.behind_tls or found.allow_plain_http, name
+
+
 def test_every_setting_in_a_comment_exists() -> None:
     """Lines such as `#   behind_tls = true`."""
     known = {name for name, *_ in settings.rows()}

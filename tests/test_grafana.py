@@ -14,7 +14,7 @@ from tests.gateway import OpenGateway, sqlite_only
 ROOT = Path(__file__).parent.parent
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "penstock.json").read_text())
 ADDED_BY_PROMETHEUS = {"job", "instance"}
-_FUNCTIONS = {"sum", "max", "rate", "histogram_quantile", "by", "label_values"}
+_FUNCTIONS = {"sum", "max", "rate", "histogram_quantile", "by", "label_values", "or", "vector"}
 
 _SELECTOR = re.compile(r"\b(penstock_\w+)(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"[^"]*"')
