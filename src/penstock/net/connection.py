@@ -116,9 +116,8 @@ class Connection(asyncio.Protocol):
 
     # ---------------------------------------------------------------------------------------------------------- reuse
 
-    @property
-    def is_reusable(self) -> bool:
-        """Whether the next request can be sent over this connection: nothing of this exchange is left on it."""
+    def release(self) -> bool:
+        """End the exchange. Returns whether the next request can be sent over this connection."""
         is_clean = self._is_complete and self._is_whole_request_sent and self._keeps_alive and not self._chunks
         self._is_idle = is_clean and self._failure is None and not self._is_lost
         return self._is_idle

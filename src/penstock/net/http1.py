@@ -1,7 +1,8 @@
 """Send POST requests over HTTP/1.1 from the event loop itself, so that giving one up closes its connection at once.
 
-The library behind `client` has threads of its own and cannot abort a request that waits for its response. The parser
-is that of the HTTP server. Requests of unusual kinds are left to the library.
+The library behind `client` has threads of its own and cannot abort a request that waits for its response, and it needs
+a client of its own for each IP address that was checked. The parser is that of the HTTP server. Requests of unusual
+kinds are left to the library.
 """
 
 import asyncio
@@ -266,7 +267,7 @@ class Exchange:
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        if connection.is_reusable:
+        if connection.release():
             self._client.give_back(self.origin, connection)
         else:
             connection.abort()
