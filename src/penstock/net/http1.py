@@ -13,6 +13,7 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple, Self
 
 from penstock import __version__
@@ -169,11 +170,12 @@ class Http1Client:
         deadline = loop.time() + seconds
         failure = NotSent("the host name has no IP address")
         addresses = [origin.address] if origin.address else await self._look_up(origin.host, origin.port, seconds)
-        for address in addresses[:_MAX_ADDRESSES_TRIED]:
+        addresses = _alternate(addresses)[:_MAX_ADDRESSES_TRIED]
+        for number, address in enumerate(addresses):
             if self._is_closed:
                 raise NotSent("the HTTP client is closed")
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - number)):
                     return await self._connect_to(address, origin)
             except TimeoutError:
                 failure = NotSent("connecting timed out")
@@ -209,6 +211,14 @@ class Http1Client:
             if self._tls is None:
                 self._tls = await asyncio.to_thread(_tls_context, self._ca)
             return self._tls
+
+
+def _alternate(addresses: list[str]) -> list[str]:
+    """Let IPv6 and IPv4 addresses take turns: in some networks the connections of one of them lead nowhere."""
+    families = [[each for each in addresses if (":" in each) is is_ipv6] for is_ipv6 in (True, False)]
+    if addresses and ":" not in addresses[0]:
+        families.reverse()
+    return [address for pair in zip_longest(*families) for address in pair if address]
 
 
 def _tls_context(ca: bytes | None) -> ssl.SSLContext:

@@ -131,6 +131,14 @@ async def test_the_name_is_looked_up_for_each_connection_and_its_addresses_are_t
     assert f"host: provider.test:{server.port}\r\n".encode() in server.requests[0]
 
 
+async def test_addresses_of_both_families_are_tried() -> None:
+    """The first ones of a list may all be of a family that this network does not have."""
+    resolver = FakeResolver(["::1", "::1", "::1", "127.0.0.1"])
+    async with serve(responding(b"ok")) as server, open_client(resolver=resolver) as client:
+        request = HttpRequest("POST", f"http://provider.test:{server.port}/")
+        assert (await client.send(request, timeout_seconds=60, interruptible=True)).body == b"ok"
+
+
 async def look_up(host: str, port: int, seconds: float) -> list[str]:
     raise AssertionError
 
