@@ -1,14 +1,16 @@
 // Images and videos that were made, as they are shown on a page.
 
 import { fileUrl } from "../gateway.js";
+import { TASKS } from "../playground/tasks.js";
+import { onSessionChange } from "../session.js";
 import { html, useState } from "../view.js";
 import { Icon } from "./icons.js";
 
-export const KIND_ICONS = { image: "image", edit: "edit", upscale: "enlarge", video: "video", chat: "chat" };
 const urls = new Map();
+onSessionChange(() => urls.clear());
 
 // The URL under which an output was first seen: each response has another signature, and the browser would load the file again.
-export function lastingUrl({ id, url }) {
+function lastingUrl({ id, url }) {
   if (!urls.has(id)) urls.set(id, fileUrl(url));
   return urls.get(id);
 }
@@ -17,7 +19,7 @@ export function lastingUrl({ id, url }) {
 export function Thumb({ kind, output, alt = "" }) {
   const [gone, setGone] = useState(false);
   const lost = () => { urls.delete(output.id); setGone(true); };
-  if (!output || gone) return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${KIND_ICONS[kind] ?? "list"} /></span>`;
+  if (!output || gone) return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? "list"} /></span>`;
   const url = lastingUrl(output);
   return html`<span class="thumb">${output.content_type.startsWith("video/")
     ? html`<video src=${`${url}#t=0.1`} preload="metadata" muted playsinline tabindex="-1" aria-label=${alt || "Video"} onError=${lost}></video>`
