@@ -21,6 +21,7 @@ from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_im
 IMAGE = "fal/fal-ai/hidream-i1-full"
 VIDEO = "fal/fal-ai/ltx-2.3/text-to-video"
 UPSCALE = "fal/fal-ai/esrgan"
+VIDEO_UPSCALE = "fal/fal-ai/topaz/upscale/video"
 DAY = 86_400.0
 
 
@@ -95,6 +96,23 @@ async def test_an_upscaler_by_compute_time_needs_no_prompt(open_gateway: OpenGat
         assert sent["image_url"].startswith("data:image/png;base64,")
         after, held = await running.money()
         assert (before - after, held) == (nanos("0.003885"), 0)
+
+
+async def test_a_video_is_upscaled_and_held_for_a_minute(open_gateway: OpenGateway) -> None:
+    """How long the caller's video is, nobody knows before fal has counted it."""
+    fal = FalWithCatalogue()
+    fal.prices["fal-ai/topaz/upscale/video"] = (0.01, "seconds")
+    fal.billed["fal-ai/topaz/upscale/video"] = "12.5"
+    asked: dict[str, Any] = {"model": VIDEO_UPSCALE, "video_url": "https://videos.test/fox.mp4", "upscale_factor": 4}
+    async with with_fal(open_gateway, fal) as running:
+        before, _ = await running.money()
+        dry = await running.video(**asked, query={"dryRun": "true"})
+        assert dry.json["total_cost_micros"] == 600_000
+        video = await create_video(running, **asked)
+        assert video["status"] == "completed"
+        assert fal.received("submit")[0].fields == {"video_url": "https://videos.test/fox.mp4", "upscale_factor": 4}
+        after, held = await running.money()
+        assert (before - after, held) == (nanos("0.125"), 0)
 
 
 async def test_what_the_schema_refuses_is_refused_before_anything_is_sent(open_gateway: OpenGateway) -> None:

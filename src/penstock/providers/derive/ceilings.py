@@ -1,4 +1,4 @@
-"""How much to hold for a model whose catalogue has one price for all resolutions, with and without sound."""
+"""How much to hold for a model with one price for all resolutions, with and without sound, and for any input video."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +12,15 @@ from penstock.providers.spec import Param, Price
 
 _CEILING_MAX = 10
 _SOUND_FACTOR = 2
+_INPUT_VIDEOS = ("video_url", "input_video_url", "video", "input_video")
+_INPUT_VIDEO_FACTOR = 15  # a video that the caller names may have any length; so much for each of the `seconds`
 
 
 def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]) -> tuple[Price, ...]:
     """The same prices, held with a ceiling: by area for each resolution that the model offers, and twice with sound.
 
-    `rows` are the table that was made of the schema.
+    A price by the second is held for more seconds if the output is as long as a video that the caller names. `rows` are
+    the table that was made of the schema.
     """
     has_sound = any(row.name == "generate_audio" and row.to for row in rows)
     factor = _SOUND_FACTOR if has_sound else 1
@@ -29,8 +32,9 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
         for value, area in _areas(schema.get("properties", {}).get(name) or {}).items()
     }
     highest = max(ceilings.values(), default=factor)
+    length = _INPUT_VIDEO_FACTOR if _has_length_of_input(rows) else 1
     return tuple(
-        made
+        replace(made, ceiling=str(int(made.ceiling) * length)) if made.unit == "second" else made
         for price in prices
         for made in (
             *(
@@ -40,6 +44,11 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
             replace(price, ceiling=str(highest)),
         )
     )
+
+
+def _has_length_of_input(rows: Sequence[Param]) -> bool:
+    names = {row.name for row in rows if row.to}
+    return "seconds" not in names and any(name in names for name in _INPUT_VIDEOS)
 
 
 def _areas(schema: Schema) -> dict[Any, float]:
