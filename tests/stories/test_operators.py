@@ -38,7 +38,7 @@ def test_organizations_and_their_credit(story: Installation, served: Serving) ->
     key = story.penstock("keys", "create", "--org", org).stdout.strip()
     body = {"model": "image-1", "prompt": "a pear"}
     assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 402
-    assert story.penstock("credit", "add", "--org", org, "--usd", "0.05").stdout == "available: 0.05 USD\n"
+    assert story.penstock("credit", "add", "--org", org, "--usd", "0.05").stdout == "available: $0.05\n"
     assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 200
     assert served.call("GET", "/v1/balance", key=key).json["available"]["amount"] == 0.01
     rows = [line.split("\t") for line in story.penstock("orgs", "list").stdout.splitlines()]

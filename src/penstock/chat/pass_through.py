@@ -23,6 +23,7 @@ from penstock.upstream.preferences import FIELD as PREFERENCES
 from penstock.values import Nanos, dollars
 
 _MAX_EVENT_BYTES = 8 * 1024 * 1024  # the last event has the whole response
+_REASONING = ("reasoning", "item_reference")  # references to other items were refused
 _NOT_PASSED_ON = frozenset({*NOT_FORWARDED, *TOKEN_LIMITS, "messages"})
 # The events before the model writes something: until then the call can still go to another provider.
 _FIRST_EVENTS = frozenset({"response.created", "response.queued", "response.in_progress"})
@@ -124,7 +125,7 @@ def _provider_input(chat: ChatRequest, request: ResponsesRequest, candidate: Can
         parts = list(item[origin.field])
         parts[image.part] = {**parts[image.part], "image_url": part["image_url"]["url"]}
         items[origin.number] = {**item, origin.field: parts}
-    items = [item for item in items if item.get("type") != "reasoning" or has_encrypted_reasoning(item)]
+    items = [item for item in items if item.get("type") not in _REASONING or has_encrypted_reasoning(item)]
     roles = candidate.model.op.param("messages")
     return roles.convert(items) if roles and roles.convert else items
 

@@ -26,6 +26,7 @@ _NOT_PASSED_ON = frozenset(
 )
 # What only a provider that speaks the Responses API itself takes: tools whose input is no JSON.
 _CUSTOM = frozenset({"custom", "custom_tool_call", "custom_tool_call_output"})
+_REASONING_ID = "rs_"
 _MAX_METADATA = 16
 _MAX_METADATA_NAME = 64
 _MAX_METADATA_VALUE = 512
@@ -265,6 +266,14 @@ def _skip(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -
     """Reasoning of earlier turns has no place in a chat call."""
 
 
+def _skip_reference(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
+    """Clients that believe that responses are stored refer to reasoning by its id. Nothing else can be left out."""
+    if not str(item.get("id")).startswith(_REASONING_ID):
+        _refuse(
+            f"{where}.type", "must not be `item_reference`, because this gateway stores no responses: send the item"
+        )
+
+
 _ITEMS: Mapping[str, Callable[[list[dict[str, Any]], Mapping[str, Any], str], None]] = {
     "message": _add_message,
     "function_call": _add_function_call,
@@ -273,6 +282,7 @@ _ITEMS: Mapping[str, Callable[[list[dict[str, Any]], Mapping[str, Any], str], No
     "custom_tool_call_output": _add_function_output,
     "image_generation_call": _add_image_call,
     "reasoning": _skip,
+    "item_reference": _skip_reference,
 }
 
 # --------------------------------------------------------------------------------------------------------------- tools

@@ -6,6 +6,7 @@ import typer
 
 from penstock.accounts import audit as checks
 from penstock.clock import Clock
+from penstock.commands.output import usd
 from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
 from penstock.media.opening import open_storage
 from penstock.store.base import Store
@@ -31,7 +32,7 @@ def audit(
         typer.echo(breach, err=True)
     if count and not as_json:
         typer.echo(
-            f"{count} orphans: attempts without a request that could use their output; {dollars(lost):f} USD known lost"
+            f"{count} orphans: attempts without a request that could use their output; {usd(dollars(lost))} known lost"
         )
     summary = f"{len(breaches)} breaches" if breaches else "audit clean"
     report(summary, as_json, breaches=breaches, orphans=count, lost_usd=dollars(lost))

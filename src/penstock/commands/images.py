@@ -99,7 +99,8 @@ def edit(
 
 
 def upscale(
-    inputs: Annotated[list[str], typer.Argument(help="Image file or HTTPS URL.")],
+    files: Annotated[list[str] | None, typer.Argument(help="Image file or HTTPS URL.")] = None,
+    inputs: Inputs = None,
     factor: Annotated[float | None, typer.Option("--factor", help="By how much each side grows.")] = None,
     model: Model = None,
     output: Output = None,
@@ -115,7 +116,7 @@ def upscale(
     gateway = find_gateway(url, key, data, config)
     body = {
         "model": model or default_model(gateway, "upscale"),
-        "image": input_urls(inputs),
+        "image": input_urls([*(files or ()), *(inputs or ())]),
         **given({"scale_factor": factor}),
         **parsed(fields),
     }

@@ -9,6 +9,7 @@ from penstock.accounts import transfers
 from penstock.accounts.orgs import Org as Organization
 from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import Clock
+from penstock.commands import output
 from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.store.base import Store
 from penstock.values import Nanos, dollars, nanos
@@ -112,7 +113,7 @@ def add_credit(
         return str(dollars(Nanos(row["available"] if row else 0)))
 
     available = with_store(settings, work)
-    report(f"available: {available} USD", as_json, available=available, currency="usd")
+    report(f"available: {output.usd(Decimal(available))}", as_json, available=available, currency="usd")
 
 
 def _bytes(text: str) -> int:

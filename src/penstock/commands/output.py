@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def read_stdin() -> str | None:
     return None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
 
 
-def usd(amount: float) -> str:
+def usd(amount: float | Decimal) -> str:
     """An amount in dollars with as many decimals as it needs, and two at least: $0.04, $0.000125."""
     text = f"{amount:.9f}".rstrip("0")
     whole, _, decimals = text.partition(".")

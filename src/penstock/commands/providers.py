@@ -19,7 +19,7 @@ from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.commands.exchanges import Exchanges
 from penstock.commands.gateway_client import find_gateway
-from penstock.commands.output import print_json
+from penstock.commands.output import print_json, usd
 from penstock.commands.terminal import Config, Data, Json, load_settings, report, show
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
@@ -106,8 +106,7 @@ def check_provider(
         separate = msgspec.structs.replace(settings, data=Path(folder), database="", media="", billing="postpaid")
         with redirect_stdout(sys.stderr):  # stdout is for the result, not for what this gateway logs
             result = asyncio.run(_check(separate, slug, model, yes, record))
-    cost = f"{result['cost_usd']:f} USD"
-    text = f"{slug} works: {result['made']} in {result['seconds']:.1f} s, {cost}"
+    text = f"{slug} works: {result['made']} in {result['seconds']:.1f} s, {usd(result['cost_usd'])}"
     report("\n".join(filter(None, [text, result["exchanges"], result["recording"]])), as_json, **result)
 
 
@@ -117,7 +116,7 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
         welcome = await ensure_first_key(gateway)
         caller = await gateway.keys.authenticate(f"Bearer {welcome.key}")
         trial = await cheapest_trial(gateway, caller, slug, model, recorded=record is not None)
-        typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD", err=True)
+        typer.echo(f"{trial.model} ({trial.task}): at most {usd(trial.usd)}", err=True)
         if not yes:
             typer.confirm("Make this call?", abort=True, err=True)
         started = gateway.clock.monotonic()

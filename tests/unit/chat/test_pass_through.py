@@ -91,6 +91,7 @@ async def test_encrypted_reasoning_goes_back_and_reasoning_that_nobody_stored_is
         assert api.running.lab.responses.received[1].fields["input"] == more
         stored = await ours.responses.create(model="lab/chat", input="one")  # without `include`
         items: list[Any] = [item.model_dump(exclude_none=True) for item in stored.output]
+        items.append({"type": "item_reference", "id": items[0]["id"]})  # as the AI SDK refers to it
         third = await ours.responses.create(model="lab/chat", input=[*items, {"role": "user", "content": "three"}])
         assert third.output_text == "three"
         sent = api.running.lab.responses.received[3].fields["input"]

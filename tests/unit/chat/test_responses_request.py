@@ -91,6 +91,7 @@ def test_tools_and_choices_are_translated() -> None:
         ),
         ({"input": [{"role": "user", "content": "x", "file_url": "y"}]}, "input[0].file_url"),
         ({"tools": [{"type": "custom"}]}, "tools[0].name"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].type"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_by_its_name(body: dict[str, Any], param: str) -> None:
@@ -109,6 +110,11 @@ def test_a_body_must_be_an_object() -> None:
 def test_metadata_has_the_limits_of_openai() -> None:
     metadata = {f"n{number}": "x" for number in range(15)} | {"n" * 64: "x" * 512}
     assert read(metadata=metadata).body["metadata"] == metadata
+
+
+def test_references_to_reasoning_are_left_out() -> None:
+    asked = {"role": "user", "content": "x"}
+    assert read(input=[{"type": "item_reference", "id": "rs_1"}, asked]).chat["messages"] == [asked]
 
 
 def test_custom_tools_have_no_translation() -> None:

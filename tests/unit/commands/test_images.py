@@ -52,6 +52,7 @@ def test_pipes_carry_prompts_in_and_images_out(run: Command, folder: Path, type_
     assert run(*words).status == 0
     type_on_stdin((folder / "boat.png").read_bytes())
     assert run("upscale", "-", "--factor", "2", "-o", "large.png").status == 0
+    assert run("upscale", "--input", "large.png", "--factor", "2", "-o", "larger.png").status == 0
     assert image_in((folder / "large.png").read_bytes()) == ("PNG", (512, 512))
 
 

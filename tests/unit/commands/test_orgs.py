@@ -10,9 +10,9 @@ from tests.command_line import done, penstock
 def test_organizations_are_created_and_listed_with_their_balances(data_folder: Path) -> None:
     org = done("orgs", "create", "--name", "Second", "--data", data_folder).out.strip()
     later = done("orgs", "create", "--name", "Third", "--billing", "postpaid", "--data", data_folder).out.strip()
-    assert done("credit", "add", "--org", org, "--usd", "2.50", "--data", data_folder).out == "available: 2.5 USD\n"
+    assert done("credit", "add", "--org", org, "--usd", "2.50", "--data", data_folder).out == "available: $2.50\n"
     assert done("credit", "add", "--org", org, "--usd", "0.000000001", "--data", data_folder).out == (
-        "available: 2.500000001 USD\n"
+        "available: $2.500000001\n"
     )
     rows = {row[0]: row[1:] for row in done("orgs", "list", "--data", data_folder).lines}
     assert rows[org][:3] == ["Second", "prepaid", "2.500000001"]
@@ -21,7 +21,7 @@ def test_organizations_are_created_and_listed_with_their_balances(data_folder: P
 
 def test_credit_goes_to_the_first_organization_by_default(data_folder: Path) -> None:
     added = done("credit", "add", "--usd", "1", "--data", data_folder, PENSTOCK_STARTING_CREDIT_USD="5").out
-    assert added == "available: 6 USD\n"
+    assert added == "available: $6.00\n"
     ((_, *cells),) = done("orgs", "list", "--data", data_folder).lines
     assert cells == ["default", "prepaid", "6", "0", ""]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.commands.output import usd
 from penstock.commands.providers import _health_text
 from tests.command_line import Ended, done, penstock
 from tests.fake_providers import faults
@@ -91,9 +92,9 @@ def test_the_cheapest_call_is_made_and_reported(tmp_path: Path, lab: ScriptedPro
     ended = check(tmp_path / "data", lab, "--yes")
     assert ended.status == 0, ended
     (message,) = ended.out.splitlines()
-    assert "lab/lab/chat (chat): at most 0.000" in ended.err
+    assert "lab/lab/chat (chat): at most $0.000" in ended.err
     assert "lab works: " in message
-    assert f"{lab.bill_usd:f} USD" in message
+    assert usd(lab.bill_usd) in message
     assert len(lab.invoice) == 1
 
 
