@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.accounts.limits import check_model
-from penstock.chat.dialect import ChatDialect, Dialect, StreamRelay
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
-from penstock.chat.pass_through import ResponsesDialect
+from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, token_counts
+from penstock.chat.provider_api import CompletionsApi, ProviderApi, StreamRelay
 from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
@@ -140,12 +140,12 @@ def _record_health(gateway: Gateway, candidate: Candidate, failure: Failure) -> 
         gateway.health.record_failure(slug, upstream, failure.kind, failure.retry_after_seconds)
 
 
-def _dialect(reserved: ReservedCall, candidate: Candidate) -> Dialect:
+def _provider_api(reserved: ReservedCall, candidate: Candidate) -> ProviderApi:
     """The API in which the candidate is called."""
     chat = reserved.chat
     if chat.responses and passes_through(chat, candidate.model):
-        return ResponsesDialect(chat, chat.responses, candidate)
-    return ChatDialect(chat, candidate, reserved.form, reserved.gateway.clock)
+        return ResponsesApi(chat, chat.responses, candidate)
+    return CompletionsApi(chat, candidate, reserved.form, reserved.gateway.clock)
 
 
 # ------------------------------------------------------------------------------------------------------ whole responses
@@ -155,15 +155,15 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
     """Send the call and return the provider's body, which changes only where it has not the documented shape."""
     gateway = reserved.gateway
     provider = candidate.provider
-    dialect = _dialect(reserved, candidate)
+    api = _provider_api(reserved, candidate)
     reply = await gateway.upstream.send_chat(
-        dialect.target,
-        dialect.body(gateway.settings.chat_output_tokens),
+        api.target,
+        api.body(gateway.settings.chat_output_tokens),
         gateway.settings.upstream_seconds,
         for_org=reserved.reservation.call.caller.org_id,
     )
     try:
-        found = dialect.read(reply.body)
+        found = api.read(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = f"{provider.name} returned a malformed response."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
@@ -176,7 +176,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned an empty response.")
     if usage is None:
         usage = estimated_usage(reserved.chat, output_bytes=len(reply.body))
-    body = dialect.whole(reply.body, usage, actual_cost(candidate.model, usage))
+    body = api.whole(reply.body, usage, actual_cost(candidate.model, usage))
     watch.note_tokens(token_counts(usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body, headers=executed_model_header(candidate))
@@ -199,12 +199,12 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     """
     gateway = reserved.gateway
     provider = candidate.provider
-    dialect = _dialect(reserved, candidate)
-    relay = dialect.relay()
+    api = _provider_api(reserved, candidate)
+    relay = api.relay()
     times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
     source = await gateway.upstream.stream_chat(
-        dialect.target,
-        dialect.body(gateway.settings.chat_output_tokens),
+        api.target,
+        api.body(gateway.settings.chat_output_tokens),
         idle_seconds=idle_seconds(provider, gateway.settings),
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=reserved.reservation.call.caller.org_id,
@@ -226,7 +226,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
         raise
     watch.note_first_byte()
     watch.keep_open()
-    events = _relay_events(reserved, candidate, _Stream(dialect, source, relay, times, watch), first)
+    events = _relay_events(reserved, candidate, _Stream(api, source, relay, times, watch), first)
     headers = {**_STREAM_HEADERS, **executed_model_header(candidate)}
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
 
@@ -235,7 +235,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
 class _Stream:
     """A provider's stream that has begun."""
 
-    dialect: Dialect
+    api: ProviderApi
     source: ByteStream
     relay: StreamRelay
     times: WaitingTimes
@@ -252,17 +252,17 @@ async def _relay_events(
     pays for what was sent.
     """
     relay = stream.relay
-    dialect = stream.dialect
+    api = stream.api
     problem: Problem | None = _caller_disconnected()
     sent = SentBytes(stores=reserved.stores_payload)
     try:
         try:
-            yield sent.count(dialect.feed(first))
+            yield sent.count(api.feed(first))
             stream.times.end_wait_for_caller()
             with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
                 async for data in stream.source:
                     stream.times.end_wait_for_provider()
-                    if (events := relay.feed(data)) and (shown := dialect.feed(events)):
+                    if (events := relay.feed(data)) and (shown := api.feed(events)):
                         yield sent.count(shown)
                         stream.times.end_wait_for_caller()
                     if relay.done:
@@ -271,11 +271,11 @@ async def _relay_events(
                 raise StreamBroken("ended its stream without [DONE]")
             problem = None
             usage = _stream_usage(reserved.chat, relay)
-            if last := dialect.finish(usage, actual_cost(candidate.model, usage)):
+            if last := api.finish(usage, actual_cost(candidate.model, usage)):
                 yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)
-            yield dialect.fail(problem)
+            yield api.fail(problem)
     finally:
         _settle_stream(reserved, candidate, relay, problem, sent)
         if isinstance(problem, Cancelled | Unavailable):

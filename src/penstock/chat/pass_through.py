@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.dialect import WholeReply
 from penstock.chat.pricing import Usage
+from penstock.chat.provider_api import WholeReply
 from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
 from penstock.chat.responses_output import usage_fields
 from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
-from penstock.chat.stream import EventBuffer, StreamBroken
+from penstock.chat.stream import EventBuffer, StreamBroken, event_data
 from penstock.errors import Problem
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.preferences import FIELD as PREFERENCES
@@ -30,6 +30,7 @@ _FIRST_EVENTS = frozenset({"response.created", "response.queued", "response.in_p
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete"})
 # Only events with one of these are decoded. Quotes inside a JSON string are escaped, so text never has them.
 _DECODED = (b'"response":', b'"error"', b"[DONE]")
+_DELTA = b'.delta"'  # at the end of the types of events with new content
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 RawFields = dict[str, msgspec.Raw]  # the values of an object as they were written
@@ -130,7 +131,7 @@ def _provider_input(chat: ChatRequest, request: ResponsesRequest, candidate: Can
     return roles.convert(items) if roles and roles.convert else items
 
 
-class ResponsesDialect:
+class ResponsesApi:
     """The Responses API of a provider, for a call of the gateway's own."""
 
     def __init__(self, chat: ChatRequest, request: ResponsesRequest, candidate: Candidate) -> None:
@@ -186,14 +187,13 @@ class _ResponsesRelay:
         self._sent = 0  # how many events were passed on
 
     def feed(self, data: bytes) -> bytes:
-        events = self._buffer.feed(data, has_content=self.event_count > 0)
+        events = self._buffer.feed(data, has_content=self._sent > 0 and not self._held)
         if any(mark in events for mark in _DECODED):
             events = self._read_events(events)
         if not events:
             return b""
-        count = events.count(b"data:")
-        self.event_count += count
-        self._sent += count
+        self.event_count += events.count(_DELTA)
+        self._sent += events.count(b"data:")
         events, self._held = self._held + events, b""
         return events
 
@@ -201,7 +201,7 @@ class _ResponsesRelay:
         """Read each event that has the response; return those that can be passed on."""
         shown = b""
         for event in events.split(b"\n\n"):
-            data = b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
+            data = event_data(event)
             if not data or data == b"[DONE]" or self.done:
                 continue
             try:

@@ -145,7 +145,7 @@ class Relay:
         """Read each event; leave out the usage chunk if the caller did not ask for it."""
         kept = []
         for event in events.split(b"\n\n"):
-            data = b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
+            data = event_data(event)
             if not data:
                 if event:
                     kept.append(event)
@@ -197,6 +197,11 @@ class Relay:
             return True
         self.usage = chunk.usage
         return self.keeps_usage or bool(chunk.choices)
+
+
+def event_data(event: bytes) -> bytes:
+    """The data of one event, without its name and comments."""
+    return b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
 
 
 def _without_comments(events: bytes) -> bytes:

@@ -33,7 +33,7 @@ async def send_streamed(
     async with http.stream(request, read_timeout_seconds=seconds, timeout_seconds=seconds) as response:
         if response.status != 200 or "text/event-stream" not in response.headers.get("content-type", ""):
             return Reply(response.status, response.headers, await response.read())
-        buffer = EventBuffer()
+        buffer = ImageEventBuffer()
         last: list[Mapping[str, Any]] = []
         async for chunk in response:
             for data in buffer.feed(chunk):
@@ -51,7 +51,7 @@ async def send_streamed(
     return _whole_reply(last, response.headers)
 
 
-class EventBuffer:
+class ImageEventBuffer:
     """Collects the bytes of a stream until an event is complete; an event is as long as an image."""
 
     def __init__(self, max_bytes: int = MAX_RESPONSE_BYTES) -> None:

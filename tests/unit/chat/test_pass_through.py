@@ -11,7 +11,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from penstock import providers
-from penstock.chat.pass_through import ResponsesDialect
+from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.request import read_chat_request
 from penstock.chat.responses_request import read_responses_request
 from penstock.providers import openrouter
@@ -190,7 +190,7 @@ def test_every_provider_that_speaks_it_gets_a_stateless_body_with_the_limits_tha
         call = call_with({"model": "m", "input": items, "max_tokens": 9, "provider": {"max_price": {"prompt": "99"}}})
         request = read_responses_request(call)
         chat = read_chat_request(msgspec.structs.replace(call, json=request.chat), Settings(), request)
-        sent = ResponsesDialect(chat, request, candidate).body(4096)
+        sent = ResponsesApi(chat, request, candidate).body(4096)
         assert (sent["store"], sent["max_output_tokens"], "max_tokens" in sent) == (False, 9, False), slug
         assert sent["model"] == candidate.model.upstream
         role = "system" if slug == "xai" else "developer"

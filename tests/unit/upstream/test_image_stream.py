@@ -9,7 +9,7 @@ import pytest
 from penstock.event_loop import LoopTurns
 from penstock.net.errors import MaybeSent, ResponseTooLarge
 from penstock.providers.spec import Reply
-from penstock.upstream.image_stream import EventBuffer, send_streamed
+from penstock.upstream.image_stream import ImageEventBuffer, send_streamed
 from tests.http_client import client_and_server, post_request
 from tests.tcp_server import Connection, chunk, response_head
 
@@ -50,14 +50,14 @@ def test_events_are_found_however_the_bytes_are_cut() -> None:
     for end in (b"\n", b"\r\n"):
         stream = b": waiting" + end + end + event(PARTIAL, end) + event(DONE, end)
         for size in (1, 2, 3, 7, len(stream)):
-            buffer = EventBuffer()
+            buffer = ImageEventBuffer()
             pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
             found = [json.loads(data) for piece in pieces for data in buffer.feed(piece)]
             assert found == [PARTIAL, DONE], (end, size)
 
 
 def test_a_stream_that_is_too_long_is_refused() -> None:
-    buffer = EventBuffer(max_bytes=10)
+    buffer = ImageEventBuffer(max_bytes=10)
     assert list(buffer.feed(b"12345")) == []
     with pytest.raises(ResponseTooLarge):
         list(buffer.feed(b"678901"))

@@ -41,7 +41,7 @@ class StreamRelay(Protocol):
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
 
 
-class Dialect(Protocol):
+class ProviderApi(Protocol):
     """How one call is made to one candidate, whole or as a stream."""
 
     @property
@@ -55,7 +55,7 @@ class Dialect(Protocol):
         """Read a whole response; raise msgspec.DecodeError if it is malformed."""
 
     def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
-        """The body for the caller, from that of the provider."""
+        """The body for the caller, from that of the provider, which was read before."""
 
     def relay(self) -> StreamRelay:
         """What reads the provider's stream."""
@@ -70,13 +70,14 @@ class Dialect(Protocol):
         """The last bytes of a stream that the provider broke off."""
 
 
-class ChatDialect:
+class CompletionsApi:
     """Chat completions, which the form of the call may translate for the caller."""
 
     def __init__(self, chat: ChatRequest, candidate: Candidate, form: ResponseForm, clock: Clock) -> None:
         self._chat = chat
         self._form = form
         self._clock = clock
+        self._is_documented = False  # whether the response that was read has every documented field
         self.target = candidate
         self.feed = form.feed
         self.finish = form.finish
@@ -87,11 +88,12 @@ class ChatDialect:
 
     def read(self, body: bytes) -> WholeReply:
         completion = _decode_completion(body)
+        self._is_documented = completion.is_documented
         error = body if bytes(completion.error) != b"null" else b""
         return WholeReply(completion.usage, is_empty=not completion.choices, error=error)
 
     def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
-        if not _decode_completion(body).is_documented:
+        if not self._is_documented:
             body = rename_finish_reasons(body, self._finish_reasons)
             if not _decode_completion(body).is_documented:
                 body = repaired_completion(body, self._chat.model, usage, self._clock.now_ms() // 1000)

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.chat.dialect import ChatDialect
 from penstock.chat.form import ChatForm
 from penstock.chat.pricing import Usage
+from penstock.chat.provider_api import CompletionsApi
 from penstock.clock import ManualClock
 from penstock.providers import mistral
 from penstock.upstream.catalog import Candidate
@@ -18,22 +18,22 @@ CHOICE = {"index": 0, "finish_reason": "model_length", "message": {"role": "assi
 USAGE: Any = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-def dialect() -> ChatDialect:
+def api() -> CompletionsApi:
     candidate = Candidate(mistral.PROVIDER, mistral.PROVIDER.models[0])
-    return ChatDialect(chat_request(), candidate, ChatForm(), ManualClock())
+    return CompletionsApi(chat_request(), candidate, ChatForm(), ManualClock())
 
 
 def test_what_is_read_of_a_response() -> None:
-    found = dialect().read(msgspec.json.encode({"choices": [CHOICE], "usage": USAGE}))
+    found = api().read(msgspec.json.encode({"choices": [CHOICE], "usage": USAGE}))
     assert (found.usage, found.is_empty, found.error) == (Usage(**USAGE), False, b"")
-    assert dialect().read(b'{"choices":[]}').is_empty
-    assert dialect().read(b'{"error":{"code":7}}').error == b'{"error":{"code":7}}'
+    assert api().read(b'{"choices":[]}').is_empty
+    assert api().read(b'{"error":{"code":7}}').error == b'{"error":{"code":7}}'
     with pytest.raises(msgspec.DecodeError):
-        dialect().read(b"<html>")
+        api().read(b"<html>")
 
 
 def test_a_response_gets_the_documented_shape() -> None:
     body = msgspec.json.encode({"choices": [CHOICE], "usage": USAGE})
-    shown = msgspec.json.decode(dialect().whole(body, Usage(**USAGE), Nanos(0)))
+    shown = msgspec.json.decode(api().whole(body, Usage(**USAGE), Nanos(0)))
     assert (shown["object"], shown["model"]) == ("chat.completion", "lab/chat")
     assert shown["choices"][0]["finish_reason"] == "length"
