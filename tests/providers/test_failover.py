@@ -280,6 +280,7 @@ from penstock.providers.spec import (
     Operation,
     Provider,
     Result,
+    Source,
     bearer,
     complete_table,
     converted,
@@ -287,7 +288,7 @@ from penstock.providers.spec import (
     price_list,
 )
 
-price = price_list("acme.example/prices, read 2026-11-15")
+price = price_list(Source("acme.example/prices", "2026-11-15"))
 
 
 def read_images(reply):

@@ -82,7 +82,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
     assert local.received("generate")[0].fields["ref_images"] == [IMAGE_URI.partition(",")[2]]
     assert local.received("edit")[0].fields["image"] == [png(64, 48)]
     assert mask_seen(local.received("edit")[0].fields["mask"]) == ("L", 255, 0)
-    assert local.received("files")[0].key == "", "the file is open to whoever has its address"
+    assert local.received("files")[0].key == KEY, "a server with a key may ask for it wherever it serves from"
 
 
 async def test_upscaling_by_two_or_four(open_gateway: OpenGateway) -> None:
