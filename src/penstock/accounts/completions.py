@@ -24,11 +24,23 @@ class Completion:
         return self.hold_end.request_id
 
 
-class Completions(WriteGroups[Completion, bool]):
-    """Completes generations. Those that end while a transaction is under way share the next one."""
+class Completions:
+    """Completes generations. On SQLite, those that end while a transaction is under way share the next one.
+
+    On Postgres each has its own: several in one would lock their rows in another order than all other transactions do.
+    """
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, write_completions)
+        self._store = store
+        self._groups = WriteGroups(store, write_completions)
+
+    async def write(self, completion: Completion) -> bool:
+        """Complete a generation; return whether its lease was still held. Raises what `Store.write` raises."""
+        org_id = completion.hold_end.org_id
+        if self._store.dialect == "sqlite":
+            return await self._groups.add(completion, org_id)
+        (is_completed,) = await self._store.write(lambda tx: write_completions(tx, [completion]), org_id=org_id)
+        return is_completed
 
 
 async def write_completions(tx: Transaction, completions: Sequence[Completion]) -> list[bool]:

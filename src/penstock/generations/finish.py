@@ -91,7 +91,7 @@ async def complete(
     completion = Completion(hold_end, now, write)
     with span("commit"):
         is_completed = await retry_while_unavailable(
-            gateway.clock, lambda: gateway.completions.add(completion, job.org_id), request_id=job.id
+            gateway.clock, lambda: gateway.completions.write(completion), request_id=job.id
         )
     if not is_completed:
         raise LeaseLost(job.id)
