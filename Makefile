@@ -89,7 +89,7 @@ serve: .venv/.ready-to-serve ## Run the gateway (HOST, PORT, DATA)
 
 .PHONY: test
 test: lint ## Check style and types, then run the tests
-	$(RUN) pytest -n auto --dist worksteal $(ARGS)
+	env -u PYTHONDONTWRITEBYTECODE $(RUN) pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: lint
 lint: setup ## Check style, formatting and types
