@@ -8,15 +8,16 @@ from functools import partial
 import msgspec
 
 from penstock.accounts import limits, transfers
-from penstock.accounts.chat_holds import HoldBatches
 from penstock.accounts.requests import opened_request
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable, nothing_sent
 from penstock.schema import Call, Request
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.groups import WriteGroups
 from penstock.values import ZERO, Nanos
 
 _NEVER = -1e9
+_MOST_HOLDS = 200  # in one transaction
 _BALANCE_SECONDS = 1.0  # how long a balance that was read is used
 
 
@@ -59,10 +60,10 @@ class ChatReservations:
     process_id: str  # of this process, which `chat_leases` keeps alive
     is_blocked: bool = False  # ended calls cannot be written, so none is reserved in memory
     _balances: dict[str, _Balance] = field(default_factory=dict)
-    _batches: HoldBatches[Reservation] = field(init=False)
+    _holds: WriteGroups[Reservation, None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._batches = HoldBatches(self.store, self._hold_all)
+        self._holds = WriteGroups(self.store, self._hold_all, _MOST_HOLDS)
 
     async def reserve(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
         """Reserve the highest possible cost of a call before it is sent.
@@ -77,7 +78,7 @@ class ChatReservations:
                 if caller.is_limited or caller.org_nanos_per_month is not None:
                     await self.store.write(partial(self._hold_within_limits, reservation), org_id=caller.org_id)
                 else:
-                    await self._batches.hold(caller.org_id, reservation)
+                    await self._holds.add(reservation, caller.org_id)
             return reservation
         if self.is_blocked:
             raise StorageUnavailable("The database cannot be written, so no call is accepted.", should_retry=True)
@@ -131,10 +132,10 @@ class ChatReservations:
         caller = reservation.call.caller
         if caller.is_limited:
             await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
-        await self._hold_all([reservation], tx)
+        await self._hold_all(tx, [reservation])
         await limits.check_org_budget(tx, caller, self.clock.now_ms())
 
-    async def _hold_all(self, reservations: Sequence[Reservation], tx: Transaction) -> None:
+    async def _hold_all(self, tx: Transaction, reservations: Sequence[Reservation]) -> list[None]:
         """Hold for calls of one organization: for all of them or, if the balance is too low, for none."""
         org_id = reservations[0].call.caller.org_id
         reserved = await self.reserved_amount(tx, org_id)
@@ -142,6 +143,7 @@ class ChatReservations:
         await tx.put_many("add_request", [self._request_row(reservation) for reservation in in_order])
         holds = [transfers.NewHold(item.call.id, item.amount, item.call.at_ms) for item in in_order]
         await transfers.hold_all(tx, org_id, holds, reserved=reserved)
+        return [None] * len(holds)
 
     def _request_row(self, reservation: Reservation) -> Row:
         return opened_request(

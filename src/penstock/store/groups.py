@@ -1,7 +1,7 @@
 """Write what several tasks want to write at the same time in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, Generic, TypeVar
 
@@ -10,7 +10,6 @@ from penstock.store.base import Store, Transaction
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_ITEMS_MAX = 64  # in one transaction, so that it does not hold locks for long
 
 
 class WriteGroups(Generic[Item, Result]):
@@ -21,11 +20,15 @@ class WriteGroups(Generic[Item, Result]):
     """
 
     def __init__(
-        self, store: Store, write: Callable[[Transaction, Sequence[Item]], Awaitable[Sequence[Result]]]
+        self, store: Store, write: Callable[[Transaction, Sequence[Item]], Awaitable[Sequence[Result]]], most: int = 64
     ) -> None:
-        """`write` writes items and returns a result for each; like any work of a transaction, it may be run again."""
+        """`write` writes items and returns a result for each; like any work of a transaction, it may be run again.
+
+        One transaction writes `most` items, so that it does not hold locks for long.
+        """
         self._store = store
         self._write = write
+        self._most = most
         self._waiting: dict[str | None, list[tuple[Item, asyncio.Future[Result]]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -49,32 +52,44 @@ class WriteGroups(Generic[Item, Result]):
         waiting = self._waiting[org_id]
         try:
             while waiting:
-                group = [entry for entry in waiting[:_ITEMS_MAX] if not entry[1].done()]
-                del waiting[:_ITEMS_MAX]
+                group = [entry for entry in waiting[: self._most] if not entry[1].done()]
+                del waiting[: self._most]
                 if group:
                     await self._write_group(group, org_id)
         finally:
             del self._waiting[org_id]
+            for _, future in waiting:  # this task was cancelled
+                future.cancel()
 
     async def _write_group(self, group: list[tuple[Item, asyncio.Future[Result]]], org_id: str | None) -> None:
         items = [item for item, _ in group]
         try:
             results = await self._store.write(lambda tx: self._write(tx, items), org_id=org_id)
+        except StorageUnavailable as problem:
+            for _, future in group:
+                _fail(future, _copied(problem))
         except Exception as problem:
-            if len(group) == 1 or isinstance(problem, StorageUnavailable):
-                _settle([(future, None, problem) for _, future in group])
+            if len(group) == 1:
+                _fail(group[0][1], problem)
                 return
             for entry in group:  # one of them is the cause: the others must not suffer for it
                 await self._write_group([entry], org_id)
-            return
-        _settle([(future, result, None) for (_, future), result in zip(group, results, strict=True)])
-
-
-def _settle(outcomes: Iterable[tuple["asyncio.Future[Any]", Any, Exception | None]]) -> None:
-    for future, result, problem in outcomes:
-        if future.done():  # its caller was cancelled
-            continue
-        if problem is None:
-            future.set_result(result)
         else:
-            future.set_exception(problem)
+            for (_, future), result in zip(group, results, strict=True):
+                if not future.done():
+                    future.set_result(result)
+        finally:
+            for _, future in group:
+                future.cancel()  # those without an outcome: this task was cancelled
+
+
+def _fail(future: "asyncio.Future[Any]", problem: Exception) -> None:
+    if not future.done():  # otherwise its caller was cancelled
+        future.set_exception(problem)
+
+
+def _copied(problem: StorageUnavailable) -> StorageUnavailable:
+    """The same problem for one more caller, who may change it."""
+    copy = StorageUnavailable(problem.message, should_retry=problem.should_retry)
+    copy.__cause__ = problem
+    return copy
