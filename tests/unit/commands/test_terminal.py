@@ -5,14 +5,10 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from penstock import cli
 from penstock.commands import terminal
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -94,25 +90,6 @@ def test_a_folder_without_data_is_refused_and_left_empty(tmp_path: Path, words: 
     assert ended.status == 1
     assert f"there is no Penstock data in {tmp_path / 'empty'}" in ended.err
     assert not (tmp_path / "empty").exists()
-
-
-# Commands that run until they are stopped, speak JSON themselves, or print nothing else.
-WITHOUT_JSON_OPTION = {"serve", "worker", "mcp", "recordings show"}
-
-
-def commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        if getattr(command, "commands", None):
-            yield from commands(command, (*words, name))
-        else:
-            yield " ".join((*words, name)), command
-
-
-def test_every_command_can_print_json() -> None:
-    found = dict(commands(typer.main.get_command(cli.app)))
-    assert len(found) > 25
-    missing = {name for name, command in found.items() if not any("--json" in each.opts for each in command.params)}
-    assert missing == WITHOUT_JSON_OPTION
 
 
 def test_what_commands_print_as_json_can_be_read(data_folder: Path, tmp_path: Path) -> None:
