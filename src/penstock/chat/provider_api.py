@@ -102,6 +102,7 @@ class CompletionsApi:
     def relay(self) -> Relay:
         return Relay(
             keeps_usage=self._chat.wants_usage,
+            usage_everywhere=bool((self._chat.body.get("stream_options") or {}).get("continuous_usage_stats")),
             model=self._chat.model,
             prompt_tokens=estimated_usage(self._chat).input,
             finish_reasons=self._finish_reasons,

@@ -67,8 +67,17 @@ class WaitingTimes:
             raise CallerTooSlow
 
 
+class _Choice(msgspec.Struct):
+    delta: dict[str, Any] | None = None
+    finish_reason: Any = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.finish_reason and not any((self.delta or {}).values())
+
+
 class _Chunk(msgspec.Struct):
-    choices: list[msgspec.Raw] | None = None
+    choices: list[_Choice] | None = None
     usage: Usage | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -108,10 +117,12 @@ class EventBuffer:
 class Relay:
     """Turns the bytes of a provider's stream into complete events, and reads the usage from them.
 
-    A provider whose first chunk lacks documented fields gets all its chunks repaired; other chunks stay as they are.
+    A provider whose first chunk lacks documented fields gets all its chunks repaired. Usage in a chunk with choices is
+    taken out of it and comes in a chunk of its own, as from OpenAI. Other chunks stay as they are.
     """
 
     keeps_usage: bool  # whether the caller asked for the usage chunk
+    usage_everywhere: bool = False  # whether the caller asked for usage in every chunk, which vLLM can send
     model: str = ""  # for a provider that does not name it
     prompt_tokens: int = 0  # an estimate, for a provider that reports no usage
     finish_reasons: Mapping[bytes, bytes] = field(default_factory=dict)  # the provider's to those of the interface
@@ -122,6 +133,7 @@ class Relay:
     _head: dict[str, Any] | None = None  # what all chunks have in common; None before the first one
     _repairs: bool = False
     _has_tool_calls: bool = False
+    _usage_to_send: dict[str, Any] | None = None  # what was taken out of a chunk with choices
     _buffer: EventBuffer = field(default_factory=EventBuffer, repr=False)
 
     def feed(self, data: bytes) -> bytes:
@@ -142,7 +154,7 @@ class Relay:
         return events
 
     def _filter_events(self, events: bytes) -> bytes:
-        """Read each event; leave out the usage chunk if the caller did not ask for it."""
+        """Read each event; leave out or add the usage chunk, as the caller asked for it or not."""
         kept = []
         for event in events.split(b"\n\n"):
             data = event_data(event)
@@ -151,10 +163,10 @@ class Relay:
                     kept.append(event)
             elif data == b"[DONE]":
                 self.done = True
-                kept += self._missing_usage()
+                kept += self._added_usage_chunk()
                 kept.append(event)
-            elif self._read_chunk(data):
-                kept.append(self._repaired(data) if self._repairs else event)
+            else:
+                kept += self._read_chunk(event, data)
         return b"\n\n".join([*kept, b""]) if kept else b""
 
     def _read_head(self, events: bytes) -> None:
@@ -176,16 +188,21 @@ class Relay:
         fields = repaired_chunk(chunk, self._head or {}, has_tool_calls=self._has_tool_calls)
         return b"data: " + msgspec.json.encode(fields)
 
-    def _missing_usage(self) -> list[bytes]:
-        """The usage chunk that the caller asked for, if the provider reported none: estimated, as it is charged."""
-        if not self.keeps_usage or self.usage is not None or self._head is None:
+    def _added_usage_chunk(self) -> list[bytes]:
+        """The usage chunk that the caller asked for and the provider did not send, just before the end.
+
+        Where the provider reported no usage at all, it is estimated, as it is charged.
+        """
+        is_sent = self.usage is not None and self._usage_to_send is None
+        if not self.keeps_usage or is_sent or self._head is None:
             return []
-        usage = usage_fields(Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.event_count))
+        found = self.usage or Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.event_count)
+        usage = {**(self._usage_to_send or {}), **usage_fields(found)}
         chunk = repaired_chunk({"choices": [], "usage": usage}, self._head, has_tool_calls=False)
         return [b"data: " + msgspec.json.encode(chunk)]
 
-    def _read_chunk(self, data: bytes) -> bool:
-        """Read the usage of a chunk and return whether the chunk is passed on."""
+    def _read_chunk(self, event: bytes, data: bytes) -> list[bytes]:
+        """Read the usage of a chunk and return the event that is passed on, if any."""
         try:
             chunk = _decode_chunk(data)
         except msgspec.DecodeError:
@@ -193,10 +210,24 @@ class Relay:
         if bytes(chunk.error) != b"null":
             raise StreamBroken("reported an error in its stream", data)
         self.event_count += bool(chunk.choices)
-        if chunk.usage is None:
-            return True
-        self.usage = chunk.usage
-        return self.keeps_usage or bool(chunk.choices)
+        if chunk.usage is not None:
+            self.usage = chunk.usage
+            if not chunk.choices:
+                self._usage_to_send = None
+                if not self.keeps_usage:
+                    return []
+            elif not self.usage_everywhere:
+                data = self._take_out_usage(data)
+                event = b"data: " + data
+                if all(choice.is_empty for choice in chunk.choices):
+                    return []
+        return [self._repaired(data) if self._repairs else event]
+
+    def _take_out_usage(self, data: bytes) -> bytes:
+        """Keep the usage of a chunk for the end, and return the chunk without it."""
+        fields: dict[str, Any] = msgspec.json.decode(data)
+        self._usage_to_send = fields.pop("usage")
+        return msgspec.json.encode(fields)
 
 
 def event_data(event: bytes) -> bytes:

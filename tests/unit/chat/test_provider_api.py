@@ -18,9 +18,9 @@ CHOICE = {"index": 0, "finish_reason": "model_length", "message": {"role": "assi
 USAGE: Any = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-def api() -> CompletionsApi:
+def api(**fields: Any) -> CompletionsApi:
     candidate = Candidate(mistral.PROVIDER, mistral.PROVIDER.models[0])
-    return CompletionsApi(chat_request(), candidate, ChatForm(), ManualClock())
+    return CompletionsApi(chat_request(**fields), candidate, ChatForm(), ManualClock())
 
 
 def test_what_is_read_of_a_response() -> None:
@@ -37,3 +37,13 @@ def test_a_response_gets_the_documented_shape() -> None:
     shown = msgspec.json.decode(api().whole(body, Usage(**USAGE), Nanos(0)))
     assert (shown["object"], shown["model"]) == ("chat.completion", "lab/chat")
     assert shown["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_usage_in_every_chunk_reaches_callers_who_asked_for_that(everywhere: bool) -> None:
+    """`continuous_usage_stats` is vLLM's own option."""
+    options = {"include_usage": True, "continuous_usage_stats": everywhere}
+    choice = {"index": 0, "delta": {"content": "x"}}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    event = b"data: " + msgspec.json.encode({**chunk, "usage": USAGE}) + b"\n\n"
+    assert (b"usage" in api(stream=True, stream_options=options).relay().feed(event)) is everywhere

@@ -1,7 +1,9 @@
 """The relay passes whole events on at once, drops usage that was not asked for, and reads it."""
 
 from itertools import pairwise
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,14 +40,38 @@ def test_the_usage_chunk_reaches_only_callers_who_asked(keeps: bool, expected: b
     assert relay.done
 
 
-def test_usage_in_a_chunk_with_choices_is_passed_on() -> None:
-    both = (
-        b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n'
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(
+    ("choice", "shown"),
+    [
+        (b'{"index":0,"delta":{}}', b""),  # LiteLLM
+        (b'{"index":0,"delta":{"role":null,"content":""},"finish_reason":null}', b""),
+        (b'{"index":0,"delta":{"content":"hi"}}', WORD),  # in every chunk
+        (b'{"index":0,"delta":{},"finish_reason":"stop"}', LAST),  # Mistral, in the last one
+    ],
+)
+def test_usage_in_a_chunk_with_choices_comes_in_one_of_its_own(keeps: bool, choice: bytes, shown: bytes) -> None:
+    """As OpenAI sends it: clients look for the chunk without choices, and some add up the usage of all chunks."""
+    both = b"data: {" + HEAD + b'"choices":[' + choice + b'],"usage":{"prompt_tokens":7,"completion_tokens":3}}\n\n'
+    own = b"data: {" + HEAD + b'"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}\n\n'
+    shown_alone = shown.replace(b',"usage":null', b"")
+    for sent in (both, both + both, ROLE + both):
+        relay = Relay(keeps_usage=keeps)
+        expected = sent.replace(both, shown_alone) + (own if keeps else b"") + DONE
+        assert decoded_events(relay.feed(sent + DONE)) == decoded_events(expected), sent
+        assert relay.usage is not None
+        assert (relay.usage.input, relay.usage.output) == (7, 3)
+    # If one of its own follows, it is enough; and vLLM's callers may ask for usage in every chunk.
+    assert decoded_events(Relay(keeps_usage=True).feed(both + USAGE + DONE)) == decoded_events(
+        shown_alone + USAGE + DONE
     )
-    relay = Relay(keeps_usage=False)
-    assert relay.feed(both) == both
-    assert relay.usage is not None
-    assert (relay.usage.input, relay.usage.output) == (1, 2)
+    assert Relay(keeps_usage=True, usage_everywhere=True).feed(both + USAGE + DONE) == both + USAGE + DONE
+
+
+def decoded_events(events: bytes) -> list[Any]:
+    """The data of each event; two with the same fields in another order are equal."""
+    found = (line.removeprefix(b"data: ") for line in events.split(b"\n\n") if line)
+    return [data if data == b"[DONE]" else msgspec.json.decode(data) for data in found]
 
 
 @given(st.lists(st.integers(1, len(STREAM) - 1), max_size=12))
@@ -80,6 +106,8 @@ def test_comments_before_the_first_event_are_dropped() -> None:
         b'event: error\ndata: {"error":{"message":"no"}}\n\n',
         b'data: {"error": oops\n\n',
         b'data: {"usage":{"prompt_tokens":"x"}}\n\n',
+        b'data: {"choices":[null],"usage":{"prompt_tokens":1}}\n\n',
+        b'data: {"choices":[{"delta":"x"}],"usage":{"prompt_tokens":1}}\n\n',
     ],
 )
 def test_errors_and_malformed_chunks_break_the_stream(event: bytes) -> None:
