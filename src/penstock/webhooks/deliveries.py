@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -23,7 +23,14 @@ from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.tracing import Tracing, span, trace_headers
 from penstock.values import new_id
 from penstock.vault import Vault
-from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, MessageChange, TrialDelivery
+from penstock.webhooks.delivery import (
+    SUSPECT_UNRECORDED,
+    DeliveryResult,
+    LeasedMessage,
+    MessageChange,
+    TrialDelivery,
+    write_changes,
+)
 from penstock.webhooks.events import WebhookSecrets, sign, trial_event_body
 
 _log = logging.getLogger(__name__)
@@ -41,9 +48,12 @@ _JITTER = 0.18  # pauses are documented as up to a fifth longer; the difference 
 _LOCAL_PAUSE_SECONDS = 1.0
 _LATE_SECONDS = 0.25  # the client enforces the timeout itself; this is for a client that is delayed
 _LEASE_EXTRA = 0.5  # a lease lasts this fraction longer than a delivery may take, to record the result
-_UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, the message itself may crash the process
+_UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, a message is given up
+_NO_SUSPECTS_SECONDS = 5.0  # how long, at least, a process lives before it delivers a suspect; at most twice as long
+_ALONE_SECONDS = 2.0  # how long a suspect keeps others waiting if it gets no response
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _RESULT_CHARS_MAX = 200
+_INTEGER_MAX = 2**31 - 1
 _REQUEUED_AT_ONCE = 1000  # messages in one transaction
 
 
@@ -56,7 +66,10 @@ class Deliveries:
 
     A delivery counts when its result is recorded. If a process dies during a delivery, the message is delivered again
     when its lease ends. So a receiver may get a message more often than the schedule says, and crashes do not use the
-    schedule up. After ten crashes in a row the message is exhausted, because it may be the cause.
+    schedule up.
+
+    After three crashes in a row a message is a suspect: it may be the cause. A process that has lived for some seconds
+    delivers suspects one at a time, so a crash then counts against one of them only. After seven more it is exhausted.
     """
 
     def __init__(
@@ -78,11 +91,14 @@ class Deliveries:
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
-        self._changes = WriteGroups(store, _write_changes)
+        self._changes = WriteGroups(store, write_changes)
         self._running: set[asyncio.Task[None]] = set()
         self._running_per_host: Counter[str] = Counter()
         self._running_per_org: Counter[str] = Counter()
         self._concurrent_max = _CONCURRENT_MAX
+        # The time is random, so that it does not coincide again and again with the time that another cause takes.
+        self._suspect_at = clock.monotonic() + random.uniform(1, 2) * _NO_SUSPECTS_SECONDS  # noqa: S311 (hides nothing)
+        self._suspect: asyncio.Task[None] | None = None  # the one that was started last
         self._wakeup = asyncio.Event()
         self._stopping = False
 
@@ -157,12 +173,17 @@ class Deliveries:
             task = asyncio.create_task(self._deliver(message), name=message.id)
             self._running.add(task)
             task.add_done_callback(self._remove_running)
-        return len(messages) == room
+            if message.is_suspect:
+                self._suspect = task
+        return len(messages) >= room
 
     def _remove_running(self, task: asyncio.Task[None]) -> None:
         if len(self._running) >= self._concurrent_max:
             self.wake()  # a message may have waited for this place
         self._running.remove(task)
+        if task is self._suspect:
+            self._suspect_at = self._clock.monotonic()
+            self.wake()  # for the next suspect
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("webhook delivery of %s raised an exception", task.get_name(), exc_info=problem)
 
@@ -193,13 +214,22 @@ class Deliveries:
 
     async def _claim(self, limit: int) -> list[LeasedMessage]:
         now_ms = self._clock.steady_ms()
-        values = {"now_ms": now_ms, "until_ms": now_ms + self._lease_ms, "limit": limit}
-        busy_hosts = msgspec.json.encode(self._busy_hosts).decode()
-        busy_orgs = msgspec.json.encode(self._busy_orgs).decode()
+        values = {
+            "now_ms": now_ms,
+            "until_ms": now_ms + self._lease_ms,
+            "busy_hosts": msgspec.json.encode(self._busy_hosts).decode(),
+            "busy_orgs": msgspec.json.encode(self._busy_orgs).decode(),
+        }
+        others = {"unrecorded_min": 0, "unrecorded_max": SUSPECT_UNRECORDED - 1, "limit": limit}
+        one_suspect = {"unrecorded_min": SUSPECT_UNRECORDED, "unrecorded_max": _INTEGER_MAX, "limit": 1}
+        kinds = [others]
+        if self._clock.monotonic() >= self._suspect_at:
+            self._suspect_at = self._clock.monotonic() + _ALONE_SECONDS
+            kinds.append(one_suspect)
 
         async def work(tx: Transaction) -> list[Row]:
             await tx.run("make_far_messages_due", now_ms=now_ms, far_ms=now_ms + self._longest_wait_ms)
-            return await tx.all("claim_messages", busy_hosts=busy_hosts, busy_orgs=busy_orgs, **values)
+            return [row for kind in kinds for row in await tx.all("claim_messages", **values, **kind)]
 
         return [LeasedMessage(**row) for row in await self._store.write(work)]
 
@@ -313,7 +343,7 @@ class Deliveries:
                 "http_status": result.status,
                 "result": text,
             }
-        is_recorded = await self._changes.add(MessageChange(change, values, delivery))
+        is_recorded = await self._changes.add(MessageChange(change, values, delivery), message.org_id)
         lost = "" if is_recorded else " (not recorded: the lease was lost)"
         _log.info("webhook %s, delivery %d: %s%s", message.id, deliveries, result.text, lost)
 
@@ -360,19 +390,6 @@ class Deliveries:
         with self._occupy_place(message):
             result = await self._send(message)
         return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
-
-
-async def _write_changes(tx: Transaction, changes: Sequence[MessageChange]) -> list[bool]:
-    """Write what became of deliveries; return for each whether its lease was still held."""
-    is_written = [False] * len(changes)
-    for index, change in sorted(enumerate(changes), key=lambda entry: entry[1].message_id):
-        is_written[index] = bool(await tx.run(change.query, **change.values))
-    deliveries = [
-        change.delivery for change, written in zip(changes, is_written, strict=True) if change.delivery and written
-    ]
-    if deliveries:
-        await tx.put_many("add_delivery", deliveries)
-    return is_written
 
 
 def _subtract_one(counter: Counter[str], name: str) -> None:

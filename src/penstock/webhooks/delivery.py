@@ -1,8 +1,11 @@
-"""A message that is being delivered, and how a delivery ended."""
+"""A message that is being delivered, how a delivery ended, and how that is written down."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.store.base import Row
+from penstock.store.base import Row, Transaction
+
+SUSPECT_UNRECORDED = 3  # after so many deliveries in a row without a result, the message itself may crash processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,10 @@ class LeasedMessage:
     @property
     def host(self) -> str:
         return self.url.split("/", 3)[2]
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.unrecorded > SUSPECT_UNRECORDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +63,16 @@ class TrialDelivery:
     message: LeasedMessage
     result: DeliveryResult
     duration_ms: int
+
+
+async def write_changes(tx: Transaction, changes: Sequence[MessageChange]) -> list[bool]:
+    """Write what became of deliveries; return for each whether its lease was still held."""
+    is_written = [False] * len(changes)
+    for index, change in sorted(enumerate(changes), key=lambda entry: entry[1].message_id):
+        is_written[index] = bool(await tx.run(change.query, **change.values))
+    deliveries = [
+        change.delivery for change, written in zip(changes, is_written, strict=True) if change.delivery and written
+    ]
+    if deliveries:
+        await tx.put_many("add_delivery", deliveries)
+    return is_written

@@ -49,6 +49,7 @@ async def test_items_that_come_during_a_transaction_share_the_next_one() -> None
     store = HeldStore()
     groups = Groups(store)
     tasks = await add_all(groups, ["a"])
+    assert store.transactions == [None], "the first one waits for no other"
     tasks += await add_all(groups, ["b", "c"])
     cancelled = await add_all(groups, ["d"])
     cancelled[0].cancel()

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from penstock.errors import StorageUnavailable
+from penstock.store.base import Transaction
 from penstock.webhooks import deliveries as module
 from tests.databases import Database
 from tests.webhook_receivers import (
+    ORG,
     URL,
     Process,
     SentMessage,
@@ -194,6 +196,7 @@ async def test_cancelling_reschedules_running_deliveries(database: Database) -> 
                 await until(lambda times=times: len(process.receiver.sent) == times)  # type: ignore[misc]
             assert await process.state(message_id) == ("waiting", 0, "interrupted")
             process.clock.advance(2)
+        process.clock.advance(10)
         (claim,) = await process.deliveries._claim(1)
         assert claim.unrecorded == 4
         process.receiver.respond = 200
@@ -238,3 +241,33 @@ async def test_an_unavailable_database_is_waited_for(sqlite: Database, monkeypat
             monkeypatch.setattr(process.store, "write", write)
             process.clock.advance(1)
             await until(lambda: len(process.receiver.sent) == 1)
+
+
+@pytest.mark.parametrize("dialect", ["postgres"], indirect=True)
+async def test_a_locked_message_delays_no_result_of_another_organization(database: Database) -> None:
+    """Results are recorded together, but not those of two organizations."""
+    locked_now, go = asyncio.Event(), asyncio.Event()
+    async with open_process(database) as process:
+        (locked_id,) = await add_messages(process.store)
+        (other_id,) = await add_messages(process.store, org_id="org_" + "1" * 32)
+
+        async def lock(tx: Transaction) -> None:
+            await tx.run("purge_message", request_id=locked_id.removeprefix("msg_"), org_id=ORG, body=b"{}")
+            locked_now.set()
+            await go.wait()
+
+        messages = {message.id: message for message in await process.deliveries._claim(2)}
+        purge = asyncio.create_task(process.store.write(lock))
+        await locked_now.wait()
+        waiting, other = (
+            asyncio.create_task(process.deliveries._deliver(messages[message_id]))
+            for message_id in (locked_id, other_id)
+        )
+        try:
+            await until(other.done)
+            assert (await process.state(other_id)).state == "delivered"
+            assert not waiting.done()
+        finally:
+            go.set()
+            await asyncio.gather(purge, waiting, other)
+        assert (await process.state(locked_id)).state == "delivered"

@@ -27,13 +27,13 @@ VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms, :t
 ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]
--- Lease due messages, except those to busy hosts and of busy organizations. A message whose process dies is due again
--- when its lease ends. Messages are read in the order of the index until :limit are found, so the time does not grow with
--- the number that wait.
+-- Lease due messages, except those to busy hosts and of busy organizations: either suspects or all others, which differ in
+-- `unrecorded`. A message whose process dies is due again when its lease ends. Messages are read in the order of the index
+-- until :limit are found, so the time does not grow with the number that wait, unless there are fewer.
 UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 WHERE id IN (
     SELECT id FROM messages INDEXED BY messages_waiting
-    WHERE state = 'waiting' AND next_at_ms <= :now_ms
+    WHERE state = 'waiting' AND next_at_ms <= :now_ms AND unrecorded BETWEEN :unrecorded_min AND :unrecorded_max
     AND substr(substr(url, instr(url, '//') + 2), 1, instr(substr(url, instr(url, '//') + 2), '/') - 1)
         NOT IN (SELECT value FROM json_each(:busy_hosts))
     AND org_id NOT IN (SELECT value FROM json_each(:busy_orgs))
@@ -42,12 +42,12 @@ WHERE id IN (
 RETURNING id, org_id, url, body, deliveries, unrecorded, lease_token, trace_context;
 
 -- name: claim_messages [postgres]
--- Lease due messages, except those to busy hosts and of busy organizations. A message whose process dies is due again
--- when its lease ends. Messages are read in the order of the index until :limit are found, so the time does not grow with
--- the number that wait.
+-- Lease due messages, except those to busy hosts and of busy organizations: either suspects or all others, which differ in
+-- `unrecorded`. A message whose process dies is due again when its lease ends. Messages are read in the order of the index
+-- until :limit are found, so the time does not grow with the number that wait, unless there are fewer.
 WITH due AS MATERIALIZED (
     SELECT id FROM messages
-    WHERE state = 'waiting' AND next_at_ms <= :now_ms
+    WHERE state = 'waiting' AND next_at_ms <= :now_ms AND unrecorded BETWEEN :unrecorded_min AND :unrecorded_max
     AND split_part(url, '/', 3) NOT IN (SELECT json_array_elements_text(CAST(:busy_hosts AS json)))
     AND org_id NOT IN (SELECT json_array_elements_text(CAST(:busy_orgs AS json)))
     ORDER BY next_at_ms LIMIT :limit
