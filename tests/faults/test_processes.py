@@ -244,12 +244,16 @@ async def test_cancels_at_any_moment_give_one_end(tmp_path: Path, database: str)
     async with rigged(tmp_path, database) as rig, rig.serve() as served:
         promised = await rig.promise(served, 20)
 
+        async def delete(video_id: str) -> int:
+            while True:
+                response = await served.ask("DELETE", f"/compat/v1/videos/{video_id}")
+                if response.status != 429:  # otherwise more calls of the organization wait than may
+                    return response.status
+                await asyncio.sleep(0.1)
+
         async def cancel(video_id: str) -> None:
             await asyncio.sleep(chance.uniform(0, 0.8))
-            responses = await asyncio.gather(
-                *(served.ask("DELETE", f"/compat/v1/videos/{video_id}") for _ in range(20))
-            )
-            assert {response.status for response in responses} == {204}
+            assert set(await asyncio.gather(*(delete(video_id) for _ in range(20)))) == {204}
 
         await asyncio.gather(*(cancel(video_id) for video_id in promised))
         outcomes = await rig.check(served, promised, frozenset({"CANCELLED"}))

@@ -157,6 +157,7 @@ class _Attempt:
             if earlier is None and self.stored_intent is None:
                 await self._store_intent()
             failpoint("submit.intent_committed")
+            self.job.running.unsent_attempts.discard(self.id)
             return await self._submit(inputs)
 
     async def _load_inputs(self) -> Mapping[str, Sequence[InputImage]]:
@@ -206,6 +207,7 @@ class _Attempt:
                 upstream_model=self.candidate.model.upstream,
             )
 
+        job.running.unsent_attempts.add(self.id)  # also if this raises: it may be stored all the same
         await gateway.store.write(write)
 
     async def _submit(self, inputs: Mapping[str, Sequence[InputImage]]) -> Result:

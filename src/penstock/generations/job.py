@@ -117,13 +117,18 @@ async def load_job(gateway: Gateway, running: RunningJob) -> Job:
     running.accepted = None
     if isinstance(accepted, FirstRun):
         stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
+        running.unsent_attempts.update(stored_intents.values())
         return await _job(gateway, running, accepted.row, [], stored_intents)
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:
         raise LeaseLost(lease.id)
     row = GenerationRow(**found)
-    return await _job(gateway, running, row, await list_last_attempts(gateway.store, row.id), {})
+    attempts = await list_last_attempts(gateway.store, row.id)
+    stored_intents = {
+        (attempt.candidate, attempt.part): attempt.id for attempt in attempts if attempt.id in running.unsent_attempts
+    }
+    return await _job(gateway, running, row, attempts, stored_intents)
 
 
 async def _job(
@@ -143,7 +148,11 @@ async def _job(
         request=request,
         plan=plan,
         candidates=tuple(candidates),
-        attempts={(attempt.candidate, attempt.part): attempt for attempt in attempts if attempt.is_open},
+        attempts={
+            (attempt.candidate, attempt.part): attempt
+            for attempt in attempts
+            if attempt.is_open and attempt.id not in running.unsent_attempts
+        },
         failures={
             (attempt.candidate, attempt.part): PastFailure(attempt.round, _past_failure(attempt))
             for attempt in attempts

@@ -77,6 +77,8 @@ class RunningJob:
     outputs: Sequence[StoredOutput] = ()
     partial_images: PartialImages | None = None  # for a caller that wants to see them
     is_taken_over: bool = False  # by another worker, although this process lives
+    # Attempts that are, or may be, stored but that this process has not begun to send.
+    unsent_attempts: set[str] = field(default_factory=set)
     _wakeups: set[asyncio.Event] = field(default_factory=set)
     _survived: asyncio.Event = field(default_factory=asyncio.Event)
     _missed_wakeup: bool = False  # `wake` was called while nothing waited

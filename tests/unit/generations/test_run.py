@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock import failpoints
-from penstock.errors import Problem
-from penstock.generations import run
+from penstock.errors import Problem, StorageUnavailable
+from penstock.generations import accept, run
 from penstock.jobs.running import Lease, RunningJob
 from penstock.states import VIDEO, may_move
 from penstock.store.base import Transaction
@@ -96,6 +96,33 @@ async def test_interrupted_and_resumed_by_the_same_process(open_gateway: OpenGat
     async with open_gateway() as running:
         assert await end_once(running, await interrupt(running, place)) == "completed"
         assert len(running.lab.videos) == 1
+
+
+@pytest.mark.parametrize("number", range(6))
+async def test_a_commit_without_an_answer(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """One of the writes after the acceptance takes effect, but its connection breaks before the database says so."""
+    async with open_gateway() as running:
+        store = running.gateway.store
+        write = store.write
+        count = 0
+
+        async def write_and_break(work: Any, **options: Any) -> Any:
+            nonlocal count
+            is_acceptance = getattr(work, "__module__", "") == accept.__name__
+            count += bool(count) or is_acceptance
+            is_broken = count == number + 2
+            result = await write(work, **options)
+            if is_broken:
+                raise StorageUnavailable("Storage is unavailable.", should_retry=False)
+            return result
+
+        monkeypatch.setattr(store, "write", write_and_break)
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
+        assert await end_once(running, video_id) == "completed"
+        assert len(running.lab.videos) == 1
+        assert count > number + 1
 
 
 @pytest.mark.parametrize("place", ["submit.response_read", "fetch.start", "settle.in_tx"])
