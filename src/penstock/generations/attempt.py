@@ -86,14 +86,13 @@ class _Attempt:
         self.candidate = part.candidate
         self.provider = part.candidate.provider
         self.op = part.candidate.model.op
+        self.health_key = (self.provider.slug, part.candidate.model.upstream)
         self.earlier = earlier
         self.stored_intent = job.stored_intents.pop((part.candidate_index, part.index), None)
         self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
         self.is_accepted = earlier is not None and earlier.ref is not None
 
     async def run(self) -> AttemptResult | Failure:
-        slug = self.provider.slug
-        upstream = self.candidate.model.upstream
         made: Result | None = None
         try:
             result = await self._submit_or_resume()
@@ -118,10 +117,10 @@ class _Attempt:
             await self._record("failed", kind="unfetched", message=message, loss=self._loss(made))
             return Failure("unfetched", message, accepted=self.is_accepted)
         except OutcomeUnknown as problem:
-            self.gateway.health.record_failure(slug, upstream, "timeout")
+            self.gateway.health.record_failure(*self.health_key, "timeout")
             await self._record("unknown", kind="timeout", message=problem.message)
             return Failure.from_error(problem)
-        self.gateway.health.record_success(slug, upstream)
+        self.gateway.health.record_success(*self.health_key)
         return AttemptResult(self.part, self.id, result, outputs, self._price_lines(result, outputs))
 
     def _loss(self, made: Result | None) -> Nanos:
@@ -130,11 +129,10 @@ class _Attempt:
 
     def _report_failure(self, problem: AttemptFailed) -> None:
         """Refusing one request says nothing about the provider's health."""
-        name = (self.provider.slug, self.candidate.model.upstream)
         if problem.kind in ("refused", "rejected"):
-            self.gateway.health.record_success(*name)
+            self.gateway.health.record_success(*self.health_key)
         else:
-            self.gateway.health.record_failure(*name, problem.kind, problem.retry_after_seconds)
+            self.gateway.health.record_failure(*self.health_key, problem.kind, problem.retry_after_seconds)
 
     async def _record(self, state: str, **facts: Any) -> None:
         await record_attempt(self.gateway, self.job, self.id, state, **facts)
