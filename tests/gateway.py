@@ -216,10 +216,11 @@ class RunningGateway:
         return await self.get_video(video_id)
 
     async def wait_until_idle(self) -> None:
-        """Wait until no job runs."""
+        """Wait until every generation has been begun, and no job runs."""
 
         async def met() -> bool:
-            return self.gateway.jobs.running == 0
+            waiting = await self.rows("SELECT id FROM generations WHERE status = 'queued' AND lease_token = 0")
+            return self.gateway.jobs.running == 0 and not waiting
 
         await self.wait_until(met)
 
