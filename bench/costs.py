@@ -83,7 +83,7 @@ def _count_calls(counts: dict[str, int]) -> None:
     counted(os, "fsync", "syncs")
     counted(os, "fdatasync", "syncs")
     counted(ThreadPoolExecutor, "submit", "threads")
-    if threads := getattr(event_loop, "HelperThreads", None):  # not in older installations
+    if threads := getattr(event_loop, "FileThreads", None):  # not in older installations
         counted(threads, "_call", "threads")
     counted(sqlite_writer.Writer, "write", "transactions")
     counted(sqlite_writer.Writer, "_commit", "commits")

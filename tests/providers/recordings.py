@@ -49,7 +49,8 @@ from penstock.schema import Call, Caller, Input, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, translate
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown, Upstream
+from penstock.upstream.client import Upstream
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.values import InputImage
 
 HERE = Path(__file__).parent

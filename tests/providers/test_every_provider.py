@@ -20,8 +20,8 @@ from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request
 from penstock.upstream import translate
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed
 from penstock.upstream.description import modes
+from penstock.upstream.errors import AttemptFailed
 from penstock.values import InputImage
 from tests.providers.recordings import (
     KEY,

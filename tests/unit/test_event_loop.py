@@ -16,7 +16,7 @@ from PIL import Image
 
 from penstock import event_loop
 from penstock.api import body
-from penstock.event_loop import HelperThreads, LoopTurns, low_priority_threads, run_aside
+from penstock.event_loop import FileThreads, LoopTurns, low_priority_threads, run_aside
 from penstock.generations import validate
 from penstock.media import transfer
 from penstock.recordings import files, recordings
@@ -201,8 +201,8 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     assert found == []
 
 
-async def test_helper_threads_return_results_and_exceptions_and_go_on_after_a_cancelled_caller() -> None:
-    threads = HelperThreads(1)
+async def test_file_threads_return_results_and_exceptions_and_go_on_after_a_cancelled_caller() -> None:
+    threads = FileThreads(1)
     begun, may_end = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -215,7 +215,7 @@ async def test_helper_threads_return_results_and_exceptions_and_go_on_after_a_ca
     await asyncio.sleep(0)
     waiting.cancel()
     may_end.set()
-    assert await next_one == "helper-0"
+    assert await next_one == "file-0"
     with pytest.raises(ZeroDivisionError):
         await threads.run(lambda: 1 // 0)
     assert await threads.run(max, 1, 2) == 2

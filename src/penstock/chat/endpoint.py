@@ -31,7 +31,7 @@ from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.catalog import Candidate, Route
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos

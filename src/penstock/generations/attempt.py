@@ -34,7 +34,7 @@ from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
 from penstock.upstream.watch import AttemptWatch

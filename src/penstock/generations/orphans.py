@@ -13,7 +13,7 @@ from penstock.generations.rows import AttemptRow, GenerationRow, get_generation
 from penstock.providers.spec import Result
 from penstock.store.base import Transaction
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed
+from penstock.upstream.errors import AttemptFailed
 from penstock.values import ZERO, Nanos, nanos
 
 log = structlog.get_logger()

@@ -13,7 +13,7 @@ from penstock.media.transfer import UnusableFile
 from penstock.recordings import recordings
 from penstock.schema import Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.values import ZERO
 
 _FOLLOW_SECONDS = 0.5

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from penstock.event_loop import LONG_BYTES, in_helper_thread
+from penstock.event_loop import LONG_BYTES, in_file_thread
 from penstock.media.container import VideoFile, inspect_video
 
 _MEMORY_BYTES = LONG_BYTES  # thousands of videos may end at the same time
@@ -56,7 +56,7 @@ class Download:
             data = b"".join(self._pieces)
             return inspect_video(BytesIO(data)), data
         self._file.close()
-        return await in_helper_thread(_inspect_path, self._path), self._path
+        return await in_file_thread(_inspect_path, self._path), self._path
 
 
 def _inspect_path(path: Path) -> VideoFile:

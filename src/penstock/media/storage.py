@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from penstock.durability import sync_folder
 from penstock.errors import StorageUnavailable
-from penstock.event_loop import in_helper_thread
+from penstock.event_loop import in_file_thread
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
 RECORDING_FILE_PREFIX = "rfl_"  # of the ids of recordings' files; those of requests begin with `med_`
@@ -79,7 +79,7 @@ class Folder:
 
     async def create(self, key: str, data: bytes, content_type: str) -> None:
         try:
-            await in_helper_thread(_write_file, self._path(key), data, _name_new)
+            await in_file_thread(_write_file, self._path(key), data, _name_new)
         except FileExistsError:
             raise FileExists(key) from None
         except OSError as error:
@@ -87,14 +87,14 @@ class Folder:
 
     async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
-            await in_helper_thread(_write_file, self._path(key), data, Path.rename)
+            await in_file_thread(_write_file, self._path(key), data, Path.rename)
         except OSError as error:
             raise StorageUnavailable(CANNOT_STORE) from error
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         path = self._path(key)
         try:
-            source = await in_helper_thread(path.open, "rb")
+            source = await in_file_thread(path.open, "rb")
         except (FileNotFoundError, NotADirectoryError):
             raise FileMissing(key) from None
         except OSError as error:
@@ -102,7 +102,7 @@ class Folder:
         with source:
             source.seek(start)
             while length > 0:
-                chunk = await in_helper_thread(source.read, min(length, CHUNK_BYTES))
+                chunk = await in_file_thread(source.read, min(length, CHUNK_BYTES))
                 if not chunk:
                     return
                 length -= len(chunk)
@@ -110,7 +110,7 @@ class Folder:
 
     async def delete(self, key: str) -> bool:
         try:
-            await in_helper_thread(self._path(key).unlink)
+            await in_file_thread(self._path(key).unlink)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:

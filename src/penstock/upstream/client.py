@@ -26,8 +26,7 @@ from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
-from penstock.upstream.errors import AttemptFailed as AttemptFailed
-from penstock.upstream.errors import OutcomeUnknown as OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.upstream.urls import absolute_url, is_within, same_origin

@@ -14,7 +14,8 @@ from penstock.providers.spec import Document, Model, Provider
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.upstream.catalog import Candidate, Catalog
-from penstock.upstream.client import AttemptFailed, Upstream
+from penstock.upstream.client import Upstream
+from penstock.upstream.errors import AttemptFailed
 from penstock.upstream.replies import MALFORMED
 
 log = structlog.get_logger()

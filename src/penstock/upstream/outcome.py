@@ -16,7 +16,7 @@ from penstock.errors import (
     UpstreamTimeout,
 )
 from penstock.providers.spec import FailureKind
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 
 # What a provider says about a request with these statuses; with others it says nothing that the caller could mend.
 _STATUS_ERRORS: Mapping[int, type[Problem]] = {

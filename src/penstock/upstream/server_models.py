@@ -8,7 +8,8 @@ import structlog
 from penstock.clock import Clock
 from penstock.errors import NotFound
 from penstock.upstream.catalog import Candidate, Catalog
-from penstock.upstream.client import AttemptFailed, Upstream
+from penstock.upstream.client import Upstream
+from penstock.upstream.errors import AttemptFailed
 
 log = structlog.get_logger()
 _FRESH_SECONDS = 60.0

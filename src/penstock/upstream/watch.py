@@ -6,7 +6,7 @@ from penstock.clock import Clock
 from penstock.telemetry.metrics import SUCCESS, Metrics
 from penstock.telemetry.tracing import Span, span
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
 
 INTERRUPTED = "interrupted"  # the caller left, the process stopped, or the lease was lost: no failure of the provider

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from penstock.telemetry.otel import OtelTracing
 from penstock.telemetry.tracing import current_trace_id, span, trace_headers
-from penstock.upstream.client import AttemptFailed
+from penstock.upstream.errors import AttemptFailed
 
 
 class Recorder:

@@ -8,7 +8,7 @@ from penstock.providers.spec import File, Result
 from penstock.schema import Request
 from penstock.store.base import Dialect
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import Act

@@ -6,7 +6,8 @@ from penstock.net.client import HttpClient
 from penstock.providers.spec import Model, Provider, bearer
 from penstock.settings import Settings
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed, Upstream
+from penstock.upstream.client import Upstream
+from penstock.upstream.errors import AttemptFailed
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.server import FakeProvider, route, serving
 from tests.unit.upstream.test_client_fetch import OP

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.providers.spec import File, Model, Operation, Provider, Reply, Result
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed
+from penstock.upstream.errors import AttemptFailed
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
 

@@ -18,7 +18,7 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed
+from penstock.upstream.errors import AttemptFailed
 from penstock.values import InputImage
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 

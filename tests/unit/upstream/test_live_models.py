@@ -18,7 +18,7 @@ from penstock.providers.spec import Document, LiveCatalogue, Model, Price
 from penstock.settings import Settings
 from penstock.store.base import Dialect, Store
 from penstock.upstream.catalog import Catalog
-from penstock.upstream.client import AttemptFailed
+from penstock.upstream.errors import AttemptFailed
 from penstock.upstream.live_models import LiveModels
 from tests.databases import database_for
 

@@ -14,7 +14,7 @@ from penstock.errors import (
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
 )
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
 
 UNREACHABLE = Failure("broken", "could not be reached", sent=False)

@@ -7,7 +7,8 @@ from penstock.clock import ManualClock
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.upstream.catalog import Catalog
-from penstock.upstream.client import AttemptFailed, Target
+from penstock.upstream.client import Target
+from penstock.upstream.errors import AttemptFailed
 from penstock.upstream.server_models import ServerModels
 
 

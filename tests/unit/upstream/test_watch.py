@@ -10,7 +10,7 @@ from penstock import providers
 from penstock.clock import ManualClock
 from penstock.telemetry.metrics import Metrics
 from penstock.upstream.catalog import Candidate
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.watch import AttemptWatch
 from tests.unit.telemetry.test_metrics import rendered
 
