@@ -64,6 +64,8 @@ class Jobs:
         self._trials = Trials(clock, self._start_next_suspect)
         self._waiting: set[str] = set()  # suspects that wait for their trial
         self._is_alone = False
+        # Held from reading what is free until it runs: with `is_alone` a lease that this process took looks free too.
+        self._claiming = asyncio.Lock()
         self._tried: set[str] = set()  # suspects that were started since the trials began
         self.is_stopping = False
 
@@ -156,8 +158,8 @@ class Jobs:
     async def _take(self, request_id: str, crashes: int) -> None:
         """Start a generation if nobody runs it; a suspect waits for its trial first."""
         if crashes < SUSPECT_CRASHES:
-            for lease in await self._claim_all([request_id], self._clock.steady_ms()):
-                self.start(lease)
+            async with self._claiming:
+                await self._claim_and_start([request_id], self._clock.steady_ms())
             return
         self._waiting.add(request_id)
         try:
@@ -181,14 +183,13 @@ class Jobs:
         after = ""
         while (room := self._room) > 0 and not self.is_stopping:
             limit = min(room, _CLAIMS_AT_ONCE)
-            rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
-            free = [row for row in rows if row["id"] not in self._running]
-            if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
-                self._try_suspects(is_alone=is_alone)
-            others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
-            for lease in await self._claim_all(others, now) if others else ():
-                self.start(lease)
-                started += 1
+            async with self._claiming:
+                rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
+                free = [row for row in rows if row["id"] not in self._running]
+                if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
+                    self._try_suspects(is_alone=is_alone)
+                others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
+                started += len(await self._claim_and_start(others, now))
             if len(rows) < limit:
                 break
             after = rows[-1]["id"]
@@ -210,17 +211,22 @@ class Jobs:
         """
         while not self.is_stopping:
             now = _BEYOND_ALL_LEASES_MS if self._is_alone else self._clock.steady_ms()
-            rows = await self._store.all("list_suspects", now_ms=now, crashes=SUSPECT_CRASHES, limit=_CLAIMS_AT_ONCE)
-            seen = self._tried | self._running.keys()
-            suspect = next((row["id"] for row in rows if row["id"] not in seen), None)
-            if suspect is None:
-                break
-            self._tried.add(suspect)
-            for lease in await self._claim_all([suspect], now):  # none if another process was faster
-                return self.start(lease)
+            look = {"now_ms": now, "crashes": SUSPECT_CRASHES, "limit": _CLAIMS_AT_ONCE}
+            async with self._claiming:
+                rows = await self._store.all("list_suspects", **look)
+                seen = self._tried | self._running.keys()
+                suspect = next((row["id"] for row in rows if row["id"] not in seen), None)
+                if suspect is None:
+                    break
+                self._tried.add(suspect)
+                for job in await self._claim_and_start([suspect], now):  # none if another process was faster
+                    return job
         self._tried.clear()
         self._is_alone = False
         return None
+
+    async def _claim_and_start(self, ids: list[str], now_ms: int) -> list[RunningJob]:
+        return [self.start(lease) for lease in await self._claim_all(ids, now_ms)] if ids else []
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
         claim = {"ids": msgspec.json.encode(ids).decode(), "now_ms": now_ms, "until_ms": self.lease_until_ms}

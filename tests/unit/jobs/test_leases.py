@@ -11,7 +11,7 @@ import pytest
 from penstock.clock import cancel_and_wait
 from penstock.errors import StorageUnavailable
 from penstock.jobs.leases import Jobs, Run
-from penstock.jobs.running import LeaseLost, RunningJob
+from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.store.base import Transaction
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
@@ -462,6 +462,32 @@ async def test_only_the_generation_that_crashes_processes_fails(open_gateway: Op
             assert not process.crashed.is_set()
             process.is_over.set()
             await until(lambda: ours.running == 0)
+
+
+@pytest.mark.usefixtures("tries_at_once")
+async def test_trials_do_not_claim_what_this_process_has_just_claimed(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the start of the only process old leases count for nothing, and a new one looks like an old one."""
+    async with open_gateway(works=False, worker=False) as running:
+        run = ManualRun()
+        async with open_jobs(running, run) as ours:
+            innocent, suspect = await accept_videos(running, 2)
+            await set_crashes(running, innocent, 1)
+            await set_crashes(running, suspect, 2)
+            claim = ours._claim_all
+
+            async def claim_slowly(ids: list[str], now_ms: int) -> list[Lease]:
+                leases = await claim(ids, now_ms)
+                for _ in range(20):  # while these are read, the trials begin and look for a suspect
+                    await get_row(running, innocent)
+                return leases
+
+            monkeypatch.setattr(ours, "_claim_all", claim_slowly)
+            assert await ours.resume(is_alone=True) == 1
+            await until(lambda: len(run.started) == 2)
+            assert sorted(run.ids) == sorted([innocent, suspect])
+            assert (await get_row(running, innocent))["crashes"] == 1
 
 
 class CrashingProcess:
