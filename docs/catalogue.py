@@ -6,10 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from penstock.models.catalog import ANY
+from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
 from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
-from penstock.upstream.catalog import ANY
-from penstock.upstream.description import modes, shown_prices
 
 NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}

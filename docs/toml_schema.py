@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.models.config_tables import ModelChanges, ProviderChanges, ProviderTable
 from penstock.providers import discover
 from penstock.settings import Settings
-from penstock.upstream.config_tables import ModelChanges, ProviderChanges, ProviderTable
 
 
 def schema() -> str:

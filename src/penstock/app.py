@@ -39,6 +39,12 @@ from penstock.media.files import MediaFiles
 from penstock.media.opening import open_storage
 from penstock.media.quota import StorageQuota
 from penstock.media.transfer import Transfer
+from penstock.models import shutdowns
+from penstock.models.catalog import Catalog
+from penstock.models.health import Health
+from penstock.models.live_models import LiveModels
+from penstock.models.performance import Records
+from penstock.models.server_models import ServerModels
 from penstock.net.client import HttpClient
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
@@ -47,13 +53,8 @@ from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
-from penstock.upstream import local, shutdowns
-from penstock.upstream.catalog import Catalog
+from penstock.upstream import local
 from penstock.upstream.client import Upstream
-from penstock.upstream.health import Health
-from penstock.upstream.live_models import LiveModels
-from penstock.upstream.performance import Records
-from penstock.upstream.server_models import ServerModels
 from penstock.values import nanos, new_id
 from penstock.vault import Vault, open_vault
 from penstock.webhooks.deliveries import Deliveries

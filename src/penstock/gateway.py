@@ -18,18 +18,18 @@ from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
 from penstock.media.transfer import Transfer
+from penstock.models.catalog import Catalog
+from penstock.models.health import Health
+from penstock.models.live_models import LiveModels
+from penstock.models.performance import Records
+from penstock.models.server_models import ServerModels
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.tracing import Tracing
-from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
-from penstock.upstream.health import Health
-from penstock.upstream.live_models import LiveModels
-from penstock.upstream.performance import Records
-from penstock.upstream.server_models import ServerModels
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
 

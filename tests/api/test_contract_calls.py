@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import NotFound
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
-from penstock.upstream.catalog import Catalog
 from tests.api.http_calls import ServedApi, checked_json, form, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png

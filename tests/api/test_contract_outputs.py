@@ -9,12 +9,12 @@ import pytest
 from penstock import providers
 from penstock.errors import InvalidRequest
 from penstock.generations import validate
+from penstock.models.description import modes
 from penstock.providers.openai_compatible import OPERATIONS
 from penstock.providers.spec import Model
 from penstock.schema import Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import translate
-from penstock.upstream.description import modes
 from tests.api.http_calls import checked_json, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png

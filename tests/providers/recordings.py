@@ -43,12 +43,13 @@ from penstock.chat.stream import Relay, StreamBroken
 from penstock.errors import InvalidRequest
 from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
+from penstock.models import configured
 from penstock.net.client import HttpClient
 from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
 from penstock.schema import Call, Caller, Input, Request
 from penstock.settings import Settings
-from penstock.upstream import configured, translate
-from penstock.upstream.catalog import Candidate
+from penstock.upstream import translate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.values import InputImage

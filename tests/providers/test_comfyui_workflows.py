@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidRequest
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.upstream.catalog import Catalog
 from tests.fake_providers.a1111 import Automatic1111
 from tests.fake_providers.comfyui import ComfyUI
 from tests.fake_providers.scripted import KEY_ENV

@@ -16,11 +16,11 @@ import pytest
 from penstock import providers
 from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
+from penstock.models.description import modes
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request
 from penstock.upstream import translate
-from penstock.upstream.catalog import Candidate
-from penstock.upstream.description import modes
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 from penstock.values import InputImage
 from tests.providers.recordings import (

@@ -8,10 +8,10 @@ import pytest
 
 from penstock import settings
 from penstock.environment import Environment
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.upstream.catalog import Catalog
 
 
 def test_a_file_has_the_value_of_a_variable(tmp_path: Path) -> None:

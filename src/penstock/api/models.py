@@ -9,11 +9,11 @@ from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
+from penstock.models.catalog import Catalog
+from penstock.models.description import describe_found
 from penstock.schema import Call, Response
 from penstock.store.base import Row
 from penstock.store.related import read_related
-from penstock.upstream.catalog import Catalog
-from penstock.upstream.description import describe_found
 
 MODEL_QUERY = (
     Query(name="schema", type="boolean", default=False, about="Add each model's parameters as a JSON Schema."),

@@ -6,7 +6,7 @@ from penstock.accounts.key_records import ADMIN
 from penstock.api.multipart import NAME_CHARS
 from penstock.api.schema_parts import FLAG, TEXT, Schema, array, one_of, open_object
 from penstock.fields import Field, Table
-from penstock.upstream.preferences import FIELD, LIMITS, MAX_NAMES, MAX_USD, SORTS
+from penstock.models.preferences import FIELD, LIMITS, MAX_NAMES, MAX_USD, SORTS
 
 _NOT_BLANK = r"\S"
 _PIXELS = r"(1[6-9]|[2-9]\d|[1-9]\d\d|[1-7]\d{3}|80\d\d|81[0-8]\d|819[0-2])"

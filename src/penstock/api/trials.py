@@ -12,9 +12,9 @@ from penstock.errors import InvalidRequest, Problem
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
 from penstock.imaging import convert
+from penstock.models.catalog import ANY
 from penstock.providers.spec import Model
 from penstock.schema import Call, Caller
-from penstock.upstream.catalog import ANY
 from penstock.values import new_id
 
 _PROMPT = "a grey pebble on a white table"

@@ -23,6 +23,7 @@ from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
+from penstock.models.catalog import Route
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider
@@ -30,7 +31,7 @@ from penstock.schema import Call, Request, Response
 from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
-from penstock.upstream.catalog import Candidate, Route
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
@@ -157,7 +158,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
     provider = candidate.provider
     api = _provider_api(reserved, candidate)
     reply = await gateway.upstream.send_chat(
-        api.target,
+        api.candidate,
         api.body(gateway.settings.chat_output_tokens),
         gateway.settings.upstream_seconds,
         for_org=reserved.reservation.call.caller.org_id,
@@ -203,7 +204,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     relay = api.relay()
     times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
     source = await gateway.upstream.stream_chat(
-        api.target,
+        api.candidate,
         api.body(gateway.settings.chat_output_tokens),
         idle_seconds=idle_seconds(provider, gateway.settings),
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before

@@ -5,8 +5,8 @@ import msgspec
 from penstock.chat.request import ChatImage, ChatRequest, with_images
 from penstock.errors import InvalidRequest
 from penstock.media.transfer import Transfer
+from penstock.models.catalog import Route
 from penstock.net.guard import is_public_url
-from penstock.upstream.catalog import Route
 
 _MAX_FETCHED = 16
 

@@ -9,10 +9,10 @@ from penstock.chat.request import ChatRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.gateway import Gateway
+from penstock.models.catalog import Route
+from penstock.models.preferences import FIELD
 from penstock.recordings import recordings
 from penstock.schema import Call, Response
-from penstock.upstream.catalog import Route
-from penstock.upstream.preferences import FIELD
 
 
 def chat_replay(call: Call) -> Literal["live", "mocked"] | None:

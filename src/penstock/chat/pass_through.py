@@ -18,8 +18,8 @@ from penstock.chat.responses_output import usage_fields
 from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
 from penstock.chat.stream import EventBuffer, StreamBroken, event_data
 from penstock.errors import Problem
-from penstock.upstream.catalog import Candidate
-from penstock.upstream.preferences import FIELD as PREFERENCES
+from penstock.models.preferences import FIELD as PREFERENCES
+from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars
 
 _MAX_EVENT_BYTES = 8 * 1024 * 1024  # the last event has the whole response
@@ -139,10 +139,10 @@ class ResponsesApi:
         self._request = request
         self._relay = _ResponsesRelay(chat.model)
         op = replace(candidate.model.op, send=candidate.model.op.responses or "")
-        self.target = replace(candidate, model=replace(candidate.model, op=op))
+        self.candidate = replace(candidate, model=replace(candidate.model, op=op))
 
     def body(self, default_output_tokens: int) -> dict[str, Any]:
-        return responses_body(self._chat, self._request, self.target, default_output_tokens)
+        return responses_body(self._chat, self._request, self.candidate, default_output_tokens)
 
     # --------------------------------------------------------------------------------------------------------- whole
 

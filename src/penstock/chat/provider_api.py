@@ -14,7 +14,7 @@ from penstock.chat.request import ChatRequest
 from penstock.chat.stream import Relay
 from penstock.clock import Clock
 from penstock.errors import Problem
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos
 
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
@@ -45,7 +45,7 @@ class ProviderApi(Protocol):
     """How one call is made to one candidate, whole or as a stream."""
 
     @property
-    def target(self) -> Candidate:
+    def candidate(self) -> Candidate:
         """The candidate, with the path of this API."""
 
     def body(self, default_output_tokens: int) -> dict[str, Any]:
@@ -78,13 +78,13 @@ class CompletionsApi:
         self._form = form
         self._clock = clock
         self._is_documented = False  # whether the response that was read has every documented field
-        self.target = candidate
+        self.candidate = candidate
         self.feed = form.feed
         self.finish = form.finish
         self.fail = form.fail
 
     def body(self, default_output_tokens: int) -> dict[str, Any]:
-        return provider_body(self._chat, self.target.model, default_output_tokens)
+        return provider_body(self._chat, self.candidate.model, default_output_tokens)
 
     def read(self, body: bytes) -> WholeReply:
         completion = _decode_completion(body)
@@ -110,5 +110,5 @@ class CompletionsApi:
 
     @property
     def _finish_reasons(self) -> Mapping[bytes, bytes]:
-        reasons: Mapping[bytes, bytes] = self.target.model.op.settings.get("finish_reasons", _NO_FINISH_REASONS)
+        reasons: Mapping[bytes, bytes] = self.candidate.model.op.settings.get("finish_reasons", _NO_FINISH_REASONS)
         return reasons

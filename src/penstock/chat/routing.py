@@ -11,12 +11,13 @@ from penstock.chat.provider_body import check_supported
 from penstock.chat.request import ChatRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.models import selection
+from penstock.models.catalog import Route
+from penstock.models.preferences import FIELD, NO_PREFERENCES, read_preferences
+from penstock.models.selection import Choice, Costs, Knowledge
 from penstock.providers.spec import Model
 from penstock.schema import Call, Response
-from penstock.upstream import selection
-from penstock.upstream.catalog import Candidate, Route
-from penstock.upstream.preferences import FIELD, NO_PREFERENCES, read_preferences
-from penstock.upstream.selection import Choice, Costs, Knowledge
+from penstock.upstream.candidate import Candidate
 from penstock.values import dollars
 
 _MILLION = Decimal(1_000_000)

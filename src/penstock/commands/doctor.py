@@ -19,11 +19,11 @@ from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.media.opening import open_storage
 from penstock.media.storage import FileMissing, storage_key
+from penstock.models import shutdowns
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.upstream import shutdowns
-from penstock.upstream.catalog import Catalog
 from penstock.values import new_id
 
 State = Literal["ok", "note", "problem"]

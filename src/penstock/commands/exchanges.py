@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from penstock.providers.spec import File, HttpRequest, Reply, Upload
-from penstock.upstream.client import Target, Upstream
+from penstock.upstream.candidate import Candidate
+from penstock.upstream.client import Upstream
 
 _PLACEHOLDER = b"image data"  # stands for every image and video
 _ENCODED = base64.b64encode(_PLACEHOLDER).decode()
@@ -27,41 +28,41 @@ class Exchanges:
     """The exchanges of one call, in order; `keep` is told of each."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[Target, HttpRequest, Reply]] = []
+        self._kept: list[tuple[Candidate, HttpRequest, Reply]] = []
 
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def keep(self, target: Target, request: HttpRequest, reply: Reply) -> None:
-        self._kept.append((target, request, reply))
+    def keep(self, candidate: Candidate, request: HttpRequest, reply: Reply) -> None:
+        self._kept.append((candidate, request, reply))
 
     def recording(self, fields: Mapping[str, Any], upstream: Upstream, published_url: str) -> dict[str, Any]:
         """The call as a recording: the caller's fields, the exchanges without secrets, and the result.
 
         `published_url` is the provider's own base URL; the call may have gone to another one.
         """
-        target = self._kept[-1][0]
-        clean = self._cleaner(target, published_url)
+        candidate = self._kept[-1][0]
+        clean = self._cleaner(candidate, published_url)
         exchanges = [{"sent": _sent(request, clean), "reply": _reply(reply, clean)} for _, request, reply in self._kept]
-        op = target.model.op
+        op = candidate.model.op
         read = op.read if len(exchanges) == 1 else op.read_poll or op.read
         result = read(_as_reply(exchanges[-1]["reply"]))
         return {
-            "model": target.model.id,
-            "upstream": target.model.upstream,
+            "model": candidate.model.id,
+            "upstream": candidate.model.upstream,
             "request": {name: _input(name, value) for name, value in fields.items() if name != "model"},
             "exchanges": exchanges,
-            "result": {"files": [clean(_file(upstream, target, file)) for file in result.files]},
+            "result": {"files": [clean(_file(upstream, candidate, file)) for file in result.files]},
         }
 
-    def _cleaner(self, target: Target, published_url: str) -> Clean:
+    def _cleaner(self, candidate: Candidate, published_url: str) -> Clean:
         """A function that replaces secrets and media, in the same way wherever they occur."""
         requested = {request.url for _, request, _ in self._kept}
 
         def clean_text(text: str) -> str:
-            text = text.replace(target.key, "the-credential") if target.key else text
+            text = text.replace(candidate.key, "the-credential") if candidate.key else text
             text = _URL.sub(lambda url: url[0] if url[0] in requested else _unsigned(url[0]), text)
-            return _MEDIA.sub(_ENCODED, text.replace(target.provider.base_url, published_url))
+            return _MEDIA.sub(_ENCODED, text.replace(candidate.provider.base_url, published_url))
 
         def clean(value: Any) -> Any:
             if isinstance(value, str):
@@ -118,7 +119,7 @@ def _as_reply(kept: Mapping[str, Any]) -> Reply:
     return Reply(kept.get("status", 200), kept.get("headers", {}), body)
 
 
-def _file(upstream: Upstream, target: Target, file: File) -> dict[str, Any]:
+def _file(upstream: Upstream, candidate: Candidate, file: File) -> dict[str, Any]:
     """A file of the result with the fields that it has."""
     has: dict[str, Any] = {"content_type": file.content_type, "revised_prompt": file.revised_prompt}
     if isinstance(file.data, bytes):
@@ -126,6 +127,6 @@ def _file(upstream: Upstream, target: Target, file: File) -> dict[str, Any]:
     elif file.data is not None:
         has["data"] = file.data
     else:
-        source = upstream.download_source(target, file)
+        source = upstream.download_source(candidate, file)
         has |= {"url": source.url, "private": bool(source.headers) or None}
     return {name: value for name, value in has.items() if value is not None}

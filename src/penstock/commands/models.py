@@ -8,8 +8,8 @@ from penstock.commands.gateway_client import Key, Url, find_gateway
 from penstock.commands.output import print_json
 from penstock.commands.terminal import Config, Data, Json, load_settings, show
 from penstock.environment import ENVIRONMENT
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
-from penstock.upstream.catalog import Catalog
 
 app = typer.Typer(help="List models, or search for one.", invoke_without_command=True)
 _COLUMNS = ["id", "modes", "providers", "price"]

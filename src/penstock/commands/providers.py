@@ -25,11 +25,11 @@ from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import retrieve
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.recordings import files
 from penstock.schema import Caller, Response
 from penstock.settings import Settings
-from penstock.upstream.catalog import Catalog
 
 app = typer.Typer(help="Providers and their credentials.")
 

@@ -27,11 +27,11 @@ from penstock.commands.gateway_client import URL_FILE
 from penstock.commands.terminal import Config, Data, load_settings
 from penstock.errors import Problem
 from penstock.imaging.workers import available_cores
+from penstock.models.catalog import Catalog
 from penstock.settings import Settings, share
 from penstock.supervisor import ServerProcess, Supervisor
 from penstock.telemetry.logs import configure_logs
 from penstock.telemetry.metrics import FigureExchange
-from penstock.upstream.catalog import Catalog
 
 
 def serve(

@@ -18,7 +18,7 @@ from penstock.providers.spec import FailureKind, Result
 from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.outcome import Failure
 from penstock.values import ZERO, Nanos, nanos
 

@@ -12,7 +12,7 @@ from penstock.generations.job import billed_cost, restore_candidate
 from penstock.generations.rows import AttemptRow, GenerationRow, get_generation
 from penstock.providers.spec import Result
 from penstock.store.base import Transaction
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 from penstock.values import ZERO, Nanos, nanos
 

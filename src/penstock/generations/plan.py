@@ -15,13 +15,13 @@ from penstock.generations import respond
 from penstock.generations.routing import capable_route, find_candidates, order_candidates, with_defaults
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
+from penstock.models.preferences import FIELD
+from penstock.models.selection import Choice
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.store.base import Row
-from penstock.upstream.catalog import Candidate
-from penstock.upstream.preferences import FIELD
-from penstock.upstream.selection import Choice
+from penstock.upstream.candidate import Candidate
 from penstock.values import InputImage
 
 

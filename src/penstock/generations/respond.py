@@ -7,8 +7,9 @@ import msgspec
 
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
+from penstock.models.catalog import LeftOut
 from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
-from penstock.upstream.catalog import Candidate, LeftOut
+from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars, micros, nanos
 
 CURRENCY = "USD"

@@ -10,12 +10,13 @@ from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations.validate import ValidatedCall
+from penstock.models import selection
+from penstock.models.catalog import Route
+from penstock.models.preferences import NO_PREFERENCES, read_preferences
+from penstock.models.selection import Choice, Costs, Knowledge
 from penstock.providers.spec import Model
 from penstock.schema import Input, Request
-from penstock.upstream import selection, translate
-from penstock.upstream.catalog import Route
-from penstock.upstream.preferences import NO_PREFERENCES, read_preferences
-from penstock.upstream.selection import Choice, Costs, Knowledge
+from penstock.upstream import translate
 from penstock.values import dollars
 
 _TABLE_NAMES = {"image": "images", "mask": "mask"}  # all other roles are those of `input_reference`

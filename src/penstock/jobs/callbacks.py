@@ -13,7 +13,7 @@ from penstock.errors import PermissionDenied
 from penstock.jobs.leases import Jobs
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.vault import Vault
 from penstock.webhooks import events
 

@@ -1,7 +1,6 @@
-"""How any provider is used.
+"""Calls to providers: what is sent, and what becomes of it.
 
-`catalog` finds the providers that serve a model and the order to try them in, `translate` turns a request into the
-provider's fields, and `client` sends it; `replies` checks what comes back. `health` counts failures, `configured` reads
-providers from penstock.toml, `local` starts providers that answer inside this process, `model_schema` describes a
-model's parameters, and `outcome` chooses the error when all candidates failed.
+`translate` checks a request against a model's table and turns it into the provider's fields, `client` sends it, and
+`replies` checks what comes back. `local` starts providers that answer inside this process. `errors` says how an attempt
+fails, `watch` and `failure_log` report it, and `outcome` chooses the error when all candidates failed.
 """

@@ -8,7 +8,7 @@ import structlog
 
 from penstock.settings import Settings
 from penstock.telemetry.logs import redact
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.outcome import Failure
 
 log = structlog.get_logger()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from penstock.clock import Clock
 from penstock.telemetry.metrics import SUCCESS, Metrics
 from penstock.telemetry.tracing import Span, span
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
 

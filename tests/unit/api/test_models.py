@@ -9,7 +9,7 @@ from openai import AsyncOpenAI, NotFoundError
 
 from penstock.api import models
 from penstock.api.asgi import AsgiApp
-from penstock.upstream.catalog import Catalog
+from penstock.models.catalog import Catalog
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import serving
 from tests.gateway import OpenGateway

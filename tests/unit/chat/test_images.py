@@ -10,11 +10,11 @@ from penstock.chat.endpoint import complete
 from penstock.chat.images import inline_images
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.errors import InvalidRequest
-from penstock.providers import llamacpp, localai, ollama, openai, vllm
+from penstock.models.catalog import Route
+from penstock.providers import openai
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider
-from penstock.upstream import configured
-from penstock.upstream.catalog import Candidate, Route
+from penstock.upstream.candidate import Candidate
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.net.test_guard import FORBIDDEN
@@ -125,19 +125,3 @@ async def test_a_public_provider_gets_public_urls_only(open_gateway: OpenGateway
         inlined = await inline_images(chat, route, running.gateway.transfer)
         parts = inlined.body["messages"][0]["content"]
         assert [part["image_url"]["url"] for part in parts[1:]] == [PUBLIC, uri(png(8, 8))]
-
-
-def test_which_providers_are_in_the_own_network() -> None:
-    for provider in (vllm.PROVIDER, llamacpp.PROVIDER, ollama.PROVIDER, localai.PROVIDER):
-        assert candidate(provider).in_own_network
-        assert candidate(provider, "https://models.example/v1").in_own_network, "its name may resolve to anything"
-    assert not candidate(openai.PROVIDER).in_own_network
-    for base_url in ("http://proxy.example/v1", "https://10.0.0.7/v1", "https://proxy.internal/v1", "https://[::1]/v1"):
-        assert candidate(openai.PROVIDER, base_url).in_own_network, base_url
-
-
-def test_a_provider_that_the_operator_describes_is_in_the_own_network() -> None:
-    """What its name resolves to is not known here, and an image always serves as well as its URL."""
-    written = {"speaks": "openai", "base_url": "https://models.example/v1"}
-    (own,) = configured.providers({}, {"own": written})
-    assert candidate(own).in_own_network

@@ -16,7 +16,7 @@ from penstock.chat.request import read_chat_request
 from penstock.chat.responses_request import read_responses_request
 from penstock.providers import openrouter
 from penstock.settings import Settings
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from tests.api.http_calls import ServedApi, served_api
 from tests.fake_providers import faults, responses
 from tests.fake_providers.server import FakeCall, event_bytes

@@ -10,7 +10,7 @@ from penstock.chat.pricing import Usage
 from penstock.chat.provider_api import CompletionsApi
 from penstock.clock import ManualClock
 from penstock.providers import mistral
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos
 from tests.unit.chat.test_request import chat_request
 

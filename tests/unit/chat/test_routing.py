@@ -11,10 +11,11 @@ from penstock.chat.provider_body import provider_body
 from penstock.chat.request import read_chat_request
 from penstock.chat.routing import executed_model_header, route_chat
 from penstock.errors import InvalidRequest
+from penstock.models.catalog import Route
 from penstock.providers.openrouter import MAX_PRICE, PROVIDER
 from penstock.schema import Response
 from penstock.settings import Settings
-from penstock.upstream.catalog import Candidate, Route
+from penstock.upstream.candidate import Candidate
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 pytestmark = sqlite_only

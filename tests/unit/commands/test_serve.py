@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from penstock.app import Welcome, lock_data_folder
 from penstock.commands import serve
+from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
-from penstock.upstream.catalog import Catalog
 from tests import postgres
 from tests.command_line import penstock
 from tests.ports import unused_port

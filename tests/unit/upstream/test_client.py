@@ -7,7 +7,7 @@ import pytest
 from penstock.providers.spec import File, Result
 from penstock.schema import Request
 from penstock.store.base import Dialect
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY

@@ -5,7 +5,7 @@ import pytest
 from penstock.net.client import HttpClient
 from penstock.providers.spec import Model, Provider, bearer
 from penstock.settings import Settings
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed
 from tests.fake_providers.exchange import Exchange, FakeResponse

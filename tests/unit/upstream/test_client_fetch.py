@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.providers.spec import File, Model, Operation, Provider, Reply, Result
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 

@@ -17,7 +17,7 @@ from penstock.providers.spec import (
     passthrough,
 )
 from penstock.schema import Request
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 from penstock.values import InputImage
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream

@@ -15,11 +15,11 @@ from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
 from penstock.generations.retrieve import video_preview
 from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
+from penstock.models.catalog import Catalog
 from penstock.providers.spec import LocalService, Provider
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
-from penstock.upstream.catalog import Catalog
 from penstock.values import InputImage
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only

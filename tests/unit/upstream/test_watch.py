@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from penstock import providers
 from penstock.clock import ManualClock
 from penstock.telemetry.metrics import Metrics
-from penstock.upstream.catalog import Candidate
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.watch import AttemptWatch
 from tests.unit.telemetry.test_metrics import rendered

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import date
 
+from penstock.models.shutdowns import Shutdown, soon
 from penstock.providers.openai_compatible import OPERATIONS
 from penstock.providers.spec import Model, Provider
-from penstock.upstream.shutdowns import Shutdown, soon
 
 MODEL = Model(id="a", upstream="a", op=OPERATIONS["image"], prices=())
 

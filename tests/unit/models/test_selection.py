@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider, Source
-from penstock.upstream.catalog import Candidate, Route
-from penstock.upstream.performance import Performance
-from penstock.upstream.preferences import Preferences
-from penstock.upstream.selection import (
+from penstock.models.catalog import Route
+from penstock.models.performance import Performance
+from penstock.models.preferences import Preferences
+from penstock.models.selection import (
     Choice,
     Knowledge,
     affordable_route,
@@ -19,6 +17,9 @@ from penstock.upstream.selection import (
     capable_route,
     preferred_route,
 )
+from penstock.providers import openai_compatible
+from penstock.providers.spec import Model, Price, Provider, Source
+from penstock.upstream.candidate import Candidate
 
 KNOWN = {"a", "b", "c", "elsewhere"}
 USD = {"a": "0.3", "b": "0.1", "c": "0.2"}

@@ -9,11 +9,12 @@ import structlog
 
 from penstock.clock import Clock, cancel_and_wait
 from penstock.errors import InvalidRequest, ModelNotFound, Problem, UpstreamError
+from penstock.models.catalog import Catalog
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, Model, Provider
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
-from penstock.upstream.catalog import Candidate, Catalog
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed
 from penstock.upstream.replies import MALFORMED
@@ -185,12 +186,12 @@ class LiveModels:
         """The JSON of documents by name; one that is not needed is None if it does not exist."""
         assert provider.live is not None, "only such providers are asked"
         base_url = provider.live.base_url or provider.base_url
-        target = Candidate(provider, provider.models[0], self._catalog.key(provider.slug))
+        candidate = Candidate(provider, provider.models[0], self._catalog.key(provider.slug))
 
         async def get(document: Document) -> Any:
             try:
                 return await self._upstream.get_document(
-                    target, base_url, document.url, seconds=_ASK_SECONDS, max_bytes=_DOCUMENT_BYTES_MAX
+                    candidate, base_url, document.url, seconds=_ASK_SECONDS, max_bytes=_DOCUMENT_BYTES_MAX
                 )
             except AttemptFailed as problem:
                 if document.is_needed or problem.status != 404:

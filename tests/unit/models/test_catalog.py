@@ -9,12 +9,12 @@ import pytest
 
 from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.models.catalog import Catalog, Route
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.upstream.catalog import Catalog, Route
 
 PRICE = (Price(unit="image", usd="0.04", source=Source("test")),)
 OPS = openai_compatible.OPERATIONS

@@ -1,7 +1,7 @@
 """What an inactive provider lacks."""
 
+from penstock.models.credentials import inactive_reason, missing_credentials
 from penstock.providers import discover
-from penstock.upstream.credentials import inactive_reason, missing_credentials
 
 PROVIDERS = {provider.slug: provider for provider in discover()}
 INACTIVE = {slug: reason for slug, one in PROVIDERS.items() if (reason := inactive_reason(one, (), {}))}

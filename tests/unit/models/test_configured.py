@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from penstock.models import configured
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source, fixed
 from penstock.typed_config import Misconfigured
-from penstock.upstream import configured, translate
+from penstock.upstream import translate
 from tests.providers.recordings import known_providers
 
 LAB = """

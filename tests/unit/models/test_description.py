@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from penstock.models.description import modes, pricing, shown_prices, shutdown_date
 from penstock.providers.openai_compatible import OPERATIONS
 from penstock.providers.spec import Model, Price, Source
-from penstock.upstream.description import modes, pricing, shown_prices, shutdown_date
 
 
 def test_modes_and_prices() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.atelier import table
 from penstock.fields import TABLES
+from penstock.models import model_schema
 from penstock.providers import discover, openai_compatible
 from penstock.providers.spec import (
     Operation,
@@ -20,7 +21,6 @@ from penstock.providers.spec import (
     refused,
     renamed,
 )
-from penstock.upstream import model_schema
 from penstock.values import SHORT_SIDES
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
+from penstock.models import model_schema
 from penstock.providers.live import FoundModel
-from penstock.providers.spec import Model, Price, Provider, Source
-from penstock.upstream import model_schema
+from penstock.providers.spec import Model, Price, Source
+from penstock.upstream.candidate import Candidate
 
 MODES = {
     "image": ("text-to-image",),
@@ -18,16 +19,7 @@ MODES = {
 MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
 
 
-class Offered(Protocol):
-    """A model and the provider that has it. A Candidate is one."""
-
-    @property
-    def provider(self) -> Provider: ...
-    @property
-    def model(self) -> Model: ...
-
-
-def describe(candidates: Sequence[Offered], schema: bool = False) -> dict[str, Any]:
+def describe(candidates: Sequence[Candidate], schema: bool = False) -> dict[str, Any]:
     """Candidates of one model as the model list shows it; with `schema` also its parameters as a JSON Schema."""
     first = candidates[0]
     described = {

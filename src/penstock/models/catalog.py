@@ -3,43 +3,24 @@
 import difflib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
-from penstock.net.guard import is_public_url
+from penstock.models import configured, credentials
+from penstock.models.description import describe, modes
 from penstock.providers.spec import Model, Provider
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
-from penstock.upstream import configured, credentials
-from penstock.upstream.description import describe, modes
+from penstock.upstream.candidate import Candidate
 
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
 ANY = "*"  # the upstream name of a chat model entry that stands for every model of its provider
 _ID_LENGTH_MAX = 256
 _LIVE_MAX = 2048  # models of live catalogues in memory
 _ROUTES_MAX = 4096  # callers choose the names of a router's models; the least recently used are dropped
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One way to serve a request: a model of an active provider, with the provider's key."""
-
-    provider: Provider
-    model: Model
-    key: str = field(default="", repr=False)
-
-    @property
-    def executed_model(self) -> str:
-        return f"{self.provider.slug}/{self.model.upstream}"
-
-    @property
-    def in_own_network(self) -> bool:
-        """Whether the provider may reach hosts that the egress rules block, as a server of the operator's own can."""
-        provider = self.provider
-        return provider.local is None and (provider.self_hosted or not is_public_url(provider.base_url))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.upstream.preferences import Preferences, read_preferences
+from penstock.models.preferences import Preferences, read_preferences
 
 # By the part that is to blame: what is refused, and a word of the message.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

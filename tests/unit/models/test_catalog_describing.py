@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from penstock.models.catalog import Catalog
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source, converted, passthrough, refused
 from penstock.settings import Settings
-from penstock.upstream.catalog import Catalog
 
 PRICE = (Price(unit="image", usd="0.04", source=Source("test")),)
 OPS = openai_compatible.OPERATIONS

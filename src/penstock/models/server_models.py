@@ -7,7 +7,8 @@ import structlog
 
 from penstock.clock import Clock
 from penstock.errors import NotFound
-from penstock.upstream.catalog import Candidate, Catalog
+from penstock.models.catalog import Catalog
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed
 

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.chat.endpoint import complete
 from penstock.errors import ContentPolicyViolation
-from penstock.upstream.performance import Records
+from penstock.models.performance import Records
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway
 

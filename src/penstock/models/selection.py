@@ -6,10 +6,11 @@ from decimal import Decimal
 from math import inf
 
 from penstock.errors import InvalidRequest
+from penstock.models.catalog import LeftOut, Route
+from penstock.models.performance import Performance
+from penstock.models.preferences import FIELD, Preferences
 from penstock.providers.spec import Model
-from penstock.upstream.catalog import Candidate, LeftOut, Route
-from penstock.upstream.performance import Performance
-from penstock.upstream.preferences import FIELD, Preferences
+from penstock.upstream.candidate import Candidate
 
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
 

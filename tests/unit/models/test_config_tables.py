@@ -2,8 +2,8 @@
 
 import pytest
 
+from penstock.models.config_tables import KnownProviderModel, PriceTable
 from penstock.typed_config import Misconfigured, convert
-from penstock.upstream.config_tables import KnownProviderModel, PriceTable
 
 
 def test_a_price_is_said_once() -> None:

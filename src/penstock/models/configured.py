@@ -9,6 +9,18 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from penstock.models import own_models
+from penstock.models.config_tables import (
+    MAX_N,
+    AddedModel,
+    KnownProviderModel,
+    ModelChanges,
+    ModelTable,
+    Prices,
+    PriceTable,
+    ProviderChanges,
+    ProviderTable,
+)
 from penstock.providers.openai_compatible import OPERATIONS, error_message, failure_kind
 from penstock.providers.spec import (
     LiveCatalogue,
@@ -24,18 +36,6 @@ from penstock.providers.spec import (
     fixed,
 )
 from penstock.typed_config import Misconfigured, convert
-from penstock.upstream import own_models
-from penstock.upstream.config_tables import (
-    MAX_N,
-    AddedModel,
-    KnownProviderModel,
-    ModelChanges,
-    ModelTable,
-    Prices,
-    PriceTable,
-    ProviderChanges,
-    ProviderTable,
-)
 
 _NAMES_MAX = 8  # in a message
 _CHAT_PATH = "/chat/completions"

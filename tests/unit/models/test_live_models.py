@@ -11,15 +11,15 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, ModelNotFound, UpstreamError
+from penstock.models.catalog import Catalog
+from penstock.models.live_models import LiveModels
 from penstock.providers import discover
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.openai_compatible import OPERATIONS
 from penstock.providers.spec import Document, LiveCatalogue, Model, Price
 from penstock.settings import Settings
 from penstock.store.base import Dialect, Store
-from penstock.upstream.catalog import Catalog
 from penstock.upstream.errors import AttemptFailed
-from penstock.upstream.live_models import LiveModels
 from tests.databases import database_for
 
 OpenStore = Callable[[], AbstractAsyncContextManager[Store]]

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.upstream.health import Health
+from penstock.models.health import Health
 
 MODEL = ("lab", "brush")
 

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 
 from penstock.clock import ManualClock
+from penstock.models.catalog import Catalog
+from penstock.models.server_models import ServerModels
 from penstock.providers import discover
 from penstock.settings import Settings
-from penstock.upstream.catalog import Catalog
-from penstock.upstream.client import Target
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
-from penstock.upstream.server_models import ServerModels
 
 
 class FakeUpstream:
@@ -17,11 +17,11 @@ class FakeUpstream:
         self.asked: list[str] = []
         self.is_down = False
 
-    async def list_models(self, target: Target) -> list[str]:
-        self.asked.append(target.provider.slug)
+    async def list_models(self, candidate: Candidate) -> list[str]:
+        self.asked.append(candidate.provider.slug)
         await asyncio.sleep(0)
         if self.is_down:
-            raise AttemptFailed(target.provider.slug, "unsent", "down", sent=False)
+            raise AttemptFailed(candidate.provider.slug, "unsent", "down", sent=False)
         return ["a", "b/c"]
 
 

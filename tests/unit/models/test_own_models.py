@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.models.own_models import own_models, read_workflow
 from penstock.providers.a1111 import PROVIDER
 from penstock.providers.spec import OwnModel
 from penstock.typed_config import Misconfigured
-from penstock.upstream.own_models import own_models, read_workflow
 
 
 def test_workflows_are_read_within_limits(tmp_path: Path) -> None:
