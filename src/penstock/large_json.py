@@ -1,21 +1,35 @@
 """Decode large JSON in small steps, between which other threads run; refuse what takes long in a single step."""
 
+import re
+from secrets import token_hex
 from typing import Any
 
 import msgspec
 
-# Python runs no other thread while a value is decoded in one step. How long that takes grows with the number of values
-# and escapes, and with the length of a text that is not only ASCII; other bytes, such as base64, are cheap.
-MAX_COMMAS = 250_000  # there is at most one value more than commas and brackets
+# Python runs no other thread while it is inside of a single step, such as a search or the decoding of a value. How long
+# that takes grows with the number of bytes and values. So long texts, which are nearly all of a large body, are taken
+# out, decoded in pieces and put in their places; the rest has limits, of which each means a few milliseconds.
+STEP_BYTES = 128 * 1024
+MAX_COMMAS = 50_000  # outside of long texts: there is at most one value more than commas and brackets
+MAX_BYTES_BESIDE_TEXTS = 4 * 1024**2  # without texts of more than `_SHORT_TEXT` bytes
 MAX_ESCAPES = 4_000_000
-MAX_TEXT_BYTES = 8 * 1024**2  # of a text that is not only ASCII
-_STEP_BYTES = 128 * 1024
-_SEARCHED = 1000
-_COUNTED_BYTES = 1024**2
+MAX_CHARACTERS = (
+    4 * 1024**2
+)  # of a text that is not only ASCII: one such letter may make all of them four times as wide
+_SHORT_TEXT = 512
+_ESCAPED_BYTES = 16 * 1024  # of a piece of a text with escapes, which take much longer than other letters
 
 _decode = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+_BETWEEN_LONG_TEXTS = re.compile(rb'(?:[^"]++|"[^"\\]{0,%d}+")*+' % _SHORT_TEXT)
+# A part of a text that can be decoded by itself: it ends neither in an escape nor between the halves of a pair.
+_PIECE = re.compile(
+    rb'(?:[^"\\]++|(?:\\[^u])++|\\u(?![dD][89abAB])[^"\\]{4}|\\u[dD][89abAB][^"\\]{2}\\u[dD][c-fC-F][^"\\]{2})*+',
+    re.DOTALL,
+)
+_LONGEST_LETTER = 4  # bytes in UTF-8
 
 
 class TooComplex(ValueError):
@@ -26,10 +40,13 @@ def decode(raw: bytes) -> Any:
     """Decode JSON. Raises TooComplex, and otherwise what `msgspec.json.decode` raises; but where its messages name a
     position, it may be that in a part of the JSON.
     """
-    check_values(raw)
     if _exceeds(raw, b"\\", MAX_ESCAPES):
         raise TooComplex(f"may contain {MAX_ESCAPES} escapes at most")
-    return _decode_in_steps(raw, raw.isascii())
+    rest, texts = _take_texts(raw)
+    if _exceeds(rest, b",", MAX_COMMAS):
+        raise TooComplex(f"may contain {MAX_COMMAS} commas outside of long texts at most")
+    value = _decode_in_steps(rest)
+    return _with_texts(value, texts) if texts else value
 
 
 def check_values(raw: bytes) -> None:
@@ -39,32 +56,110 @@ def check_values(raw: bytes) -> None:
 
 
 def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
-    """Whether a mark occurs more often than `most`. Where it is rare, searching is much faster than counting."""
-    at = -1
-    for _ in range(_SEARCHED):
-        at = raw.find(mark, at + 1)
-        if at < 0:
-            return False
-    left = most - _SEARCHED
-    for start in range(at + 1, len(raw), _COUNTED_BYTES):
-        left -= raw.count(mark, start, start + _COUNTED_BYTES)
+    """Whether a mark occurs more often than `most`."""
+    left = most
+    for start in range(0, len(raw), STEP_BYTES):
+        left -= raw.count(mark, start, start + STEP_BYTES)
         if left < 0:
             return True
     return False
 
 
-def _decode_in_steps(raw: bytes, is_ascii: bool) -> Any:
-    """Decode a value. A large object or array is taken apart first, which creates none of the values in it.
+# ---------------------------------------------------------------------------------------------------------- long texts
 
-    `is_ascii` says whether the JSON that this value is in is only ASCII.
-    """
-    if len(raw) <= _STEP_BYTES:
+
+def _take_texts(raw: bytes) -> tuple[bytes, dict[str, str]]:
+    """Return the JSON with a mark in the place of each long text, and the texts by their marks."""
+    texts: dict[str, str] = {}
+    parts: list[bytes] = []
+    size = 0
+    secret = token_hex(16)  # so that no text of a caller is a mark
+    at = 0
+    while at < len(raw):
+        end = _BETWEEN_LONG_TEXTS.match(raw, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # matches anything
+        if end == at:  # here begins a text that is long, has escapes, or both
+            text, end = _take_text(raw, at)
+            if end - at > _SHORT_TEXT:
+                mark = f"{secret} {len(texts)}"
+                texts[mark] = text
+                parts.append(f'"{mark}"'.encode())
+                at = end
+                continue
+        size += end - at
+        if size > MAX_BYTES_BESIDE_TEXTS:
+            raise TooComplex(f"may contain {MAX_BYTES_BESIDE_TEXTS} bytes outside of long texts at most")
+        parts.append(raw[at:end])
+        at = end
+    return b"".join(parts), texts
+
+
+def _take_text(raw: bytes, start: int) -> tuple[str, int]:
+    """Decode the text whose opening quote is at `start`, in pieces. Returns it, and where it ends."""
+    at = start + 1
+    text = ""
+    while True:
+        end = _piece_end(raw, at)
+        if end == at:
+            break
+        # This makes a long text longer without a copy, as long as there is no other reference to it.
+        text += _decode(b'"%b"' % raw[at:end])
+        if len(text) > MAX_CHARACTERS and not text.isascii():
+            raise TooComplex(f"may contain texts of {MAX_CHARACTERS} characters at most, unless they are only ASCII")
+        at = end
+    if raw[at : at + 1] != b'"':
+        _decode(b'"' + raw[at : at + 2 * _SHORT_TEXT])  # says what is wrong with it
+        raise msgspec.DecodeError("JSON is malformed: invalid character in a text")
+    return text, at + 1
+
+
+def _piece_end(raw: bytes, start: int) -> int:
+    """Return the end of a piece of a text that has one step at most: `start` if there is none."""
+    limit = min(start + STEP_BYTES, len(raw))
+    end = raw.find(b'"', start, limit)
+    end = limit if end < 0 else end
+    escape = raw.find(b"\\", start, end)
+    if escape - start > _SHORT_TEXT:
+        end = escape  # without escapes it is simple
+    elif escape >= 0:
+        end = _PIECE.match(raw, start, start + _ESCAPED_BYTES).end()  # type: ignore[union-attr]  # matches anything
+    for shorter in range(min(_LONGEST_LETTER, end - start)):
+        if raw[end - shorter : end - shorter + 1] < b"\x80" or raw[end - shorter] >= 0xC0:
+            return end - shorter
+    return end
+
+
+def _with_texts(value: Any, texts: dict[str, str]) -> Any:
+    """Return a value with the long texts in the places of their marks."""
+    if type(value) is str:
+        return texts.get(value, value)
+    level: list[dict[str, Any] | list[Any]] = [value] if type(value) in (dict, list) else []
+    while level:
+        inner: list[dict[str, Any] | list[Any]] = []
+        for container in level:
+            items = container.items() if isinstance(container, dict) else enumerate(container)
+            for place, item in items:
+                if place in texts:
+                    raise TooComplex(f"may contain names of {_SHORT_TEXT} bytes at most")
+                kind = type(item)
+                if kind is str:
+                    if item in texts:
+                        container[place] = texts[item]  # type: ignore[index]
+                elif kind is dict or kind is list:
+                    inner.append(item)
+        level = inner
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------ the rest
+
+
+def _decode_in_steps(raw: bytes) -> Any:
+    """Decode a value. A large object or array is taken apart first, which creates none of the values in it."""
+    if len(raw) <= STEP_BYTES:
         return _decode(raw)
-    first = bytes(memoryview(raw)[:_STEP_BYTES]).lstrip()[:1]
+    first = bytes(memoryview(raw)[:STEP_BYTES]).lstrip()[:1]
     if first == b"{":
-        return {name: _decode_in_steps(value, is_ascii) for name, value in _decode_object(raw).items()}
+        return {name: _decode_in_steps(value) for name, value in _decode_object(raw).items()}
     if first == b"[":
-        return [_decode_in_steps(value, is_ascii) for value in _decode_array(raw)]
-    if len(raw) > MAX_TEXT_BYTES and not is_ascii and not bytes(raw).isascii():
-        raise TooComplex(f"may contain texts of {MAX_TEXT_BYTES} bytes at most, unless they are only ASCII")
+        return [_decode_in_steps(value) for value in _decode_array(raw)]
     return _decode(raw)

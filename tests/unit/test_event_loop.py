@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import ctypes
 import io
 import os
 import random
@@ -219,3 +220,30 @@ async def test_file_threads_return_results_and_exceptions_and_go_on_after_a_canc
     with pytest.raises(ZeroDivisionError):
         await threads.run(lambda: 1 // 0)
     assert await threads.run(max, 1, 2) == 2
+
+
+GROW_A_BUFFER = """
+import ctypes, io, sys
+from penstock.event_loop import configure_process
+
+class Counts(ctypes.Structure):  # struct mallinfo2 of glibc
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+counts = ctypes.CDLL(None).mallinfo2
+counts.restype = Counts
+if sys.argv[1] == "configured":
+    configure_process()
+bytes(30 * 2**20)  # freed at once
+before = counts().hblks
+buffer = io.BytesIO(bytes(8 * 2**20))
+print(counts().hblks - before, sys.getswitchinterval())
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="another C library has other rules")
+@pytest.mark.parametrize(("which", "printed"), [("configured", "1 0.001"), ("default", "0 0.005")])
+def test_large_buffers_are_taken_from_the_system_which_moves_them_without_a_copy(which: str, printed: str) -> None:
+    command = [sys.executable, "-c", GROW_A_BUFFER, which]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert found == printed

@@ -26,6 +26,7 @@ from penstock.clock import cancel_and_wait
 from penstock.commands.gateway_client import URL_FILE
 from penstock.commands.terminal import Config, Data, load_settings
 from penstock.errors import Problem
+from penstock.event_loop import configure_process
 from penstock.imaging.workers import available_cores
 from penstock.models.catalog import Catalog
 from penstock.settings import Settings, share
@@ -59,6 +60,7 @@ def serve(
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
+    configure_process()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work)
 
