@@ -16,9 +16,10 @@ from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
 from penstock.chat.responses_output import usage_fields
 from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
-from penstock.chat.stream import EventBuffer, StreamBroken, event_data
+from penstock.chat.stream import ProviderEvents, StreamBroken
 from penstock.errors import Problem
 from penstock.models.preferences import FIELD as PREFERENCES
+from penstock.net.event_stream import event_data, named_event
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars
 
@@ -180,14 +181,14 @@ class _ResponsesRelay:
         self.usage: Usage | None = None
         self.done = False
         self._model = model
-        self._buffer = EventBuffer(_MAX_EVENT_BYTES)
+        self._provider_events = ProviderEvents(_MAX_EVENT_BYTES)
         self._held = b""  # the first events
         self._response: RawFields = {}  # as the newest event has it
         self._last: RawFields = {}
         self._sent = 0  # how many events were passed on
 
     def feed(self, data: bytes) -> bytes:
-        events = self._buffer.feed(data, has_content=self._sent > 0 and not self._held)
+        events = self._provider_events.feed(data, has_content=self._sent > 0 and not self._held)
         if any(mark in events for mark in _DECODED):
             events = self._read_events(events)
         if not events:
@@ -224,7 +225,7 @@ class _ResponsesRelay:
             self.done = True
             self._last = fields
             return b""
-        event = _event_bytes(found.type, fields)
+        event = named_event(found.type, _encode(fields))
         if found.type in _FIRST_EVENTS:
             self._held += event
             self._sent += 1
@@ -240,7 +241,7 @@ class _ResponsesRelay:
         """The event that ends the stream, with the cost; and the first events, if nothing was written."""
         response = _encode(_with_cost(self._response, usage, cost))
         kind: str = msgspec.json.decode(self._last["type"])
-        return self._held + _event_bytes(kind, {**self._last, "response": msgspec.Raw(response)})
+        return self._held + named_event(kind, _encode({**self._last, "response": msgspec.Raw(response)}))
 
     def failed_event(self, problem: Problem) -> bytes:
         """The event that ends a stream which did not end well."""
@@ -248,7 +249,7 @@ class _ResponsesRelay:
         response = {"output": [], **self._response, "status": "failed", "error": error, "model": self._model}
         kind = "response.failed"
         fields = {"type": kind, "sequence_number": self._sent, "response": response}
-        return self._held + _event_bytes(kind, fields)
+        return self._held + named_event(kind, _encode(fields))
 
 
 def _error_body(data: bytes) -> bytes:
@@ -270,7 +271,3 @@ def _with_cost(response: RawFields, usage: Usage, cost: Nanos) -> RawFields:
 
 def _is_object(value: msgspec.Raw | None) -> bool:
     return value is not None and bytes(value).startswith(b"{")
-
-
-def _event_bytes(kind: str, fields: Mapping[str, Any]) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode(fields))

@@ -16,6 +16,7 @@ from penstock.errors import Problem
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
+from penstock.net.event_stream import data_of_events
 from penstock.schema import Call, Response
 from penstock.values import ZERO, Nanos, nanos, new_id
 
@@ -176,5 +177,5 @@ async def _image_events(response: Response) -> AsyncIterator[dict[str, Any]]:
         yield {"type": "image_generation.completed", **result, **result["data"][0]}
         return
     async for chunk in response.chunks:
-        if data := chunk.partition(b"data: ")[2]:  # not a comment
+        for data in data_of_events(chunk):
             yield msgspec.json.decode(data)

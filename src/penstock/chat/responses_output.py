@@ -8,6 +8,7 @@ import msgspec
 from penstock.chat.pricing import Usage
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import Problem
+from penstock.net.event_stream import data_of_events, named_event
 from penstock.values import Nanos, dollars
 
 Item = dict[str, Any]
@@ -120,9 +121,8 @@ class ResponsesForm:
 
     def feed(self, events: bytes) -> bytes:
         out = b"" if self._next_event else self.begin()
-        for line in events.split(b"\n"):
-            data = line[5:].strip() if line.startswith(b"data:") else b""
-            if data and data != b"[DONE]":
+        for data in data_of_events(events):
+            if data != b"[DONE]":
                 out += self._chunk(msgspec.json.decode(data))
         return out
 
@@ -204,7 +204,7 @@ class ResponsesForm:
         kind = f"response.{event}"
         body = _encode({"type": kind, "sequence_number": self._next_event, **fields})
         self._next_event += 1
-        return b"event: %b\ndata: %b\n\n" % (kind.encode(), body)
+        return named_event(kind, body)
 
     def _add_text(self, kind: str, text: str, logprobs: Sequence[Any] | None = None) -> bytes:
         """Add to the text of a message or of the model's reasoning, which begins a new item if need be."""

@@ -10,6 +10,7 @@ import msgspec
 from penstock.chat.normalise import ChunkHead, rename_finish_reasons, repaired_chunk, stream_head, usage_fields
 from penstock.chat.pricing import Usage
 from penstock.clock import Clock
+from penstock.net.event_stream import EventBuffer, EventTooLong, event_data
 
 _MAX_EVENT_BYTES = 1024 * 1024
 # Only events with one of these are decoded; the others are content.
@@ -86,28 +87,20 @@ _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 _decode_head = msgspec.json.Decoder(ChunkHead).decode
 
 
-class EventBuffer:
-    """Turns the bytes of a stream into complete events; holds back at most one incomplete event."""
+class ProviderEvents:
+    """Complete events from the bytes of a provider's chat stream."""
 
-    __slots__ = ("_max_bytes", "_rest")
+    __slots__ = ("_buffer",)
 
-    def __init__(self, max_bytes: int = _MAX_EVENT_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._rest = b""
+    def __init__(self, max_event_bytes: int = _MAX_EVENT_BYTES) -> None:
+        self._buffer = EventBuffer(max_event_bytes)
 
     def feed(self, data: bytes, *, has_content: bool) -> bytes:
         """Return the events that are complete now; without comments, as long as there was no content."""
-        if self._rest:
-            data = self._rest + data
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n")
-        end = data.rfind(b"\n\n") + 2
-        if end < 2:
-            end = 0
-        self._rest = data[end:]
-        if len(self._rest) > self._max_bytes:
-            raise StreamBroken("sent an event that is too long")
-        events = data[:end]
+        try:
+            events = self._buffer.feed(data)
+        except EventTooLong:
+            raise StreamBroken("sent an event that is too long") from None
         if not has_content and (events.startswith(b":") or b"\n:" in events):
             events = _without_comments(events)
         return events
@@ -134,11 +127,11 @@ class Relay:
     _repairs: bool = False
     _has_tool_calls: bool = False
     _usage_to_send: dict[str, Any] | None = None  # what was taken out of a chunk with choices
-    _buffer: EventBuffer = field(default_factory=EventBuffer, repr=False)
+    _provider_events: ProviderEvents = field(default_factory=ProviderEvents, repr=False)
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
-        events = self._buffer.feed(data, has_content=self.event_count > 0)
+        events = self._provider_events.feed(data, has_content=self.event_count > 0)
         if not events:
             return b""
         if self._head is None:
@@ -228,11 +221,6 @@ class Relay:
         fields: dict[str, Any] = msgspec.json.decode(data)
         self._usage_to_send = fields.pop("usage")
         return msgspec.json.encode(fields)
-
-
-def event_data(event: bytes) -> bytes:
-    """The data of one event, without its name and comments."""
-    return b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
 
 
 def _without_comments(events: bytes) -> bytes:

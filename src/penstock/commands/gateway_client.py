@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +18,7 @@ from pyreqwest.response import SyncResponse
 
 from penstock.commands.terminal import check_data
 from penstock.environment import ENVIRONMENT
+from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.settings import Settings, load
 
 URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
@@ -89,13 +91,15 @@ class GatewayClient:
         """Send a JSON body and yield each server-sent event when it arrives, until `[DONE]`."""
         with self._open(self._client.post(self.url + path).body_json(body).bearer_auth(self._key)) as response:
             headers = dict(response.headers)
-            for data in _event_data(_chunks(response)):
-                if data == "[DONE]":
-                    return
-                event = json.loads(data)
-                if "error" in event:
-                    raise CallFailed(event["error"]["message"])
-                yield Reply(event, headers)
+            buffer = EventBuffer(sys.maxsize)  # the gateway is trusted
+            for chunk in _chunks(response):
+                for data in data_of_events(buffer.feed(chunk)):
+                    if data == b"[DONE]":
+                        return
+                    event = json.loads(data)
+                    if "error" in event:
+                        raise CallFailed(event["error"]["message"])
+                    yield Reply(event, headers)
 
     def download(self, path: str) -> Iterator[tuple[int | None, bytes]]:
         """Yield the parts of a file, each with the size of the whole file if the gateway says it.
@@ -162,16 +166,6 @@ def _check_status(status: int, content: bytes) -> None:
 def _chunks(response: SyncResponse) -> Iterator[bytes]:
     while (chunk := response.body_reader.read_chunk()) is not None:
         yield bytes(chunk)
-
-
-def _event_data(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the data of each server-sent event; a gateway writes one line of data for each."""
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[len(b"data:") :].strip().decode()
 
 
 # ------------------------------------------------------------------------------------------------- which gateway to use

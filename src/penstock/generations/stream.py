@@ -11,6 +11,7 @@ from penstock.generations.plan import PlannedCall
 from penstock.generations.retrieve import job_result, mark_recorded, source_headers, unfinished
 from penstock.interrupts import CallerLine, ProcessStopped
 from penstock.jobs.running import PartialImages, RunningJob
+from penstock.net.event_stream import named_event
 from penstock.schema import Call, Response
 
 # Proxies close a connection on which nothing is sent. A comment is no event, and clients skip it.
@@ -34,7 +35,7 @@ def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, job: Runnin
 
 def event_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
     """One server-sent event; its name is also the `type` in its data."""
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode({"type": name, **fields}))
+    return named_event(name, _encode({"type": name, **fields}))
 
 
 async def _events(gateway: Gateway, call: Call, planned: PlannedCall, job: RunningJob) -> AsyncIterator[bytes]:

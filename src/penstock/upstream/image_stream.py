@@ -3,8 +3,7 @@
 The events are OpenAI's: `….partial_image`, `….completed` and `error`.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,31 +11,40 @@ import msgspec
 from penstock.event_loop import LoopTurns
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, ResponseTooLarge
+from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.net.response import MAX_RESPONSE_BYTES
 from penstock.providers.spec import HttpRequest, Reply
 
 ShowImage = Callable[[Mapping[str, Any]], None]  # gets the fields of an event, and does not wait
 
-_EVENT_END = re.compile(rb"\r?\n\r?\n")
-_LONGEST_END = len(b"\r\n\r\n")
 _CALLERS_FAULT = ("invalid_request_error", "image_generation_user_error")
 _IN_RESPONSE = ("usage", "output_format", "size", "quality", "background")  # of the last event
 
 
 async def send_streamed(
-    http: HttpClient, request: HttpRequest, seconds: float, turns: LoopTurns, show: ShowImage
+    http: HttpClient,
+    request: HttpRequest,
+    seconds: float,
+    turns: LoopTurns,
+    show: ShowImage,
+    max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> Reply:
     """Send a request, show the unfinished images of its stream, and return the response without streaming.
 
-    A response that is no stream is returned as it is. Raises NotSent, or MaybeSent for a stream that breaks off.
+    A response that is no stream is returned as it is. Raises NotSent, or MaybeSent for a stream that breaks off
+    or is longer than `max_bytes`.
     """
     async with http.stream(request, read_timeout_seconds=seconds, timeout_seconds=seconds) as response:
         if response.status != 200 or "text/event-stream" not in response.headers.get("content-type", ""):
             return Reply(response.status, response.headers, await response.read())
-        buffer = ImageEventBuffer()
+        buffer = EventBuffer(max_bytes)  # an event is as long as an image
+        size_bytes = 0
         last: list[Mapping[str, Any]] = []
         async for chunk in response:
-            for data in buffer.feed(chunk):
+            size_bytes += len(chunk)
+            if size_bytes > max_bytes:
+                raise ResponseTooLarge(max_bytes)
+            for data in data_of_events(buffer.feed(chunk)):
                 await turns.wait_turn(len(data))  # decoding it will hold up the event loop
                 fields = _decode(data)
                 kind = str(fields.get("type"))
@@ -49,30 +57,6 @@ async def send_streamed(
     if not last:
         raise MaybeSent("the stream ended before the image was complete")
     return _whole_reply(last, response.headers)
-
-
-class ImageEventBuffer:
-    """Collects the bytes of a stream until an event is complete; an event is as long as an image."""
-
-    def __init__(self, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = bytearray()
-        self._searched = 0
-        self._size = 0  # of all that has arrived
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the data of the events that are complete now; raise ResponseTooLarge for a stream that is too long."""
-        self._size += len(data)
-        if self._size > self._max_bytes:
-            raise ResponseTooLarge(self._max_bytes)
-        self._bytes += data
-        while end := _EVENT_END.search(self._bytes, self._searched):
-            event = bytes(self._bytes[: end.start()])
-            del self._bytes[: end.end()]
-            self._searched = 0
-            if found := b"".join(line[5:].strip() for line in event.splitlines() if line.startswith(b"data:")):
-                yield found
-        self._searched = max(0, len(self._bytes) - _LONGEST_END)
 
 
 def _decode(data: bytes) -> Mapping[str, Any]:

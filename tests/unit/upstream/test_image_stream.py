@@ -8,8 +8,9 @@ import pytest
 
 from penstock.event_loop import LoopTurns
 from penstock.net.errors import MaybeSent, ResponseTooLarge
+from penstock.net.event_stream import named_event
 from penstock.providers.spec import Reply
-from penstock.upstream.image_stream import ImageEventBuffer, send_streamed
+from penstock.upstream.image_stream import send_streamed
 from tests.http_client import client_and_server, post_request
 from tests.tcp_server import Connection, chunk, response_head
 
@@ -23,12 +24,16 @@ DONE = {
 }
 
 
-def event(fields: Any, end: bytes = b"\n") -> bytes:
-    return b"event: x" + end + b"data: " + json.dumps(fields).encode() + end + end
+def event(fields: Any) -> bytes:
+    return named_event("x", json.dumps(fields).encode())
 
 
 async def streamed(
-    *pieces: bytes, content_type: str = "text/event-stream", status: int = 200, is_cut: bool = False
+    *pieces: bytes,
+    content_type: str = "text/event-stream",
+    status: int = 200,
+    is_cut: bool = False,
+    max_bytes: int = 1024,
 ) -> tuple[Reply, list[Mapping[str, Any]]]:
     """What `send_streamed` makes of a response in these pieces, and what it shows."""
 
@@ -43,24 +48,16 @@ async def streamed(
 
     shown: list[Mapping[str, Any]] = []
     async with client_and_server(script) as (client, server):
-        return await send_streamed(client, post_request(server), 30, LoopTurns(), shown.append), shown
+        return await send_streamed(client, post_request(server), 30, LoopTurns(), shown.append, max_bytes), shown
 
 
-def test_events_are_found_however_the_bytes_are_cut() -> None:
-    for end in (b"\n", b"\r\n"):
-        stream = b": waiting" + end + end + event(PARTIAL, end) + event(DONE, end)
-        for size in (1, 2, 3, 7, len(stream)):
-            buffer = ImageEventBuffer()
-            pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
-            found = [json.loads(data) for piece in pieces for data in buffer.feed(piece)]
-            assert found == [PARTIAL, DONE], (end, size)
-
-
-def test_a_stream_that_is_too_long_is_refused() -> None:
-    buffer = ImageEventBuffer(max_bytes=10)
-    assert list(buffer.feed(b"12345")) == []
+async def test_a_stream_that_is_too_long_is_refused() -> None:
+    pieces = (event(PARTIAL), event(PARTIAL), event(DONE))
+    size_bytes = sum(map(len, pieces))
+    reply, _ = await streamed(*pieces, max_bytes=size_bytes)
+    assert reply.status == 200
     with pytest.raises(ResponseTooLarge):
-        list(buffer.feed(b"678901"))
+        await streamed(*pieces, max_bytes=size_bytes - 1)
 
 
 async def test_unfinished_images_are_shown_and_the_rest_is_a_response() -> None:

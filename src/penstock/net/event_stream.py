@@ -1,0 +1,59 @@
+"""Read and write server-sent events, the form in which chats and images are streamed."""
+
+from collections.abc import Iterator
+
+_END = b"\n\n"
+
+
+class EventTooLong(Exception):
+    """An event is longer than the limit."""
+
+
+class EventBuffer:
+    """Turns the bytes of a stream into complete events, and keeps at most one incomplete event.
+
+    Each byte is searched once, however many pieces an event comes in: one with an image has megabytes.
+    """
+
+    __slots__ = ("_max_bytes", "_rest")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._rest = bytearray()  # the incomplete event
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the events that are complete now, each with the empty line at its end, and lines that end with LF.
+
+        Raises EventTooLong when the incomplete event is longer than the limit.
+        """
+        rest = self._rest
+        if rest.endswith(b"\r"):  # which may be the first half of CR LF
+            del rest[-1]
+            data = b"\r" + data
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
+        if not rest and data.endswith(_END):
+            return data
+        searched = max(0, len(rest) - 1)
+        rest += data
+        end = rest.rfind(_END, searched)
+        events = b"" if end < 0 else bytes(rest[: end + len(_END)])
+        del rest[: len(events)]
+        if len(rest) > self._max_bytes:
+            raise EventTooLong
+        return events
+
+
+def event_data(event: bytes) -> bytes:
+    """The data of one event, without its name and comments."""
+    return b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
+
+
+def data_of_events(events: bytes) -> Iterator[bytes]:
+    """The data of each complete event that has some; a comment has none."""
+    return (data for event in events.split(_END) if (data := event_data(event)))
+
+
+def named_event(name: str, data: bytes) -> bytes:
+    """The bytes of an event with a name."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
