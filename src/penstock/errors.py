@@ -199,6 +199,9 @@ class Cancelled(Problem):
 
     status = 409
 
+    def __init__(self, message: str = "The generation was cancelled.") -> None:
+        super().__init__(message)
+
 
 def problem_kinds(kind: type[Problem] = Problem) -> Iterator[type[Problem]]:
     """Yield every error that a caller can see; classes that only group others are called ...Problem."""

@@ -20,7 +20,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
     one, and so do OpenAI's own clients, which cannot read an empty response.
     """
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
-    problem = Cancelled("The generation was cancelled.")
+    problem = Cancelled()
     now = gateway.clock.now_ms()
 
     async def write(tx: Transaction) -> bool:

@@ -95,7 +95,7 @@ async def _wait_until_due(gateway: Gateway, job: Job, due_ms: int) -> None:
         while True:
             wakeup.clear()
             if await is_cancel_requested(gateway.store, job):
-                raise Cancelled("The generation was cancelled.")
+                raise Cancelled()
             seconds = (due_ms - gateway.clock.steady_ms()) / 1000
             if seconds <= 0:
                 return

@@ -140,7 +140,7 @@ async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
     with job.running.wakeup() as wakeup, provider_wait():
         await gateway.clock.wait(wakeup, seconds)
     if await is_cancel_requested(gateway.store, job):
-        raise Cancelled("The generation was cancelled.")
+        raise Cancelled()
 
 
 async def _make_outputs(

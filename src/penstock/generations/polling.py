@@ -1,0 +1,154 @@
+"""Poll the job that a provider runs for an attempt, until it has ended, is cancelled or takes too long."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from penstock.errors import Cancelled, UpstreamTimeout
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.generations.job import Job, confirm_survival, is_cancel_requested
+from penstock.jobs.running import LeaseLost
+from penstock.providers.spec import Result
+from penstock.store.base import Transaction
+from penstock.telemetry.call_report import provider_wait
+from penstock.upstream.candidate import Candidate
+from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+
+_LOST_JOB_SECONDS = 120.0
+_PAUSE_SECONDS_MIN = 0.05
+_PAUSE_FACTOR_MIN = 0.9
+_PAUSE_FACTOR_MAX = 1.1
+_FIRST_POLLS_PER_SECOND = 500
+_PAUSE_GROWTH = 1.15  # each pause between polls as a multiple of the one before
+
+
+class Polling:
+    """Polls the job of one attempt. `submit_again` sends its request again, if the provider has forgotten the job."""
+
+    def __init__(
+        self, gateway: Gateway, job: Job, candidate: Candidate, submit_again: Callable[[], Awaitable[Result]]
+    ) -> None:
+        self.gateway = gateway
+        self.job = job
+        self.candidate = candidate
+        self.provider = candidate.provider
+        self.op = candidate.model.op
+        self.submit_again = submit_again
+
+    async def wait_until_done(self, result: Result) -> Result:
+        """Poll a job to its end and return its completed result. Raises AttemptFailed when the provider failed it,
+        Cancelled or UpstreamTimeout when it was cancelled or took too long; failed polls are repeated.
+        """
+        if not result.done:
+            with self.job.running.wakeup() as wakeup:
+                result = await self._poll_until_done(result, wakeup)
+        if result.status == "failed":
+            raise self.gateway.upstream.job_failure(self.candidate, result)
+        if result.status == "cancelled":
+            if await is_cancel_requested(self.gateway.store, self.job):
+                raise Cancelled()
+            raise AttemptFailed(self.provider.slug, "broken", f"{self.provider.name} cancelled the job.")
+        return result
+
+    async def _poll_until_done(self, result: Result, wakeup: asyncio.Event) -> Result:
+        """Poll after pauses that the provider hints at or that grow, and that grow faster while polls fail."""
+        clock = self.gateway.clock
+        pause_max = self.gateway.settings.poll_seconds_max
+        pause = min(self.op.poll_seconds, pause_max)
+        backoff = 0.0
+        lost_since: float | None = None
+        rounds = 0
+        while not result.done:
+            await self._store_progress(result)
+            if rounds and not self.op.safe_to_resubmit:  # one that is sent again starts from nothing
+                await confirm_survival(self.gateway, self.job)
+            rounds += 1
+            seconds = max(result.poll_after_seconds or pause, backoff, _PAUSE_SECONDS_MIN)
+            with provider_wait():
+                await clock.wait(wakeup, self._pause_seconds(rounds, seconds))
+            wakeup.clear()
+            await self._cancel_if_requested(result)
+            await self._stop_at_deadline(result)
+            try:
+                polled = await self.gateway.upstream.poll(self.candidate, result.ref)
+            except AttemptFailed as problem:
+                lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
+                if lost_since and self.op.safe_to_resubmit:
+                    result = await self.submit_again()
+                    lost_since = None
+                elif lost_since and clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
+                    message = f"{self.provider.name} no longer knows the job."
+                    raise OutcomeUnknown(self.provider.slug, message, timeout=False) from None
+                backoff = min(2 * max(backoff, pause), pause_max)
+                continue
+            failpoint("poll.mid")
+            backoff = 0.0
+            lost_since = None
+            pause = max(pause, min(pause * _PAUSE_GROWTH, pause_max / 4))
+            upstream_id = polled.upstream_id or result.upstream_id
+            result = replace(polled, ref={**result.ref, **polled.ref}, upstream_id=upstream_id)
+        return result
+
+    def _pause_seconds(self, rounds: int, seconds: float) -> float:
+        """A pause of about `seconds`. The first pause of a resumed job is random, so that a restart with thousands of
+        jobs does not poll them all at once; a suspect does not wait, because its trial must be short.
+        """
+        if not self.job.attempts or rounds > 1:
+            return seconds * random.uniform(_PAUSE_FACTOR_MIN, _PAUSE_FACTOR_MAX)  # noqa: S311 - guards nothing
+        if self.job.running.lease.is_suspect:
+            return 0.0
+        longest = max(seconds * _PAUSE_FACTOR_MAX, self.gateway.jobs.running / _FIRST_POLLS_PER_SECOND)
+        return random.uniform(0.0, longest)  # noqa: S311 - guards nothing
+
+    async def _cancel_if_requested(self, result: Result) -> None:
+        """Ask the provider to cancel if a cancel was requested; raise Cancelled if it did.
+
+        A job that has just ended is not cancelled: some providers would delete outputs that are made and paid for.
+        """
+        if not await is_cancel_requested(self.gateway.store, self.job):
+            return
+        with suppress(AttemptFailed):
+            if (await self.gateway.upstream.poll(self.candidate, result.ref)).done:
+                return
+        if await self.gateway.upstream.cancel(self.candidate, result.ref):
+            last = await poll_or_none(
+                self.gateway, self.candidate, result
+            )  # None: a cancelled job can often no longer be asked about
+            if last is None or last.status != "completed":
+                raise Cancelled()
+
+    async def _stop_at_deadline(self, result: Result) -> None:
+        """After the deadline, ask the provider to cancel and raise UpstreamTimeout, unless the job has just ended."""
+        if self.gateway.clock.steady_ms() < self.job.row.deadline_ms:
+            return
+        last = await poll_or_none(self.gateway, self.candidate, result)
+        if last is None or not last.done:
+            await self.gateway.upstream.cancel(self.candidate, result.ref)
+            raise UpstreamTimeout(f"{self.provider.name} did not finish in time.", should_retry=False)
+
+    async def _store_progress(self, result: Result) -> None:
+        """Store `in_progress` when the provider has begun, and then each five percent of progress."""
+        job = self.job
+        percent = min(99, round((result.progress or 0) * 100))
+        if result.status != "in_progress":
+            return
+        if job.stored_percent is not None and percent < job.stored_percent + 5:
+            return
+        job.stored_percent = percent
+
+        async def write(tx: Transaction) -> None:
+            if not await tx.run("set_progress", id=job.id, lease_token=job.lease_token, progress=percent):
+                raise LeaseLost(job.id)
+
+        await self.gateway.store.write(write)
+
+
+async def poll_or_none(gateway: Gateway, candidate: Candidate, result: Result) -> Result | None:
+    """Poll once; None if that fails."""
+    try:
+        return await gateway.upstream.poll(candidate, result.ref)
+    except AttemptFailed:
+        return None

@@ -1,0 +1,129 @@
+"""Polling: failed polls fail no job, and a job ends at its deadline or when its provider ends it."""
+
+from penstock.values import nanos
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, sqlite_only
+from tests.unit.generations.test_attempt import UNTOUCHED
+
+
+@sqlite_only
+async def test_failed_polls_fail_no_job(open_gateway: OpenGateway) -> None:
+    """Polls fail in every way for an hour: the hold stays, nothing is sent again, and the video is completed."""
+    async with open_gateway(annex=True) as running:
+        trouble = [faults.broken, faults.page, faults.nonsense, faults.missing, faults.dropped, faults.busy(5)]
+        running.lab.polls.next(*trouble * 8)
+        video_id = (await running.video()).json["id"]
+
+        async def weathered() -> bool:
+            return len(running.lab.polls) >= 30
+
+        began = running.clock.monotonic()
+        await running.wait_until(weathered, step_seconds=5)
+        assert (await running.record(video_id))["status"] == "processing"
+        assert await running.money() == (nanos("9.6"), nanos("0.4"))
+        assert running.clock.monotonic() - began > 900, "the pauses grow"
+        assert (await running.wait_for_video(video_id, step_seconds=5))["status"] == "completed"
+        assert (len(running.lab.videos), running.annex.submits) == (1, 0)
+
+
+@sqlite_only
+async def test_a_job_that_the_provider_no_longer_knows(open_gateway: OpenGateway) -> None:
+    """It may have been made and billed, so no other provider is tried."""
+    async with open_gateway(annex=True) as running:
+        running.lab.polls.always(faults.missing)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
+        assert done["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
+        assert running.annex.submits == 0
+
+
+async def test_a_failed_job_goes_to_the_next_provider(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True) as running:
+        running.lab.videos.next(faults.fails)
+        done = await running.wait_for_video((await running.video()).json["id"])
+        assert (done["status"], done["metadata"]["provider"]) == ("completed", "annex")
+        assert await running.money() == (nanos("9.6"), 0)
+
+
+@sqlite_only
+async def test_a_job_that_the_provider_cancels_by_itself_has_failed(open_gateway: OpenGateway) -> None:
+    """No cancel was requested."""
+    async with open_gateway(annex=True) as running:
+        running.lab.videos.next(faults.video_states("queued", "cancelled"))
+        done = await running.wait_for_video((await running.video()).json["id"])
+        assert done["metadata"]["provider"] == "annex"
+
+
+@sqlite_only
+async def test_a_completed_job_stays_completed(open_gateway: OpenGateway) -> None:
+    """Also when a later poll, made to download the file, reports another status."""
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.changes_its_mind)
+        running.lab.contents.next(faults.broken)
+        done = await running.wait_for_video((await running.video()).json["id"])
+        assert done["status"] == "completed"
+        assert len(running.lab.videos) == 1
+
+
+async def test_a_job_that_never_ends_fails_at_the_deadline(open_gateway: OpenGateway) -> None:
+    async with open_gateway(job_deadline_seconds=600) as running:
+        running.lab.videos.next(faults.never_ends)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=3)
+        assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
+        assert len(running.lab.cancels) == 1
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_a_success_after_the_deadline_changes_nothing(open_gateway: OpenGateway) -> None:
+    """The generation has failed; a job that the provider completes afterwards changes nothing."""
+    async with open_gateway(job_deadline_seconds=60) as running:
+        running.lab.videos.next(faults.never_ends)
+        running.lab.cancels.always(faults.broken)
+        video_id = (await running.video()).json["id"]
+        await running.wait_for_request(video_id, step_seconds=3)
+        next(iter(running.lab.video_jobs.values())).states.append("completed")
+        running.clock.advance(3600)
+        await running.wait_until_idle()
+        assert (await running.get_video(video_id))["error"]["code"] == "UPSTREAM_TIMEOUT"
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_nothing_is_sent_after_the_deadline(open_gateway: OpenGateway) -> None:
+    """The gateway was down for longer than a generation may take."""
+    async with open_gateway(works=False, worker=False) as running:
+        video_id = (await running.video()).json["id"]
+    running.clock.advance(25 * 3600)
+    async with open_gateway(labs=(running.lab, running.annex)) as running:
+        done = await running.wait_for_video(video_id)
+        assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
+        assert running.lab.submits == 0
+
+
+@sqlite_only
+async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> None:
+    """Queued while it waits at the provider, then in progress, with a progress that never decreases."""
+    async with open_gateway() as running:
+        states = (
+            "queued",
+            "queued",
+            "in_progress 10",
+            "in_progress 55",
+            "in_progress 30",
+            "in_progress 99",
+            "completed",
+        )
+        running.lab.videos.next(faults.video_states(*states))
+        video_id = (await running.video()).json["id"]
+        seen: list[tuple[str, int]] = []
+
+        async def met() -> bool:
+            shown = await running.get_video(video_id)
+            seen.append((shown["status"], shown["progress"]))
+            return bool(shown["status"] == "completed")
+
+        await running.wait_until(met)
+        assert sorted(set(seen)) == sorted(
+            [("queued", 0), ("in_progress", 10), ("in_progress", 55), ("in_progress", 99), ("completed", 100)]
+        )
+        assert [percent for _, percent in seen] == sorted(percent for _, percent in seen)
