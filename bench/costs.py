@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +41,30 @@ _MIB = 2**20
 
 
 def run_gateway() -> None:
-    """Run `penstock serve`, and write at SIGUSR1 what was counted so far to the file COSTS."""
+    """Run `penstock serve`, and write at SIGUSR1 what was counted so far to the file COSTS. With COSTS_PROFILE, the
+    event loop is profiled from each first to each second of these signals, which come before and after a round.
+    """
     names = ("syncs", "threads", "transactions", "commits", "statements", "round_trips")
     counts = dict.fromkeys(names, 0)
     _count_calls(counts)
     if os.environ.get("COSTS_LOOPBACK"):
         _look_up_loopback()
-    profile = cProfile.Profile(time.thread_time) if os.environ.get("COSTS_PROFILE") else None
+    profile = cProfile.Profile(time.thread_time)
+    switch = cycle((profile.enable, profile.disable)) if os.environ.get("COSTS_PROFILE") else None
 
     def write(*_: object) -> None:
         Path(os.environ["COSTS"]).write_bytes(msgspec.json.encode(counts))
+        if switch:
+            next(switch)()
 
     signal.signal(signal.SIGUSR1, write)
     from penstock.cli import main as penstock
 
-    if profile is None:
-        penstock()
-        return
     try:
-        profile.runcall(penstock)
+        penstock()
     finally:
-        profile.dump_stats(os.environ["COSTS_PROFILE"])
+        if switch:
+            profile.dump_stats(os.environ["COSTS_PROFILE"])
 
 
 def _count_calls(counts: dict[str, int]) -> None:

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from urllib.parse import quote
 
@@ -131,9 +131,14 @@ def check_media_url(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) 
 def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
     """Return where a fetch or a delivery is about to connect to; raise UrlBlocked when the URL breaks a rule."""
     try:
-        return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress)
+        return _fetch_target(text, egress)
     except ValueError:
         raise UrlBlocked from None
+
+
+@lru_cache(256)  # the webhooks of an organization go to few URLs
+def _fetch_target(text: str, egress: EgressRules) -> Target:
+    return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress)
 
 
 def names_file(field: str) -> bool:

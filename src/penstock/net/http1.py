@@ -11,6 +11,7 @@ import re
 import socket
 import ssl
 import sys
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from itertools import zip_longest
@@ -25,6 +26,11 @@ from penstock.providers.spec import HttpRequest
 _MAX_ADDRESSES_TRIED = 3
 _KEEP_ALIVE_SECONDS = 30
 _MAX_IDLE = 512
+# A request to one IP address waits this long for one of its connections, if so many are in use. Opening one takes more
+# processor time than all else that a webhook needs; a server that responds slowly still gets as many as there are
+# requests.
+_CONNECTIONS_BEFORE_WAIT = 8
+_CONNECTION_WAIT_SECONDS = 0.1
 # On other systems Python does not read the certificates that the system trusts.
 _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
 
@@ -90,6 +96,8 @@ class Http1Client:
         self._tls_lock = asyncio.Lock()
         self._connections: set[Connection] = set()
         self._idle: dict[Origin, list[Connection]] = {}  # the one that was used last is at the end
+        self._in_use: Counter[Origin] = Counter()  # with those that are being opened
+        self._waiting: dict[Origin, deque[asyncio.Future[Connection | None]]] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -123,10 +131,75 @@ class Http1Client:
         for connection in tuple(self._connections):
             connection.abort()
         self._idle.clear()
+        for origin in list(self._waiting):
+            while self._pass_on(origin, None):
+                pass
 
     # ---------------------------------------------------------------------------------------------------- connections
 
-    def take(self, origin: Origin) -> Connection | None:
+    async def take(self, origin: Origin, seconds: float) -> Connection:
+        """Return an idle connection, or a new one; call `give_back` or `drop` afterwards. Raises NotSent."""
+        connection = self._take_idle(origin)
+        if connection is None and origin.address and self._in_use[origin] >= _CONNECTIONS_BEFORE_WAIT:
+            connection = await self._wait_for_idle(origin, min(seconds, _CONNECTION_WAIT_SECONDS))
+        self._in_use[origin] += 1
+        try:
+            return connection or await self.connect(origin, seconds)
+        except BaseException:
+            self._end_use(origin)
+            raise
+
+    def drop(self, origin: Origin, connection: Connection) -> None:
+        """Close a connection that cannot be used again."""
+        connection.abort()
+        self._end_use(origin)
+        self._pass_on(origin, None)
+
+    def give_back(self, origin: Origin, connection: Connection) -> None:
+        """Hand a connection to the next request, or keep it for a while."""
+        self._end_use(origin)
+        self._hand_over(origin, connection)
+
+    def _hand_over(self, origin: Origin, connection: Connection) -> None:
+        if not self._pass_on(origin, connection):
+            self._keep(origin, connection)
+
+    def _end_use(self, origin: Origin) -> None:
+        self._in_use[origin] -= 1
+        if not self._in_use[origin]:
+            del self._in_use[origin]
+
+    async def _wait_for_idle(self, origin: Origin, seconds: float) -> Connection | None:
+        """Wait for a connection that another request gives back; None if none does, or if one was dropped."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Connection | None] = loop.create_future()
+        waiting = self._waiting.setdefault(origin, deque())
+        waiting.append(waiter)
+        timer = loop.call_later(seconds, _stop_waiting, waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and (connection := waiter.result()):
+                self._hand_over(origin, connection)
+            raise
+        finally:
+            timer.cancel()
+            if waiter in waiting:
+                waiting.remove(waiter)
+            if not waiting and self._waiting.get(origin) is waiting:
+                del self._waiting[origin]
+
+    def _pass_on(self, origin: Origin, connection: Connection | None) -> bool:
+        """Give a connection, or None to have one opened, to the request that waits longest; False if none waits."""
+        waiting = self._waiting.get(origin)
+        while waiting:
+            waiter = waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return True
+        return False
+
+    def _take_idle(self, origin: Origin) -> Connection | None:
         """Return an idle connection that its server has not closed."""
         idle = self._idle.get(origin)
         while idle:
@@ -136,7 +209,7 @@ class Http1Client:
             connection.abort()
         return None
 
-    def give_back(self, origin: Origin, connection: Connection) -> None:
+    def _keep(self, origin: Origin, connection: Connection) -> None:
         """Keep a connection for the next request, unless there are many already."""
         if self._is_closed or sum(map(len, self._idle.values())) >= _MAX_IDLE:
             connection.abort()
@@ -232,6 +305,11 @@ def _tls_context(ca: bytes | None) -> ssl.SSLContext:
     return context
 
 
+def _stop_waiting(waiter: "asyncio.Future[Connection | None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 class Exchange:
     """A request and its response, whose body is read while it arrives.
 
@@ -256,15 +334,15 @@ class Exchange:
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
-        connection = self._client.take(self.origin) or await self._client.connect(self.origin, self._seconds)
-        self._connection = connection
+        connection = await self._client.take(self.origin, self._seconds)
         try:
             connection.begin(deadline, self._read_seconds)
             await connection.write(self._head, self._body)
             await connection.wait_for_head()
         except BaseException:
-            connection.abort()
+            self._client.drop(self.origin, connection)
             raise
+        self._connection = connection
         self.status = connection.status
         self.headers = Headers(connection.headers)
         self._is_compressed = bool(self.headers.encoding)
@@ -280,7 +358,7 @@ class Exchange:
         if connection.release():
             self._client.give_back(self.origin, connection)
         else:
-            connection.abort()
+            self._client.drop(self.origin, connection)
 
     def __aiter__(self) -> Self:
         return self

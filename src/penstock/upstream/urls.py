@@ -1,11 +1,19 @@
 """Compare and combine URLs of providers, which decide where credentials are sent."""
 
 import re
+from functools import lru_cache
 from urllib.parse import urljoin, urlsplit
 
 
 def same_origin(url: str, base_url: str) -> bool:
-    return urlsplit(url)[:2] == urlsplit(base_url)[:2]
+    scheme, host = _origin(base_url)
+    return url.startswith(f"{scheme}://{host}/") or urlsplit(url)[:2] == (scheme, host)
+
+
+@lru_cache(256)
+def _origin(base_url: str) -> tuple[str, str]:
+    """Scheme and host, with the port if the URL has one."""
+    return urlsplit(base_url)[:2]
 
 
 def is_within(url: str, domain: str | None) -> bool:
@@ -15,6 +23,6 @@ def is_within(url: str, domain: str | None) -> bool:
 
 def absolute_url(base_url: str, path: str) -> str:
     """Add a path to the base URL, which may have a path itself; a complete URL stays as it is."""
-    if urlsplit(path).scheme:
-        return path
-    return base_url.rstrip("/") + "/" + path.lstrip("/") if path.startswith("/") else urljoin(base_url + "/", path)
+    if path.startswith("/"):
+        return base_url.rstrip("/") + "/" + path.lstrip("/")
+    return path if urlsplit(path).scheme else urljoin(base_url + "/", path)

@@ -9,7 +9,7 @@ import trustme
 import uvloop
 
 from penstock.net.client import HttpClient
-from penstock.net.errors import MaybeSent
+from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.http1 import Http1Client
 from penstock.providers.spec import HttpRequest, Upload
 from tests.http_client import (
@@ -17,6 +17,7 @@ from tests.http_client import (
     client_and_server,
     never_respond,
     open_client,
+    post_guarded,
     post_request,
     responding,
     server_tls,
@@ -141,6 +142,55 @@ async def test_addresses_of_both_families_are_tried() -> None:
 
 async def look_up(host: str, port: int, seconds: float) -> list[str]:
     raise AssertionError
+
+
+# ------------------------------------------------------------------------------------- many requests to one IP address
+
+
+def wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests wait for a connection for as long as the test lasts, however busy the machine is."""
+    monkeypatch.setattr("penstock.net.http1._CONNECTION_WAIT_SECONDS", 3600)
+
+
+async def test_many_requests_to_one_address_share_a_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_long(monkeypatch)
+    async with client_and_server(responding()) as (client, server):
+        calls = [asyncio.create_task(post_guarded(client, server.url)) for _ in range(40)]
+        for call in calls[1::2]:  # whether they wait, send, or have just been given a connection
+            await asyncio.sleep(0)
+            call.cancel()
+        statuses = await asyncio.gather(*calls, return_exceptions=True)
+        assert statuses[::2] == [200] * 20
+        assert await asyncio.gather(*(post_guarded(client, server.url) for _ in range(40))) == [200] * 40
+    assert server.connections <= 2 * 8, "those of cancelled requests are closed, and replaced"
+
+
+async def test_a_server_that_closes_its_connections_gets_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_long(monkeypatch)
+    async with client_and_server(responding(b"", "connection: close")) as (client, server):
+        assert await asyncio.gather(*(post_guarded(client, server.url) for _ in range(40))) == [200] * 40
+    assert server.connections == 40
+
+
+async def test_requests_do_not_wait_long_for_a_slow_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.net.http1._CONNECTION_WAIT_SECONDS", 0.01)
+    async with client_and_server(never_respond) as (client, server):
+        calls = [asyncio.create_task(post_guarded(client, server.url, timeout_seconds=600)) for _ in range(20)]
+        await wait_until(lambda: len(server.requests) == 20)
+        await client.close()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {MaybeSent}
+
+
+async def test_a_closed_client_lets_nothing_wait_for_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_long(monkeypatch)
+    async with client_and_server(never_respond) as (client, server):
+        calls = [asyncio.create_task(post_guarded(client, server.url, timeout_seconds=600)) for _ in range(20)]
+        await wait_until(lambda: len(server.requests) == 8)
+        await client.close()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        kinds = [type(outcome) for outcome in outcomes]
+        assert (kinds.count(MaybeSent), kinds.count(NotSent)) == (8, 12)
 
 
 def test_requests_of_unusual_kinds_are_left_to_the_library() -> None:
