@@ -6,11 +6,12 @@ from collections.abc import Iterator
 import openai
 import pytest
 
+from penstock.errors import InvalidRequest
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import serve_in_thread
 from tests.fake_providers.together import Together
 from tests.gateway import OpenGateway
-from tests.providers.calls import IMAGE_URI, create_chat, create_image, edit_image, gateway_for
+from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
 
 
 @pytest.fixture
@@ -52,6 +53,38 @@ async def test_images(open_gateway: OpenGateway) -> None:
         "steps": 4, "response_format": "base64", "output_format": "png",
     }  # fmt: skip
     assert (second["n"], third["image_url"]) == (1, IMAGE_URI)
+
+
+async def test_flux_2_takes_several_images_and_no_negative_prompt(open_gateway: OpenGateway) -> None:
+    together = Together()
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        record = await edit_image(running, model="flux-2-max", image=[IMAGE_URI, IMAGE_URI], size="1920x1088")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.1462272"), "2.08896 megapixels"
+        with pytest.raises(InvalidRequest, match="negative_prompt"):
+            await create_image(running, model="flux-2-pro", negative_prompt="rain")
+    (sent,) = (request.fields for request in together.received("generate"))
+    assert (sent["model"], sent["reference_images"]) == ("black-forest-labs/FLUX.2-max", [IMAGE_URI, IMAGE_URI])
+
+
+async def test_videos(open_gateway: OpenGateway) -> None:
+    """The video is behind a redirect. A job that does not say what it cost is charged by the table."""
+    together = Together()
+    image = {"image_url": IMAGE_URI}
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        video = await create_video(running, model="seedance-2.5", seconds=6, resolution="480p", input_reference=image)
+        assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.69")
+        together.next_states.append(("queued", {"status": "failed", "error": {"message": "Output was flagged."}}))
+        refused = await create_video(running, model="seedance-2", aspect_ratio="9:16", resolution="4K")
+        assert refused["error"]["code"] == "CONTENT_POLICY_VIOLATION"
+        with pytest.raises(InvalidRequest, match="generate_audio"):
+            await create_video(running, model="seedance-2", generate_audio=False)
+    first, second = (request.fields for request in together.received("create_video"))
+    frame = {"input_image": IMAGE_URI.partition(",")[2], "frame": "first"}
+    assert first == {
+        "model": "ByteDance/Seedance-2.5", "prompt": "a train", "seconds": "6", "resolution": "480p",
+        "media": {"frame_images": [frame]},
+    }  # fmt: skip
+    assert (second["ratio"], second["resolution"], second["seconds"]) == ("9:16", "4k", "4")
 
 
 async def test_unfit_images(open_gateway: OpenGateway) -> None:

@@ -24,8 +24,9 @@ from penstock.generations.outputs import store_outputs
 from penstock.generations.polling import Polling
 from penstock.generations.rows import AttemptRow
 from penstock.imaging.workers import WorkFailed
+from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
-from penstock.media.transfer import OutputNotStored, UnusableFile
+from penstock.media.transfer import OutputNotStored
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction

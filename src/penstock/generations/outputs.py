@@ -6,7 +6,8 @@ from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.job import Job, Part
 from penstock.generations.polling import poll_or_none
-from penstock.media.transfer import DownloadFailed, OutputNotStored, UnusableFile
+from penstock.media.provider_files import DownloadFailed, UnusableFile
+from penstock.media.transfer import OutputNotStored
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.upstream.candidate import Candidate

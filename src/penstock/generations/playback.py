@@ -8,8 +8,8 @@ from penstock.errors import Cancelled, RecordingNotFound, UpstreamError
 from penstock.gateway import Gateway
 from penstock.generations.job import Job, check_lease, is_cancel_requested
 from penstock.generations.rows import Follow, Mock, Recording, Replay, get_generation
+from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
-from penstock.media.transfer import UnusableFile
 from penstock.recordings import recordings
 from penstock.schema import Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction

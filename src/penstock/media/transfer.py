@@ -20,12 +20,12 @@ from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.download import Download
+from penstock.media.provider_files import ProviderFiles, UnusableFile
 from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
-from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
+from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.guard import egress_rules
-from penstock.net.response import Writer
-from penstock.providers.spec import File, HttpRequest
+from penstock.providers.spec import File
 from penstock.schema import Input, Output, Request, StoredOutput
 from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
@@ -38,30 +38,12 @@ log = structlog.get_logger()
 _INPUT_SECONDS = 20.0
 _IMAGE_SECONDS = 300.0
 _VIDEO_SECONDS = 1800.0
-_VIDEO_READ_SECONDS = 60.0
 _MAX_IMAGE_BYTES = 64 * 1024 * 1024
 _MAX_REDIRECTS = 3
 _BASE64_STEP = 1024 * 1024  # characters; takes a millisecond or two
 _PARAMETER_OF_ROLE = {"image": "images", "mask": "mask"}  # all other roles are those of `input_reference`
 
 BytesOrText = TypeVar("BytesOrText", bytes, str)
-
-
-class UnusableFile(Exception):
-    """A provider's file is not an image or video of the requested kind, is too large, or has a blocked URL.
-
-    `may_change`: the download brought an error page, nothing, or half of the file; another one may bring the file.
-    `too_large`: for the limits of this gateway; the provider did nothing wrong.
-    """
-
-    def __init__(self, reason: str, *, may_change: bool = False, too_large: bool = False) -> None:
-        super().__init__(reason)
-        self.may_change = may_change
-        self.too_large = too_large
-
-
-class DownloadFailed(Exception):
-    """A provider's file could not be downloaded; another try may succeed."""
 
 
 class OutputNotStored(Exception):
@@ -81,6 +63,7 @@ class Transfer:
         self._scratch = scratch
         self._turns = LoopTurns()
         self._egress = egress_rules(settings)
+        self._files = ProviderFiles(http_client, self._egress)
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
@@ -270,38 +253,20 @@ class Transfer:
             return data, None
         assert source is not None, "a file has bytes or a URL"
         with provider_wait(), span("fetch", "client"):
-            return await self._download_image(source), None
-
-    async def _download_image(self, source: DownloadSource) -> bytes:
-        try:
-            if source.trusted:
-                reply = await self._http_client.send(
-                    HttpRequest("GET", source.url, source.headers),
-                    timeout_seconds=_IMAGE_SECONDS,
-                    max_bytes=_MAX_IMAGE_BYTES,
-                )
-                status = reply.status
-                body = reply.body
-            else:
-                response = await self._http_client.fetch(
-                    source.url,
-                    egress=self._egress,
-                    max_bytes=_MAX_IMAGE_BYTES,
-                    timeout_seconds=_IMAGE_SECONDS,
-                    max_redirects=_MAX_REDIRECTS,
-                )
-                status = response.status
-                body = response.body
-        except (NotSent, MaybeSent) as error:
-            raise _download_error(error) from error
-        _check_status(status)
-        return body
+            data = await self._files.read(source, max_bytes=_MAX_IMAGE_BYTES, timeout_seconds=_IMAGE_SECONDS)
+            return data, None
 
     async def _store_video(self, media_id: str, source: DownloadSource) -> StoredOutput:
         """Download a video, never a large one as a whole into memory, check its type, and store it."""
         with Download(self._scratch) as download:
-            with provider_wait(), span("fetch", "client"):
-                await self._download_video(media_id, source, download)
+            try:
+                with provider_wait(), span("fetch", "client"):
+                    await self._files.write(
+                        source, download, max_bytes=self._settings.video_bytes, timeout_seconds=_VIDEO_SECONDS
+                    )
+            except OSError as error:  # most likely the disk is full
+                log.warning("output not stored", media_id=media_id, reason=error.strerror)
+                raise OutputNotStored from error
             failpoint("fetch.mid")
             video, data = await download.finish()
             if not video.content_type.startswith("video/"):
@@ -311,41 +276,6 @@ class Transfer:
             await self._put(media_id, data, video.content_type)
         output = Output(media_id=media_id, content_type=video.content_type, size_bytes=video.size_bytes)
         return StoredOutput(output=output, sha256=video.sha256)
-
-    async def _download_video(self, media_id: str, source: DownloadSource, writer: Writer) -> None:
-        try:
-            if source.trusted:
-                status = await self._stream_video(source, writer)
-            else:
-                response = await self._http_client.fetch(
-                    source.url,
-                    egress=self._egress,
-                    max_bytes=self._settings.video_bytes,
-                    timeout_seconds=_VIDEO_SECONDS,
-                    max_redirects=_MAX_REDIRECTS,
-                    writer=writer,
-                )
-                status = response.status
-        except OSError as error:  # most likely the disk is full
-            log.warning("output not stored", media_id=media_id, reason=error.strerror)
-            raise OutputNotStored from error
-        except (NotSent, MaybeSent) as error:
-            raise _download_error(error) from error
-        _check_status(status)
-
-    async def _stream_video(self, source: DownloadSource, writer: Writer) -> int:
-        """Download from the provider itself, with its credentials; return the status."""
-        request = HttpRequest("GET", source.url, source.headers)
-        size_bytes = 0
-        async with self._http_client.stream(
-            request, read_timeout_seconds=_VIDEO_READ_SECONDS, timeout_seconds=_VIDEO_SECONDS
-        ) as response:
-            async for chunk in response:
-                size_bytes += len(chunk)
-                if size_bytes > self._settings.video_bytes:
-                    raise ResponseTooLarge(self._settings.video_bytes)
-                writer.write(chunk)
-            return response.status
 
     # --------------------------------------------------------------------------------------------------------- base64
 
@@ -373,20 +303,6 @@ class Transfer:
 
 def _is_data_uri(text: str | bytes | None) -> bool:
     return isinstance(text, str) and text[:5].lower() == "data:"
-
-
-def _check_status(status: int) -> None:
-    if status != 200:
-        raise DownloadFailed(f"the download failed with status {status}")
-
-
-def _download_error(error: NotSent | MaybeSent) -> UnusableFile | DownloadFailed:
-    """UnusableFile when another try would fail too, otherwise DownloadFailed."""
-    if isinstance(error, UrlBlocked):
-        return UnusableFile("the file's URL is blocked by the egress rules")
-    if isinstance(error, ResponseTooLarge):
-        return UnusableFile("the file is too large", too_large=True)
-    return DownloadFailed("the connection failed or was cut off")
 
 
 def _sha256(data: bytes) -> bytes:

@@ -106,10 +106,10 @@ def _catalogue(where: str, live: LiveCatalogue | None, table: ProviderChanges) -
 
 
 def with_base_url(provider: Provider, url: str) -> Provider:
-    """The provider at another URL. A `/v1` at its end is removed where the provider's paths begin with it."""
+    """The provider at another URL. A `/v1` at its end is removed where the provider's paths begin with a version."""
     url = url.rstrip("/")
     paths = [model.op.send.partition(" ")[2] for model in provider.models]
-    if paths and all(path.startswith("/v1/") for path in paths):
+    if paths and all(re.match(r"/v\d+/", path) for path in paths):
         url = url.removesuffix("/v1")
     return replace(provider, base_url=url)
 

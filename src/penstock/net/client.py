@@ -44,7 +44,7 @@ _IDLE_CONNECTION_SECONDS = 20.0
 _MAX_PINNED_CLIENTS = 32
 _MAX_ADDRESSES_TRIED = 3
 _NO_ADDRESS = "the host name has no IP address"
-_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 
@@ -220,7 +220,7 @@ class HttpClient:
             addresses = await self._look_up(target, egress, deadline, share)
             async with self._connect(request, target, addresses, deadline) as response:
                 location = Headers(response.headers).get("location")
-                if redirects_left == 0 or location is None or response.status not in _REDIRECT_STATUSES:
+                if redirects_left == 0 or location is None or response.status not in REDIRECT_STATUSES:
                     return await read_fetched(response, max_bytes, writer)
             target = _redirect_target(target, location, egress)
         raise AssertionError("the last round returns")

@@ -13,8 +13,9 @@ from penstock.errors import InvalidRequest, Unavailable
 from penstock.fields import UploadedFile
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media import transfer as transfer_module
+from penstock.media.provider_files import DownloadFailed, UnusableFile
 from penstock.media.storage import storage_key
-from penstock.media.transfer import DownloadFailed, Transfer, UnusableFile
+from penstock.media.transfer import Transfer
 from penstock.net.errors import LookupBusy
 from penstock.providers.spec import File
 from penstock.schema import Request
