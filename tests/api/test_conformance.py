@@ -5,16 +5,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import requests  # comes with schemathesis
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
 from schemathesis.checks import negative_data_rejection, positive_data_acceptance
+from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
+from schemathesis.schemas import BaseSchema
 
 from penstock.api import openapi
+from penstock.api.route import Route
 from penstock.api.routes import ROUTES
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +42,10 @@ PART_OF_A_MESSAGE = re.compile(r"messages\[\d+\]\.content\[\d+\]\.(?!(type|text)
 GENERATIONS = {row.path for row in ROUTES if row.generation}
 
 
-class Address(NamedTuple):
+class Client(NamedTuple):
     url: str
     key: str
+    session: requests.Session
 
 
 def without_security(document: dict[str, Any]) -> dict[str, Any]:
@@ -57,19 +63,24 @@ def without_examples(node: Any) -> Any:
     return [without_examples(value) for value in node] if isinstance(node, list) else node
 
 
-DOCUMENT = openapi.document(ROUTES)
-DOCUMENT["paths"] = without_examples(DOCUMENT["paths"])
-SCHEMA = schemathesis.openapi.from_dict(without_security(DOCUMENT))
+@cache
+def schema() -> BaseSchema:
+    document = openapi.document(ROUTES)
+    document["paths"] = without_examples(document["paths"])
+    return schemathesis.openapi.from_dict(without_security(document))
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("gateway")
     command = [sys.executable, "-m", "tests.api.process", str(folder), "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         port, key = process.stdout.readline().split()
-        yield Address(f"http://127.0.0.1:{port}", key)
+        with requests.Session() as session:
+            session.headers.clear()  # a case has its own
+            session.trust_env = False  # or each request looks for proxies
+            yield Client(f"http://127.0.0.1:{port}", key, session)
         process.terminate()
         process.stdout.read()
         assert process.wait(30) == 0
@@ -87,16 +98,23 @@ def is_beyond(body: Any) -> bool:
     return is_replay or is_inside_a_conversation or is_about_providers or is_listed
 
 
-@pytest.mark.slow
-@SCHEMA.parametrize()
 @settings(max_examples=CASES, derandomize=REPEATS, deadline=None, suppress_health_check=list(HealthCheck))
-def test_every_response_matches_the_openapi_document(case: Case[Any], address: Address) -> None:
+def check(case: Case[Any], client: Client) -> None:
     if case.operation.path in GENERATIONS:
         case.query = {**(case.query or {}), "dryRun": case.query.get("dryRun", True) if case.query else True}
-    headers = {"Authorization": f"Bearer {address.key}"}
-    response = case.call(base_url=address.url, headers=headers)
+    headers = {"Authorization": f"Bearer {client.key}"}
+    response = case.call(base_url=client.url, session=client.session, headers=headers)
     excluded = [positive_data_acceptance] if response.status_code == 400 and is_beyond(response.json()) else []
     if "" in (case.query or {}).values():  # an empty value counts as left out, for which a schema has no word
         excluded.append(negative_data_rejection)
     case.validate_response(response, headers=headers, excluded_checks=excluded)
     assert response.headers["x-request-id"][0].startswith("req_")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_response_matches_the_openapi_document(route: Route, client: Client) -> None:
+    """The cases are made here: `schema().parametrize()` makes all of them while tests are collected, in each worker."""
+    operation = schema()[openapi.plain_path(route)][route.method]
+    config = HypothesisTestConfig(project=schema().config, modes=list(HypothesisTestMode))
+    create_test(operation=operation, test_func=check, config=config)(client=client)
