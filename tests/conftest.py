@@ -1,6 +1,7 @@
 """Fixtures and hooks for all tests: coroutines as tests, a real Postgres, a free port, whole gateways."""
 
 import asyncio
+import gc
 import inspect
 import os
 import sys
@@ -26,6 +27,10 @@ pytest_plugins = ["pytester"]
 # The tests start many processes, and where no bytecode is kept, each of them compiles all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Hundreds of thousands of objects are made while tests are collected, and stay until the end: looking for garbage among
+# them costs seconds.
+gc.disable()
+
 # A busy machine is no failure; a test that hangs runs into pytest's own limit.
 hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
@@ -47,6 +52,12 @@ def pytest_configure() -> None:
     """Write log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
     plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.processors.add_log_level, plainly])
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, but not among what was collected."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

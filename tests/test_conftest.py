@@ -20,7 +20,7 @@ def pytester_with_hooks(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def outcome(pytester_with_hooks: pytest.Pytester, source: str) -> pytest.RunResult:
     pytester_with_hooks.makepyfile(f"import asyncio, gc\n{source}")
-    return pytester_with_hooks.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", "-q")
+    return pytester_with_hooks.runpytest_inprocess("-p", "no:cacheprovider", "--disable-plugin-autoload", "-q")
 
 
 def test_coroutine_passes(pytester_with_hooks: pytest.Pytester) -> None:
