@@ -1,6 +1,6 @@
 """Databases for tests, SQLite or Postgres, with the real schema and queries."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 from penstock.store import postgres, queries
 from penstock.store.base import Dialect, Store
 from penstock.store.migrate import read_migrations
+from penstock.store.postgres_session import Connection, Result, Statement
 from penstock.store.sqlite import open_sqlite
 
 BOTH: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -73,3 +74,17 @@ def postgres_database(url: str) -> Database:
             await store.close()
 
     return Database("postgres", url, open_store)
+
+
+def watch_round_trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The names of the statements of each round trip to Postgres from now on."""
+    found: list[list[str]] = []
+    run_together = Connection.run_together
+
+    async def observed(connection: Connection, statements: Iterable[Statement]) -> list[Result]:
+        sent = list(statements)
+        found.append([statement.query.name for statement in sent])
+        return await run_together(connection, sent)
+
+    monkeypatch.setattr(Connection, "run_together", observed)
+    return found

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from penstock.providers.spec import Result
 from penstock.schema import GenerationResult, Output, Request
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
+from penstock.store.groups import WriteGroups
 from penstock.store.postgres import PostgresStore
 from penstock.values import Nanos, nanos
 from tests.gateway import OpenGateway, RunningGateway, caller_with
@@ -62,6 +63,40 @@ class Stop:
 
 
 STOP: ContextVar[Stop | None] = ContextVar("STOP", default=None)
+
+
+@dataclass(slots=True)
+class Group:
+    """Writes two items of `WriteGroups` in one transaction, in the task of the second."""
+
+    items: list[Any] = field(default_factory=list)
+    written: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def add(self, groups: WriteGroups[Any, Any], item: Any, org_id: str | None) -> None:
+        self.items.append(item)
+        if len(self.items) == 1:
+            await self.written.wait()
+            return
+        try:
+            await groups._store.write(lambda tx: groups._write(tx, self.items), org_id=org_id)
+        finally:
+            self.written.set()
+
+
+GROUP: ContextVar[Group | None] = ContextVar("GROUP", default=None)
+
+
+async def add_to_group(groups: WriteGroups[Any, Any], item: Any, org_id: str | None = None) -> Any:
+    """Write an item alone or in its task's group, instead of in a task that cannot be stopped."""
+    if group := GROUP.get():
+        return await group.add(groups, item, org_id)
+    (result,) = await groups._store.write(lambda tx: groups._write(tx, [item]), org_id=org_id)
+    return result
+
+
+async def run_in_one_group(*works: Work) -> None:
+    GROUP.set(Group())
+    await asyncio.gather(*(work() for work in works))
 
 
 class Stopped:
@@ -136,7 +171,7 @@ async def set_scene(running: RunningGateway) -> Scene:
         "provider": "lab",
         "upstream_model": "video-1",
         "round": 0,
-        "at_ms": at_ms,
+        "created_at_ms": at_ms,
     }
     await gateway.store.write(lambda tx: tx.run("add_attempt", id=f"att_{job.id}", request_id=job.id, **attempt))
     failed = await start_video(running)
@@ -159,6 +194,16 @@ def complete_video(scene: Scene) -> Work:
     return lambda: complete(scene.running.gateway, scene.job, result, (), cost=nanos("0.1"))
 
 
+def complete_two_videos(scene: Scene) -> Work:
+    """The video that others change too, and a newer one."""
+
+    async def complete_both() -> None:
+        other = replace(scene, job=await start_video(scene.running))
+        await run_in_one_group(complete_video(other), complete_video(scene))
+
+    return complete_both
+
+
 def fail_video(scene: Scene) -> Work:
     return lambda: fail(scene.running.gateway, scene.job.row, scene.job.lease_token, UpstreamError("no"))
 
@@ -174,6 +219,13 @@ def record(scene: Scene) -> Work:
 
 def accept_image(scene: Scene) -> Work:
     return lambda: accept_call(scene.running, "image", **{"x-service-replay": "record"})
+
+
+def accept_two_images(scene: Scene) -> Work:
+    def accept_one() -> Awaitable[Any]:
+        return accept_call(scene.running, "image")
+
+    return lambda: run_in_one_group(accept_one, accept_one)
 
 
 def accept_video(scene: Scene) -> Work:
@@ -278,8 +330,10 @@ def redeliver_messages(scene: Scene) -> Work:
 
 TRANSACTIONS: list[Begin] = [
     accept_image,
+    accept_two_images,
     accept_video,
     complete_video,
+    complete_two_videos,
     fail_video,
     cancel,
     record,
@@ -320,6 +374,7 @@ async def open_scene(
         return await unchanged_write(store, lambda tx: work(cast(Transaction, Stopped(tx, deadlocks))), **options)
 
     monkeypatch.setattr(PostgresStore, "write", write)
+    monkeypatch.setattr(WriteGroups, "add", add_to_group)
     async with open_gateway(works=False, starting_credit_usd="100000", audited=False) as running:
         yield running
 

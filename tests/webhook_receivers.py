@@ -15,7 +15,7 @@ from penstock.store.base import Store, Transaction
 from penstock.values import new_id
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import add_message, event_body
+from penstock.webhooks.events import event_body, message_row
 from tests.databases import Database
 
 VAULT = Vault("v" * 43)
@@ -114,8 +114,9 @@ async def add_messages(store: Store, *urls: str, org_id: str = ORG) -> list[str]
             await add_org(tx, org_id)
             await tx.run("put_request", id=request_id, org_id=org_id)
             body = event_body("video.failed", request_id, "m", error={"code": "CANCELLED", "message": "gone"})
-            await add_message(
-                tx, org_id=org_id, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7
+            await tx.put(
+                "add_message",
+                **message_row(org_id=org_id, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7),
             )
 
     await store.write(work)

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from penstock import providers
+from penstock.accounts.acceptances import Acceptances
 from penstock.accounts.alerts import Alerts
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
@@ -155,6 +156,7 @@ async def build_gateway(
             deliveries=deliveries,
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
+            acceptances=Acceptances(store, chat_reservations),
             completions=Completions(store),
             recordings=Recordings(store, storage, clock),
             worker_pool=pool,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from penstock.accounts.acceptances import Acceptances
 from penstock.accounts.alerts import Alerts
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_reservations import ChatReservations
@@ -59,6 +60,7 @@ class Gateway:
     deliveries: Deliveries
     chat_reservations: ChatReservations
     chat_settlement: ChatSettlement
+    acceptances: Acceptances
     completions: Completions
     recordings: Recordings
     worker_pool: WorkerPool

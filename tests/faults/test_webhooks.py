@@ -18,7 +18,7 @@ import trustme
 
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
-from penstock.webhooks.events import add_message, event_body
+from penstock.webhooks.events import event_body, message_row
 from tests.databases import sqlite_database
 from tests.http_client import server_tls
 from tests.tcp_server import Connection, Script, TcpServer, serve
@@ -46,8 +46,11 @@ class Rig:
                 url = f"https://{host}.example.com:{self.server.port}/in"
                 await tx.run("put_request", id=request_id, org_id=ORG)
                 body = event_body("video.completed", request_id, "m", outputs=[{"url": "https://x/1"}])
-                await add_message(
-                    tx, org_id=ORG, request_id=request_id, url=url, event="video.completed", body=body, at_ms=1
+                await tx.put(
+                    "add_message",
+                    **message_row(
+                        org_id=ORG, request_id=request_id, url=url, event="video.completed", body=body, at_ms=1
+                    ),
                 )
 
         await self.store.write(work)

@@ -1,13 +1,29 @@
 """Complete several generations of an organization in one transaction."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.accounts.requests import Usage, count_usage
 from penstock.accounts.transfers import EndedHold, end_holds
 from penstock.failpoints import failpoint
-from penstock.store.base import Store, Transaction
-from penstock.store.groups import WriteGroups
+from penstock.jobs.running import LeaseLost
+from penstock.schema import SLOT_MS
+from penstock.store.base import Change, Row, Store, Transaction
+from penstock.store.groups import WriteGroups, in_lock_order
+
+# The queries of a completion, in the order of docs/decisions/lock-order.md.
+_QUERIES = (
+    "complete_generation",
+    "release_recording_claim",
+    "set_attempt",
+    "schedule_checks",
+    "add_media",
+    "expire_inputs",
+    "add_recording",
+    "add_recording_file",
+    "end_request",
+    "add_message",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +32,7 @@ class Completion:
 
     hold_end: EndedHold
     at_ms: int
-    # Writes all that belongs to this generation alone. Returns None, and writes nothing, when the lease was lost.
-    write: Callable[[Transaction], Awaitable[Usage | None]]
+    changes: Sequence[Change]  # all that is stored besides money and usage
 
     @property
     def request_id(self) -> str:
@@ -25,36 +40,38 @@ class Completion:
 
 
 class Completions:
-    """Completes generations. On SQLite, those that end while a transaction is under way share the next one.
-
-    On Postgres each has its own: several in one would lock their rows in another order than all other transactions do.
-    """
+    """Completes generations. Those of an organization that end while a transaction is under way share the next one."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
         self._groups = WriteGroups(store, write_completions)
 
-    async def write(self, completion: Completion) -> bool:
-        """Complete a generation; return whether its lease was still held. Raises what `Store.write` raises."""
-        org_id = completion.hold_end.org_id
-        if self._store.dialect == "sqlite":
-            return await self._groups.add(completion, org_id)
-        (is_completed,) = await self._store.write(lambda tx: write_completions(tx, [completion]), org_id=org_id)
-        return is_completed
+    async def add(self, completion: Completion) -> None:
+        """Complete a generation. Raises LeaseLost if its lease is no longer held, or what `Store.write` raises."""
+        await self._groups.add(completion, completion.hold_end.org_id)
 
 
-async def write_completions(tx: Transaction, completions: Sequence[Completion]) -> list[bool]:
-    """Complete generations; return for each whether its lease was still held.
+async def write_completions(tx: Transaction, completions: Sequence[Completion]) -> list[None]:
+    """Complete generations: all of them or, by raising LeaseLost, none.
 
     Usage and balance, which all generations of an organization share, are changed once for all of them, and last.
     """
-    usages = {}
-    for completion in sorted(completions, key=lambda completion: completion.request_id):
-        usages[completion.request_id] = await completion.write(tx)
-    completed = [completion for completion in completions if usages[completion.request_id]]
-    await count_usage(tx, [usage for usage in usages.values() if usage])
-    at_ms = max((completion.at_ms for completion in completed), default=0)
-    await end_holds(tx, [completion.hold_end for completion in completed], at_ms)
-    for _ in completed:
+    changes = in_lock_order((change for completion in completions for change in completion.changes), _QUERIES)
+    returned = await tx.each(changes)
+    usages = []
+    for (name, values), rows in zip(changes, returned, strict=True):
+        if name == "complete_generation" and not rows:
+            raise LeaseLost(values["id"])
+        if name == "end_request":
+            assert rows, "a generation and its request end in one transaction"
+            usages.append(_usage(values, rows[0]))
+    await count_usage(tx, usages)
+    at_ms = max(completion.at_ms for completion in completions)
+    await end_holds(tx, [completion.hold_end for completion in completions], at_ms)
+    for _ in completions:
         failpoint("settle.in_tx")
-    return [usages[completion.request_id] is not None for completion in completions]
+    return [None] * len(completions)
+
+
+def _usage(end: Row, row: Row) -> Usage:
+    """What to count of a request, from the values of `end_request` and the row that it returned."""
+    return Usage(end["org_id"], row["key_id"], end["status"], row["created_at_ms"] // SLOT_MS, end["cost"])

@@ -1,13 +1,17 @@
-"""Accept a planned call: record, hold, idempotency key, generation and inputs in one transaction."""
+"""Accept a planned call: record, hold, idempotency key, generation and inputs in one transaction.
+
+Calls of one moment share a transaction, unless they must be counted or compared with others one by one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from penstock.accounts import transfers
+from penstock.accounts.acceptances import Acceptance
 from penstock.accounts.limits import check_limits, check_org_budget
 from penstock.accounts.requests import opened_request
+from penstock.accounts.transfers import NewHold
 from penstock.errors import InsufficientBalance, nothing_sent
 from penstock.event_loop import run_aside
 from penstock.failpoints import failpoint
@@ -26,8 +30,8 @@ from penstock.generations.rows import (
 )
 from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
-from penstock.schema import Call, Input
-from penstock.store.base import ConstraintViolated, Row, Transaction
+from penstock.schema import Call, Input, PlannedCandidate, Request
+from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
 from penstock.values import Nanos, new_id
 
@@ -77,83 +81,128 @@ async def _accept(
     is_awaited: bool,
 ) -> Accepted:
     caller = call.caller
-    validated = planned.validated
-    request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
-    hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
-    now = gateway.clock.now_ms()
-    job_ms = int(gateway.settings.job_deadline_seconds * 1000)
-    runs_here = gateway.jobs.runs_here(request.task)
+    key = planned.validated.idempotency_key
+    new = await _new_generation(gateway, call, planned, stored_inputs, is_awaited)
 
-    trace_context = stored_context()  # of the call itself: spans of its job belong directly under it
-    digest = None
-    if validated.idempotency_key:
-        digest = await run_aside(call.size_bytes, canonical_digest, validated)
-
-    attempt_id = new_id("att", now) if is_awaited and _is_sent_at_once(gateway, planned) else None
-
-    async def write(tx: Transaction) -> FirstRun:
-        key = validated.idempotency_key
+    async def write_alone(tx: Transaction) -> FirstRun:
         if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
             return FirstRun(earlier)
         if caller.is_limited:
-            await check_limits(tx, caller, hold, now)
+            await check_limits(tx, caller, new.hold, new.at_ms)
         plan = await _claim_recording(tx, caller.org_id, call.id, planned)
-        first = plan.candidates[0] if attempt_id and isinstance(plan.source, Live | Recording) else None
-        await tx.put("add_request", **opened_request(call, request, hold, sent_to=first))
-        columns: Row = {
-            "id": call.id,
-            "org_id": caller.org_id,
-            "task": request.task,
-            "model": request.model,
-            "request": msgspec.json.encode(request),
-            "plan": msgspec.json.encode(plan),
-            "hold": hold,
-            "created_at_ms": call.at_ms,
-            "deadline_ms": gateway.clock.steady_ms() + job_ms,
-            "retention_seconds": validated.retention_seconds,
-            "webhook_url": validated.webhook_url,
-            "idempotency_key": validated.idempotency_key,
-            "body_digest": digest,
-            "lease_token": _FIRST_TOKEN if runs_here else 0,
-            "lease_until_ms": gateway.jobs.lease_until_ms if runs_here else 0,
-            "trace_context": trace_context,
-        }
-        await tx.put("add_generation", **columns)
-        if first:
-            await tx.put(
-                "add_attempt",
-                id=attempt_id,
-                request_id=call.id,
-                org_id=caller.org_id,
-                round=1,
-                part=0,
-                candidate=0,
-                count=request.n,
-                provider=first.provider,
-                upstream_model=first.upstream,
-                at_ms=now,
-            )
-        until_ms = now + job_ms + _INPUTS_OUTLIVE_MS
-        await gateway.media.add_inputs(tx, caller.org_id, call.id, stored_inputs, until_ms)
-        await gateway.jobs.queue(tx, call.id, request.task)
-        reserved = await gateway.chat_reservations.reserved_amount(tx, caller.org_id)
-        await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
-        await check_org_budget(tx, caller, now)
-        failpoint("accept.in_tx")
-        return FirstRun(GenerationRow(**columns, **NEW_GENERATION), attempt_id if first else None)
+        first_run, acceptance = new.with_plan(plan)
+        await gateway.acceptances.write(tx, [acceptance])
+        await check_org_budget(tx, caller, new.at_ms)
+        return first_run
 
-    with gateway.chat_reservations.holding(caller.org_id, hold), nothing_sent(), span("accept"):
-        try:
-            first_run = await gateway.store.write(write, org_id=caller.org_id)
-        except ConstraintViolated:  # another process has just used the same idempotency key
-            if not validated.idempotency_key:
-                raise
-            first_run = await gateway.store.write(write, org_id=caller.org_id)
+    with gateway.chat_reservations.holding(caller.org_id, new.hold), nothing_sent(), span("accept"):
+        if not (key or caller.is_limited or planned.claims_recording):
+            first_run, acceptance = new.with_plan(planned.plan)
+            await gateway.acceptances.add(acceptance)
+        else:
+            try:
+                first_run = await gateway.store.write(write_alone, org_id=caller.org_id)
+            except ConstraintViolated:  # another process has just used the same idempotency key
+                if not key:
+                    raise
+                first_run = await gateway.store.write(write_alone, org_id=caller.org_id)
     failpoint("accept.after_commit")
     row = first_run.row
     if row.id != call.id:
         return Accepted(row, is_repeated=True)
+    runs_here = gateway.jobs.runs_here(row.task)
     return Accepted(row, Lease(call.id, _FIRST_TOKEN), first_run) if runs_here else Accepted(row)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewGeneration:
+    """What is stored of a call when it is accepted; the plan may be known only in the transaction."""
+
+    gateway: Gateway
+    call: Call
+    request: Request
+    at_ms: int
+    hold: Nanos
+    columns: Row  # of the generation, except the plan
+    input_rows: Sequence[Row]
+    attempt_id: str | None  # of the first attempt, if it is stored with the generation and sent at once
+
+    def with_plan(self, plan: Plan) -> tuple[FirstRun, Acceptance]:
+        """What the first run needs of it, and what is to be written."""
+        call = self.call
+        first = plan.candidates[0] if self.attempt_id and isinstance(plan.source, Live | Recording) else None
+        columns = {**self.columns, "plan": msgspec.json.encode(plan)}
+        changes: list[Change] = [
+            ("add_request", opened_request(call, self.request, self.hold, sent_to=first)),
+            ("add_generation", columns),
+            *(("add_media", row) for row in self.input_rows),
+            *self.gateway.jobs.queue_changes(call.id, self.request.task),
+        ]
+        if first:
+            changes.append(("add_attempt", self._first_attempt(first)))
+        hold = NewHold(call.id, self.hold, call.at_ms)
+        row = GenerationRow(**columns, **NEW_GENERATION)
+        return FirstRun(row, self.attempt_id if first else None), Acceptance(call.caller.org_id, hold, changes)
+
+    def _first_attempt(self, candidate: PlannedCandidate) -> Row:
+        return {
+            "id": self.attempt_id,
+            "request_id": self.call.id,
+            "org_id": self.call.caller.org_id,
+            "round": 1,
+            "part": 0,
+            "candidate": 0,
+            "count": self.request.n,
+            "provider": candidate.provider,
+            "upstream_model": candidate.upstream,
+            "created_at_ms": self.at_ms,
+        }
+
+
+async def _new_generation(
+    gateway: Gateway,
+    call: Call,
+    planned: PlannedCall,
+    stored_inputs: Sequence[tuple[Input, bytes]],
+    is_awaited: bool,
+) -> _NewGeneration:
+    validated = planned.validated
+    request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
+    hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
+    digest = None
+    if validated.idempotency_key:
+        digest = await run_aside(call.size_bytes, canonical_digest, validated)
+    now = gateway.clock.now_ms()
+    job_ms = int(gateway.settings.job_deadline_seconds * 1000)
+    runs_here = gateway.jobs.runs_here(request.task)
+    columns: Row = {
+        "id": call.id,
+        "org_id": call.caller.org_id,
+        "task": request.task,
+        "model": request.model,
+        "request": msgspec.json.encode(request),
+        "hold": hold,
+        "created_at_ms": call.at_ms,
+        "deadline_ms": gateway.clock.steady_ms() + job_ms,
+        "retention_seconds": validated.retention_seconds,
+        "webhook_url": validated.webhook_url,
+        "idempotency_key": validated.idempotency_key,
+        "body_digest": digest,
+        "lease_token": _FIRST_TOKEN if runs_here else 0,
+        "lease_until_ms": gateway.jobs.lease_until_ms if runs_here else 0,
+        "trace_context": stored_context(),  # of the call itself: spans of its job belong directly under it
+    }
+    until_ms = now + job_ms + _INPUTS_OUTLIVE_MS
+    return _NewGeneration(
+        gateway=gateway,
+        call=call,
+        request=request,
+        at_ms=now,
+        hold=hold,
+        columns=columns,
+        input_rows=gateway.media.input_rows(call.caller.org_id, call.id, stored_inputs, until_ms),
+        attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(gateway, planned) else None,
+    )
 
 
 def _is_sent_at_once(gateway: Gateway, planned: PlannedCall) -> bool:

@@ -188,7 +188,7 @@ class _Attempt:
                 count=self.part.count,
                 provider=self.provider.slug,
                 upstream_model=self.candidate.model.upstream,
-                at_ms=gateway.clock.now_ms(),
+                created_at_ms=gateway.clock.now_ms(),
             )
             await tx.put(
                 "start_request",

@@ -9,7 +9,7 @@ from penstock.accounts import transfers
 from penstock.accounts.completions import Completion
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
-from penstock.accounts.requests import RequestEnd, Usage, count_usage, end_request
+from penstock.accounts.requests import RequestEnd, count_usage, end_request, request_end
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -20,7 +20,7 @@ from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.schema import GenerationResult, Output, StoredOutput
-from penstock.store.base import Row, Transaction
+from penstock.store.base import Change, Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
@@ -49,52 +49,35 @@ async def complete(
     until = now + job.row.retention_seconds * 1000
     copies, urls = await _prepare_files(gateway, job, result, outputs, recording, until)
 
-    async def write(tx: Transaction) -> Usage | None:
-        """Write all but what many generations share; return None when the lease was lost."""
-        completed = await tx.run(
-            "complete_generation",
-            id=job.id,
-            lease_token=job.lease_token,
-            result=msgspec.json.encode(result),
-            at_ms=now,
-            expires_at_ms=until,
-            payload_expires_at_ms=expiry_ms(gateway.settings, now),
-        )
-        if not completed:
-            return None
-        if isinstance(job.plan.source, Recording | Follow):
-            await tx.put("release_recording_claim", request_id=job.id)
-        await _end_attempts(tx, attempts, now)
-        if any(past.failure.unknown for past in job.failures.values()):
-            await orphans.schedule_checks(gateway, tx, job.row)
-        await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
-        if job.request.inputs:
-            await tx.put("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
-        if recording:
-            await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
-        end = RequestEnd(
-            "completed",
-            hold_end.charged,
-            max(0, now - job.row.created_at_ms),
-            provider=result.provider if attempts else None,
-            upstream_model=attempts[0].part.candidate.model.upstream if attempts else None,
-            input_tokens=_reported_tokens(attempts, "input"),
-            output_tokens=_reported_tokens(attempts, "output"),
-            cost_lines=cost_lines([line for attempt in attempts for line in attempt.price_lines], cost),
-        )
-        usage = await end_request(tx, job.org_id, job.id, end)
-        assert usage is not None, "a generation and its request end in one transaction"
-        await _queue_message(tx, job.row, "completed", now, outputs=[{"url": url} for url in urls])
-        return usage
-
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
-    completion = Completion(hold_end, now, write)
+    end = RequestEnd(
+        "completed",
+        hold_end.charged,
+        max(0, now - job.row.created_at_ms),
+        provider=result.provider if attempts else None,
+        upstream_model=attempts[0].part.candidate.model.upstream if attempts else None,
+        input_tokens=_reported_tokens(attempts, "input"),
+        output_tokens=_reported_tokens(attempts, "output"),
+        cost_lines=cost_lines([line for attempt in attempts for line in attempt.price_lines], cost),
+    )
+    changes: list[Change] = [
+        _completed_generation(gateway, job, result, now, until),
+        *_attempt_ends(attempts, now),
+        *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, outputs, until)),
+        ("end_request", request_end(job.org_id, job.id, end)),
+        *_message(job.row, "completed", now, outputs=[{"url": url} for url in urls]),
+    ]
+    if isinstance(job.plan.source, Recording | Follow):
+        changes.append(("release_recording_claim", {"request_id": job.id}))
+    if any(past.failure.unknown for past in job.failures.values()):
+        changes.append(orphans.first_checks(gateway, job.row))
+    if job.request.inputs:
+        changes.append(_expired_inputs(job.row, now))
+    if recording:
+        changes += recordings.new_recording(_recording_row(job, recording, result, outputs, now), copies)
+    completion = Completion(hold_end, now, changes)
     with span("commit"):
-        is_completed = await retry_while_unavailable(
-            gateway.clock, lambda: gateway.completions.write(completion), request_id=job.id
-        )
-    if not is_completed:
-        raise LeaseLost(job.id)
+        await retry_while_unavailable(gateway.clock, lambda: gateway.completions.add(completion), request_id=job.id)
     failpoint("settle.after_commit")
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
@@ -104,6 +87,20 @@ async def complete(
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
     _wake_deliveries(gateway, job.row)
+
+
+def _completed_generation(
+    gateway: Gateway, job: Job, result: GenerationResult, at_ms: int, expires_at_ms: int
+) -> Change:
+    values = {
+        "id": job.id,
+        "lease_token": job.lease_token,
+        "result": msgspec.json.encode(result),
+        "at_ms": at_ms,
+        "expires_at_ms": expires_at_ms,
+        "payload_expires_at_ms": expiry_ms(gateway.settings, at_ms),
+    }
+    return "complete_generation", values
 
 
 async def _prepare_files(
@@ -131,16 +128,19 @@ def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None
     return sum(reported) if reported else None
 
 
-async def _end_attempts(tx: Transaction, attempts: Sequence[AttemptResult], now: int) -> list[tuple[str, Nanos]]:
-    """Store successful attempts as completed; return the id and the cost of each that costs something."""
-    costs = []
-    for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id):
-        cost = nanos(attempt.cost_usd)
-        end = attempt_end(attempt.attempt_id, "completed", now, result=attempt.result, cost=cost)
-        await tx.put("set_attempt", **end)
-        if cost:
-            costs.append((attempt.attempt_id, cost))
-    return costs
+def _attempt_ends(attempts: Sequence[AttemptResult], at_ms: int) -> list[Change]:
+    """What stores successful attempts as completed, with the cost of each."""
+    return [
+        (
+            "set_attempt",
+            attempt_end(attempt.attempt_id, "completed", at_ms, result=attempt.result, cost=nanos(attempt.cost_usd)),
+        )
+        for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id)
+    ]
+
+
+def _expired_inputs(row: GenerationRow, at_ms: int) -> Change:
+    return "expire_inputs", {"request_id": row.id, "org_id": row.org_id, "at_ms": at_ms}
 
 
 async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: int) -> list[str]:
@@ -215,10 +215,15 @@ async def fail_in_transaction(
     )
     if not ended:
         return False
-    await tx.put("release_recording_claim", request_id=row.id)
-    losses = await _end_attempts(tx, made, now)
-    await orphans.schedule_checks(gateway, tx, row)
-    await tx.put("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
+    attempt_ends = _attempt_ends(made, now)
+    changes: list[Change] = [
+        ("release_recording_claim", {"request_id": row.id}),
+        *attempt_ends,
+        orphans.first_checks(gateway, row),
+        _expired_inputs(row, now),
+    ]
+    for name, values in changes:
+        await tx.put(name, **values)
     end = RequestEnd(
         _request_status(problem),
         duration_ms=max(0, now - row.created_at_ms),
@@ -228,10 +233,12 @@ async def fail_in_transaction(
     usage = await end_request(tx, row.org_id, row.id, end)
     assert usage is not None, "a generation and its request end in one transaction"
     event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
-    await _queue_message(tx, row, event_status, now, error={"code": code, "message": message})
+    for name, values in _message(row, event_status, now, error={"code": code, "message": message}):
+        await tx.put(name, **values)
     await count_usage(tx, [usage])
-    for attempt_id, loss in losses:
-        await transfers.record_loss(tx, row.org_id, attempt_id, loss, now)
+    for _, attempt in attempt_ends:
+        if attempt["cost"]:
+            await transfers.record_loss(tx, row.org_id, attempt["id"], attempt["cost"], now)
     await transfers.end_holds(tx, [transfers.EndedHold(row.org_id, row.id, row.hold, None)], now)
     return True
 
@@ -252,29 +259,28 @@ def _request_status(problem: Problem) -> str:
     return "cancelled" if isinstance(problem, Cancelled) else "upstream_failure"
 
 
-async def _queue_message(
-    tx: Transaction,
+def _message(
     row: GenerationRow,
     status: str,
     at_ms: int,
     *,
     outputs: Sequence[dict[str, object]] = (),
     error: dict[str, str] | None = None,
-) -> None:
+) -> list[Change]:
+    """What adds the webhook message of an ended generation, if its caller wants one."""
     if not row.webhook_url:
-        return
+        return []
     event = event_name(row, status)
-    body = events.event_body(event, row.id, row.model, outputs=outputs, error=error)
-    await events.add_message(
-        tx,
+    message = events.message_row(
         org_id=row.org_id,
         request_id=row.id,
         url=row.webhook_url,
         event=event,
-        body=body,
+        body=events.event_body(event, row.id, row.model, outputs=outputs, error=error),
         at_ms=at_ms,
         trace_context=row.trace_context,
     )
+    return [("add_message", message)]
 
 
 def event_name(row: GenerationRow, status: str) -> str:

@@ -11,7 +11,7 @@ from penstock.gateway import Gateway
 from penstock.generations.job import billed_cost, restore_candidate
 from penstock.generations.rows import AttemptRow, GenerationRow, get_generation
 from penstock.providers.spec import Result
-from penstock.store.base import Transaction
+from penstock.store.base import Change, Transaction
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 from penstock.values import ZERO, Nanos, nanos
@@ -25,10 +25,10 @@ _CHECKS_AT_ONCE = 32
 _STATES = {"completed": "completed", "failed": "failed"}  # of the attempt, by the provider's status; else cancelled
 
 
-async def schedule_checks(gateway: Gateway, tx: Transaction, row: GenerationRow) -> None:
-    """Schedule checks of the jobs that may still run, in the transaction in which their generation ends."""
+def first_checks(gateway: Gateway, row: GenerationRow) -> Change:
+    """What schedules checks of the jobs that may still run, in the transaction in which their generation ends."""
     at_ms = gateway.clock.steady_ms() + int(FIRST_PAUSE_SECONDS * 1000)
-    await tx.run("schedule_checks", request_id=row.id, org_id=row.org_id, at_ms=at_ms)
+    return "schedule_checks", {"request_id": row.id, "org_id": row.org_id, "at_ms": at_ms}
 
 
 async def check_due(gateway: Gateway) -> int:

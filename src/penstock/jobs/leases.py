@@ -14,7 +14,7 @@ from penstock.errors import StorageUnavailable
 from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
 from penstock.jobs.trials import Trials
 from penstock.settings import Settings
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import Change, Row, Store, Transaction
 
 log = structlog.get_logger()
 _CLAIMS_AT_ONCE = 500
@@ -97,10 +97,10 @@ class Jobs:
     def _is_shared(self) -> bool:
         return self._store.dialect == "postgres"
 
-    async def queue(self, tx: Transaction, request_id: str, task: str) -> None:
-        """Queue a generation that another worker may run, in the transaction that accepts it."""
-        if self._is_shared and not self.runs_here(task):
-            await tx.one("defer_generation", id=request_id)
+    def queue_changes(self, request_id: str, task: str) -> list[Change]:
+        """What queues a generation that another worker may run, in the transaction that accepts it."""
+        is_queued = self._is_shared and not self.runs_here(task)
+        return [("defer_generation", {"id": request_id})] if is_queued else []
 
     def start(self, lease: Lease, accepted: object | None = None) -> RunningJob:
         """Run a generation in this process; the lease was taken in the transaction that accepted or claimed it.

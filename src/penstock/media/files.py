@@ -38,49 +38,42 @@ class MediaFiles:
 
     # ----------------------------------------------------------------------------------------------------------- rows
 
-    async def add_outputs(
-        self, tx: Transaction, org_id: str, request_id: str, outputs: Sequence[StoredOutput], first: int, until_ms: int
-    ) -> None:
-        """Insert a row for each output; `first` is the position of the first one."""
-        for position, stored in sorted(enumerate(outputs, first), key=lambda item: item[1].output.media_id):
-            await self._add(tx, org_id, request_id, "output", position, stored.output, stored.sha256, until_ms)
+    def output_rows(self, org_id: str, request_id: str, outputs: Sequence[StoredOutput], until_ms: int) -> list[Row]:
+        """The rows of outputs, for `add_media`."""
+        return [
+            self._row(org_id, request_id, "output", position, stored.output, stored.sha256, until_ms)
+            for position, stored in enumerate(outputs)
+        ]
 
-    async def add_inputs(
-        self, tx: Transaction, org_id: str, request_id: str, inputs: Sequence[tuple[Input, bytes]], until_ms: int
-    ) -> None:
-        """Insert a row for each input, which comes with its SHA-256."""
-        for position, (stored, sha256) in sorted(enumerate(inputs), key=lambda item: item[1][0].media_id):
+    def input_rows(
+        self, org_id: str, request_id: str, inputs: Sequence[tuple[Input, bytes]], until_ms: int
+    ) -> list[Row]:
+        """The rows of inputs, which come with their SHA-256, for `add_media`."""
+        rows = []
+        for position, (stored, sha256) in enumerate(inputs):
             file = Output(stored.media_id, stored.content_type, stored.size_bytes, stored.width, stored.height)
             role = stored.role if stored.role in ("image", "mask") else "reference"
-            await self._add(tx, org_id, request_id, role, position, file, sha256, until_ms)
+            rows.append(self._row(org_id, request_id, role, position, file, sha256, until_ms))
+        return rows
 
-    async def _add(
-        self,
-        tx: Transaction,
-        org_id: str,
-        request_id: str,
-        role: str,
-        position: int,
-        file: Output,
-        sha256: bytes,
-        until_ms: int,
-    ) -> None:
-        await tx.put(
-            "add_media",
-            id=file.media_id,
-            org_id=org_id,
-            request_id=request_id,
-            role=role,
-            position=position,
-            content_type=file.content_type,
-            size_bytes=file.size_bytes,
-            sha256=sha256,
-            width=file.width,
-            height=file.height,
-            revised_prompt=file.revised_prompt,
-            created_at_ms=self._clock.now_ms(),
-            expires_at_ms=until_ms,
-        )
+    def _row(
+        self, org_id: str, request_id: str, role: str, position: int, file: Output, sha256: bytes, until_ms: int
+    ) -> Row:
+        return {
+            "id": file.media_id,
+            "org_id": org_id,
+            "request_id": request_id,
+            "role": role,
+            "position": position,
+            "content_type": file.content_type,
+            "size_bytes": file.size_bytes,
+            "sha256": sha256,
+            "width": file.width,
+            "height": file.height,
+            "revised_prompt": file.revised_prompt,
+            "created_at_ms": self._clock.now_ms(),
+            "expires_at_ms": until_ms,
+        }
 
     # -------------------------------------------------------------------------------------------------------- serving
 

@@ -14,7 +14,7 @@ from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.fields import TABLES, UploadedFile
 from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
 from penstock.schema import Fingerprint, GenerationResult, Output, Request, StoredOutput
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
 
@@ -281,10 +281,9 @@ class Recordings:
         return rows
 
     async def add(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
-        """Add a recording and its files. A recording whose id exists already stays as it is."""
-        if await tx.run("add_recording", **{"imported_id": None, "import_digest": None, **row}):
-            for file in files:
-                await tx.run("add_recording_file", **file)
+        """Add a recording and its files."""
+        for name, values in new_recording(row, files):
+            await tx.put(name, **values)
 
     async def delete(self, org_id: str, recording_id: str) -> int:
         """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
@@ -306,6 +305,12 @@ class Recordings:
     def new_id(self) -> str:
         """An id for a new recording."""
         return new_id("rec", self._clock.now_ms())
+
+
+def new_recording(row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> list[Change]:
+    """What adds a recording and its files, if they are not stored already."""
+    recording = ("add_recording", {"imported_id": None, "import_digest": None, **row})
+    return [recording, *(("add_recording_file", dict(file)) for file in files)]
 
 
 def no_match() -> RecordingNotFound:

@@ -9,6 +9,7 @@ from penstock.errors import StorageUnavailable
 
 __all__ = [
     "BackupRefused",
+    "Change",
     "ConstraintKind",
     "ConstraintViolated",
     "Dialect",
@@ -30,6 +31,7 @@ ConstraintKind = Literal["unique", "foreign_key", "check", "not_null", "other"]
 
 # Values are int, float, str, bytes or None on both databases. A boolean is 0 or 1; a sum of integers is an int.
 Row = dict[str, Any]
+Change = tuple[str, Row]  # the name of a query that changes something, and its values
 
 
 class Transaction(Protocol):

@@ -1,12 +1,12 @@
 """Write what several tasks want to write at the same time in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import Context
 from typing import Any, Generic, TypeVar
 
 from penstock.errors import StorageUnavailable
-from penstock.store.base import Store, Transaction
+from penstock.store.base import Change, Row, Store, Transaction
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -93,3 +93,15 @@ def _copied(problem: StorageUnavailable) -> StorageUnavailable:
     copy = StorageUnavailable(problem.message, should_retry=problem.should_retry)
     copy.__cause__ = problem
     return copy
+
+
+def in_lock_order(changes: Iterable[Change], queries: Sequence[str]) -> list[Change]:
+    """Sort changes by the places of their queries in `queries`, and those of one query by the ids of the rows: so
+    transactions that change the same rows do not wait for each other in a circle.
+    """
+    return sorted(changes, key=lambda change: (queries.index(change[0]), _row_id(change[1])))
+
+
+def _row_id(values: Row) -> str:
+    """The id of the row that a change is about, or of the row that it belongs to."""
+    return str(next(values[name] for name in ("id", "request_id", "recording_id") if name in values))

@@ -31,8 +31,10 @@ _REASONS: Final = {
 # With these errors the server closes the connection: it shuts down, or a transaction was idle for too long.
 _CLOSING_ERRORS: Final = ("57P01", "57P02", "57P03", "57P05", "25P03")
 
-# Types of values that come out of JSON as they went in.
-_IN_JSON: Final = frozenset({int, str, NoneType})
+# Types of values that can be sent in JSON: the server reads bytes from their hexadecimal digits.
+_IN_JSON: Final = frozenset({int, str, bytes, NoneType})
+# Rows with more bytes than this are sent one by one: their digits would take twice the memory.
+_MOST_BYTES_IN_JSON: Final = 2**18
 
 
 class ConnectionLost(Exception):
@@ -146,9 +148,28 @@ def _writing(query: Query, values: Row) -> Statement:
 def _writing_many(query: Query, rows: Sequence[Row]) -> list[Statement]:
     """One statement for all rows where that is possible, otherwise one for each."""
     query.check_many(rows)
-    if query.many and len(rows) > 1 and all(type(value) in _IN_JSON for values in rows for value in values.values()):
-        return [Statement(query.many, [msgspec.json.encode(rows).decode()])]
+    if query.many and len(rows) > 1 and (encoded := _encode_rows(rows)):
+        return [Statement(query.many, [encoded])]
     return [Statement(query, [values[name] for name in query.parameters]) for values in rows]
+
+
+def _encode_rows(rows: Sequence[Row]) -> str | None:
+    """Rows as JSON; None if they cannot or should not be sent like that."""
+    sizes: list[int] = []
+    for values in rows:
+        for value in values.values():
+            if type(value) not in _IN_JSON:
+                return None
+            if type(value) is bytes:
+                sizes.append(len(value))
+    if sum(sizes) > _MOST_BYTES_IN_JSON:
+        return None
+    if sizes:
+        rows = [
+            {name: f"\\x{value.hex()}" if type(value) is bytes else value for name, value in values.items()}
+            for values in rows
+        ]
+    return msgspec.json.encode(rows).decode()
 
 
 def store_error(error: Exception, connection: psycopg.AsyncConnection[Any]) -> Exception:

@@ -35,7 +35,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _INSERT = re.compile(
-    r"(?P<insert>INSERT INTO (?P<table>\w+) \((?P<columns>[\w,\s]+)\))\s+VALUES \([$\d,\s]+\)(?P<rest>[^$]*)", re.DOTALL
+    r"(?P<insert>INSERT INTO (?P<table>\w+) \((?P<columns>[\w,\s]+)\))\s+"
+    r"VALUES \((?P<values>[$\w',\s]+)\)(?P<rest>[^$]*)",
+    re.DOTALL,
 )
 _WRITES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b|\s*WITH\b.*\b(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR\s)(?<!KEY\s)UPDATE)\s",
@@ -169,14 +171,14 @@ def _query(where: str, name: str, body: list[str], dialect: Dialect) -> Query:
 
 
 def _many(name: str, description: str, sql: str, parameters: tuple[str, ...]) -> Query | None:
-    """The version for many rows of a query that inserts one with a parameter for each column, of the same name."""
+    """The version for many rows of a query that inserts one, if each parameter has the name of a column."""
     found = _INSERT.fullmatch(sql)
-    columns = tuple(found["columns"].replace(" ", "").replace("\n", "").split(",")) if found else ()
-    if found is None or columns != parameters:
+    if found is None or not set(parameters) <= set(re.findall(r"\w+", found["columns"])):
         return None
+    values = re.sub(r"\$(\d+)", lambda number: parameters[int(number[1]) - 1], found["values"])
     rows = f"json_populate_recordset(CAST(NULL AS {found['table']}), CAST($1 AS json))"
     # From a file of this package.
-    statement = f"{found['insert']} SELECT {', '.join(columns)} FROM {rows} {found['rest']}"  # noqa: S608
+    statement = f"{found['insert']} SELECT {values} FROM {rows} {found['rest']}"  # noqa: S608
     return Query(name, description, statement.strip(), ("rows",), writes=True)
 
 

@@ -166,8 +166,7 @@ async def add_alert(tx: Transaction, *, message_id: str, url: str, event: str, b
     )
 
 
-async def add_message(
-    tx: Transaction,
+def message_row(
     *,
     org_id: str,
     request_id: str,
@@ -176,19 +175,18 @@ async def add_message(
     body: bytes,
     at_ms: int,
     trace_context: str | None = None,
-) -> None:
-    """Add a message in the transaction that ends its generation. Call `Deliveries.wake` after the commit.
+) -> Row:
+    """The values of a message about a request, for the query `add_message`. Call `Deliveries.wake` after the commit.
 
     A request has one message; a second one is ignored.
     """
-    await tx.put(
-        "add_message",
-        id=f"msg_{request_id}",
-        org_id=org_id,
-        request_id=request_id,
-        event=event,
-        url=url,
-        body=body,
-        at_ms=at_ms,
-        trace_context=trace_context,
-    )
+    return {
+        "id": f"msg_{request_id}",
+        "org_id": org_id,
+        "request_id": request_id,
+        "event": event,
+        "url": url,
+        "body": body,
+        "at_ms": at_ms,
+        "trace_context": trace_context,
+    }

@@ -1,53 +1,65 @@
-"""Generations that are completed in one transaction change usage and balance once."""
+"""Generations that are completed in one transaction change usage and balance once, and each row in one order."""
 
 from typing import Any
 
+import pytest
+
 from penstock.accounts.completions import Completion, write_completions
-from penstock.accounts.requests import Usage
 from penstock.accounts.transfers import EndedHold
+from penstock.jobs.running import LeaseLost
+from penstock.schema import SLOT_MS
+from penstock.store.base import Change, Row
 from penstock.values import Nanos
 
 
 class Statements:
-    """A transaction that notes its statements."""
+    """A transaction that notes its statements; the generations in `lost` are not completed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *lost: str) -> None:
         self.ran: list[tuple[str, Any]] = []
+        self._lost = lost
 
     async def put(self, name: str, /, **values: Any) -> None:
         self.ran.append((name, values))
 
-    async def put_many(self, name: str, rows: list[dict[str, Any]], /) -> None:
+    async def put_many(self, name: str, rows: list[Row], /) -> None:
         self.ran.append((name, rows))
 
-
-def completion(request_id: str, cost: int, order: list[str], *, is_lost: bool = False) -> Completion:
-    async def write(tx: object) -> Usage | None:
-        order.append(request_id)
-        return None if is_lost else Usage("org_1", "key_1", "completed", 7, cost)
-
-    return Completion(EndedHold("org_1", request_id, Nanos(10), Nanos(cost)), 1000, write)
+    async def each(self, statements: list[Change], /) -> list[list[Row]]:
+        self.ran += statements
+        row = {"key_id": "key_1", "created_at_ms": 7 * SLOT_MS}
+        return [[] if values["id"] in self._lost else [row] for _, values in statements]
 
 
-async def test_usage_and_balance_are_changed_once_for_all_whose_lease_is_held() -> None:
-    tx = Statements()
-    order: list[str] = []
-    group = [
-        completion("req_2", 3, order),
-        completion("req_3", 9, order, is_lost=True),
-        completion("req_1", 4, order),
+def completion(request_id: str, cost: int, attempt_id: str) -> Completion:
+    changes: list[Change] = [
+        ("set_attempt", {"id": attempt_id}),
+        ("end_request", {"id": request_id, "org_id": "org_1", "status": "completed", "cost": cost}),
+        ("complete_generation", {"id": request_id}),
     ]
-    assert await write_completions(tx, group) == [True, False, True]  # type: ignore[arg-type]
-    assert order == ["req_1", "req_2", "req_3"], "rows are locked in the order of their ids"
-    names = [name for name, _ in tx.ran]
-    assert names == ["add_usage", "add_transfer", "end_hold"]
-    by_name = dict(tx.ran)
-    assert {(row["count"], row["cost"]) for row in by_name["add_usage"]} == {(2, 7)}
+    return Completion(EndedHold("org_1", request_id, Nanos(10), Nanos(cost)), 1000, changes)
+
+
+async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_once() -> None:
+    tx = Statements()
+    await write_completions(tx, [completion("req_2", 3, "att_1"), completion("req_1", 4, "att_2")])  # type: ignore[arg-type]
+    assert [(name, values["id"]) for name, values in tx.ran[:6]] == [
+        ("complete_generation", "req_1"),
+        ("complete_generation", "req_2"),
+        ("set_attempt", "att_1"),
+        ("set_attempt", "att_2"),
+        ("end_request", "req_1"),
+        ("end_request", "req_2"),
+    ]
+    assert [name for name, _ in tx.ran[6:]] == ["add_usage", "add_transfer", "end_hold"]
+    by_name = dict(tx.ran[6:])
+    assert {(row["slot"], row["count"], row["cost"]) for row in by_name["add_usage"]} == {(7, 2, 7)}
     assert [row["ref"] for row in by_name["add_transfer"]] == ["req_2", "req_1"]
     assert by_name["end_hold"] == {"org_id": "org_1", "held": 20, "charged": 7}
 
 
-async def test_nothing_shared_is_changed_when_every_lease_was_lost() -> None:
-    tx = Statements()
-    assert await write_completions(tx, [completion("req_1", 4, [], is_lost=True)]) == [False]  # type: ignore[arg-type]
-    assert tx.ran == []
+async def test_a_lost_lease_ends_the_transaction_before_anything_shared_is_changed() -> None:
+    tx = Statements("req_2")
+    with pytest.raises(LeaseLost):
+        await write_completions(tx, [completion("req_1", 4, "att_1"), completion("req_2", 3, "att_2")])  # type: ignore[arg-type]
+    assert {name for name, _ in tx.ran} == {"complete_generation", "set_attempt", "end_request"}

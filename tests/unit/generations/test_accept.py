@@ -131,7 +131,6 @@ async def test_limits_are_off_unless_set(open_gateway: OpenGateway) -> None:
         assert len({accepted.row.id for accepted in made}) == 12
 
 
-@sqlite_only
 async def test_held_money_is_not_spent_twice(open_gateway: OpenGateway) -> None:
     """As many calls are accepted as can be paid for, however many come at once."""
     async with open_gateway(works=False) as running:
@@ -172,8 +171,8 @@ async def transactions(running: RunningGateway, monkeypatch: pytest.MonkeyPatch,
                 self._tx = tx
 
             def __getattr__(self, method: str) -> Any:
-                def run(name: str, *arguments: Any, **values: Any) -> Any:
-                    names.append(name)
+                def run(name: Any, *arguments: Any, **values: Any) -> Any:
+                    names.extend([name] if isinstance(name, str) else [statement[0] for statement in name])
                     return getattr(self._tx, method)(name, *arguments, **values)
 
                 return run

@@ -8,7 +8,9 @@ import pytest
 from tests.gateway import OpenGateway, postgres_only
 from tests.transaction_pairs import (
     accept_image,
+    accept_two_images,
     cancel,
+    complete_two_videos,
     complete_video,
     fail_video,
     find_deadlocks,
@@ -23,6 +25,9 @@ async def test_ends_of_chats_and_generations_do_not_deadlock(
 ) -> None:
     pairs = [
         (settle_chats, complete_video),
+        (complete_two_videos, cancel),
+        (complete_two_videos, accept_two_images),
+        (accept_two_images, settle_chats),
         (settle_chats, cancel),
         (fail_video, settle_chats),
         (accept_image, settle_chats),

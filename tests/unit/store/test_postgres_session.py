@@ -18,10 +18,11 @@ async def test_a_parameter_may_be_null_or_not_in_any_order(postgres_database: Da
         rows = [note(name, size=size) for name, size in sizes.items()]
         await store.write(lambda tx: tx.put_many("add_note", rows[:1]))
         assert await store.write(lambda tx: tx.run_many("add_note", rows[1:])) == 3
-        with_body = [{**note(name), "body": b"\x00\xff"} for name in ("n5", "n6")]  # not possible in JSON
-        assert await store.write(lambda tx: tx.run_many("add_note", [note("n7"), *with_body])) == 3
+        bodies = {"n5": b"\x00\xff", "n6": b"", "n7": None}
+        with_body = [{**note(name), "body": body} for name, body in bodies.items()]
+        assert await store.write(lambda tx: tx.run_many("add_note", with_body)) == 3
         assert {name: (await store.one("get_note", id=name) or {})["size"] for name in sizes} == sizes
-        assert (await store.one("get_note", id="n6") or {})["body"] == b"\x00\xff"
+        assert {name: (await store.one("get_note", id=name) or {})["body"] for name in bodies} == bodies
 
 
 async def test_a_statement_that_failed_to_be_prepared_can_be_used_later(postgres_database: Database) -> None:

@@ -1,27 +1,15 @@
 """A transaction on Postgres: which statements are sent together, and how its errors end it."""
 
-from collections.abc import Iterable
-
 import pytest
 
 from penstock.store.base import ConstraintViolated, Transaction
-from penstock.store.postgres_session import Connection, Result, Statement
+from tests.databases import watch_round_trips
 from tests.unit.store.small_schema import Database, add_account, add_note, note
 
 
 @pytest.fixture
 def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The names of the statements of each round trip."""
-    found: list[list[str]] = []
-    run_together = Connection.run_together
-
-    async def observed(connection: Connection, statements: Iterable[Statement]) -> list[Result]:
-        sent = list(statements)
-        found.append([statement.query.name for statement in sent])
-        return await run_together(connection, sent)
-
-    monkeypatch.setattr(Connection, "run_together", observed)
-    return found
+    return watch_round_trips(monkeypatch)
 
 
 async def test_statements_without_a_result_wait_for_the_next_or_the_commit(

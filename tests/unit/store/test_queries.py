@@ -213,6 +213,7 @@ def test_an_insert_of_one_row_has_a_version_for_many_on_postgres() -> None:
     found = parse_queries(
         "-- name: add_thing\n-- A thing.\nINSERT INTO things (id,\n    size) VALUES (:id, :size)\n"
         "ON CONFLICT (id) DO NOTHING;\n"
+        "-- name: add_fixed\n-- It has a fixed value.\nINSERT INTO things (id, size, kind) VALUES (:id, :id, 'old');\n"
         "-- name: add_other\n-- Its names differ.\nINSERT INTO things (id, size) VALUES (:id, :bytes);\n"
         "-- name: add_third\n-- It computes.\nINSERT INTO things (id, size) VALUES (:id, :size + 1);\n"
     )
@@ -223,4 +224,7 @@ def test_an_insert_of_one_row_has_a_version_for_many_on_postgres() -> None:
         "json_populate_recordset(CAST(NULL AS things), CAST($1 AS json)) ON CONFLICT (id) DO NOTHING"
     )
     assert (many.parameters, many.writes) == (("rows",), True)
-    assert [query.many for query in (found.sqlite["add_thing"], *list(found.postgres.values())[1:])] == [None] * 3
+    fixed = found.postgres["add_fixed"].many
+    assert fixed is not None
+    assert " ".join(fixed.sql.split()).startswith("INSERT INTO things (id, size, kind) SELECT id, id, 'old' FROM json_")
+    assert [query.many for query in (found.sqlite["add_thing"], *list(found.postgres.values())[2:])] == [None] * 3

@@ -18,7 +18,7 @@ from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import WebhookSecrets, add_message, event_body
+from penstock.webhooks.events import WebhookSecrets, event_body, message_row
 from tests.databases import Database
 from tests.http_client import (
     FakeResolver,
@@ -63,8 +63,9 @@ async def add_messages(store: Store, *urls: str) -> list[str]:
         for request_id, url in zip(ids, urls, strict=True):
             await tx.run("put_request", id=request_id, org_id=ORG)
             body = event_body("video.completed", request_id, "café/1", outputs=[{"url": "https://x/ü"}])
-            await add_message(
-                tx, org_id=ORG, request_id=request_id, url=url, event="video.completed", body=body, at_ms=1
+            await tx.put(
+                "add_message",
+                **message_row(org_id=ORG, request_id=request_id, url=url, event="video.completed", body=body, at_ms=1),
             )
 
     await store.write(work)

@@ -11,7 +11,7 @@ import standardwebhooks
 from penstock.errors import NotFound
 from penstock.store.base import Transaction
 from penstock.vault import Vault
-from penstock.webhooks.events import WebhookSecrets, add_message, event_body, sign
+from penstock.webhooks.events import WebhookSecrets, event_body, message_row, sign
 from tests.databases import Database
 from tests.webhook_receivers import ORG, URL, VAULT, add_messages, open_process
 
@@ -121,7 +121,9 @@ async def test_a_request_has_one_message(database: Database) -> None:
         (message_id,) = await add_messages(process.store)
         request_id = message_id.removeprefix("msg_")
         other: dict[str, Any] = {"event": "video.completed", "body": b"{}", "url": URL, "at_ms": 8}
-        await process.store.write(lambda tx: add_message(tx, org_id=ORG, request_id=request_id, **other))
+        await process.store.write(
+            lambda tx: tx.put("add_message", **message_row(org_id=ORG, request_id=request_id, **other))
+        )
         await process.deliveries.deliver_due_messages()
         assert [json.loads(sent.body)["type"] for sent in process.receiver.sent] == ["video.failed"]
 
@@ -131,7 +133,10 @@ async def test_a_failed_transaction_adds_no_message(database: Database) -> None:
 
         async def work(tx: Transaction) -> None:
             await tx.run("put_request", id="req_1", org_id=ORG)
-            await add_message(tx, org_id=ORG, request_id="req_1", url=URL, event="video.failed", body=b"{}", at_ms=1)
+            await tx.put(
+                "add_message",
+                **message_row(org_id=ORG, request_id="req_1", url=URL, event="video.failed", body=b"{}", at_ms=1),
+            )
             raise RuntimeError("settlement failed")
 
         with pytest.raises(RuntimeError):

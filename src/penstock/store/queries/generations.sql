@@ -133,10 +133,11 @@ UPDATE generations SET status = 'in_progress', progress = :progress
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: complete_generation
--- Complete a generation. Changes nothing when it has ended or the lease was lost.
+-- Complete a generation and return its id. Changes nothing when it has ended or the lease was lost.
 UPDATE generations SET status = 'completed', result = :result, completed_at_ms = :at_ms,
     expires_at_ms = :expires_at_ms, payload_expires_at_ms = :payload_expires_at_ms, progress = 100, lease_until_ms = 0
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress')
+RETURNING id;
 
 -- name: fail_generation
 -- Fail a generation. Changes nothing when it has ended or the lease was lost.
@@ -164,8 +165,8 @@ SELECT cancel_requested FROM generations WHERE id = :id;
 -- Add an attempt before its call is sent.
 INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, upstream_model, state,
     created_at_ms, updated_at_ms)
-VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, :upstream_model, 'intent', :at_ms,
-    :at_ms);
+VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, :upstream_model, 'intent', :created_at_ms,
+    :created_at_ms);
 
 -- name: set_attempt
 -- Update an attempt after its call. An ended attempt stays as it is.

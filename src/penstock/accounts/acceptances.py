@@ -1,0 +1,60 @@
+"""Accept several generations of an organization in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+from penstock.accounts.chat_reservations import ChatReservations
+from penstock.accounts.transfers import NewHold, hold_all
+from penstock.failpoints import failpoint
+from penstock.store.base import Change, Store, Transaction
+from penstock.store.groups import WriteGroups, in_lock_order
+
+# The queries of an acceptance, in the order of docs/decisions/lock-order.md. The last one returns a row.
+_QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_generation")
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A generation that is to be accepted, alone or together with others of its organization."""
+
+    org_id: str
+    hold: NewHold
+    changes: Sequence[Change]  # all that is stored besides the hold
+
+
+class Acceptances:
+    """Accepts generations. Those of an organization that come while a transaction is under way share the next one.
+
+    If the balance is too low for all of a group, or one of them cannot be stored, each is accepted by itself.
+    """
+
+    def __init__(self, store: Store, reservations: ChatReservations) -> None:
+        self._reservations = reservations
+        self._groups = WriteGroups(store, self.write)
+
+    async def add(self, acceptance: Acceptance) -> None:
+        """Accept a generation whose key and organization have no limits.
+
+        Raises InsufficientBalance, or what `Store.write` raises.
+        """
+        await self._groups.add(acceptance, acceptance.org_id)
+
+    async def write(self, tx: Transaction, acceptances: Sequence[Acceptance]) -> list[None]:
+        """Accept generations of one organization: all of them or, by raising InsufficientBalance, none.
+
+        The balance, which all of them share, is changed once and last.
+        """
+        changes = in_lock_order((change for item in acceptances for change in item.changes), _QUERIES)
+        for name, same in groupby(changes, key=itemgetter(0)):
+            if name == "defer_generation":
+                await tx.each([*same])
+            else:
+                await tx.put_many(name, [values for _, values in same])
+        org_id = acceptances[0].org_id
+        reserved = await self._reservations.reserved_amount(tx, org_id)
+        await hold_all(tx, org_id, [item.hold for item in acceptances], reserved=reserved)
+        for _ in acceptances:
+            failpoint("accept.in_tx")
+        return [None] * len(acceptances)
