@@ -87,10 +87,15 @@ class Kling(FakeProvider):
 
     @route("GET /v1/videos/{path}/{id}")
     def show(self, call: Exchange) -> FakeResponse:
-        job = self.jobs.get(call.params["id"])
+        job = self._find(call.params["id"])
         if job is None or job.fields["path"] != call.params["path"]:
             return FakeResponse(problem(1203, "Task not found"), 404)
         return FakeResponse(self._job_fields(job, job.next_state()))
+
+    def _find(self, name: str) -> Job | None:
+        """The task with this id, or with this id of the caller's."""
+        own = (job for job in self.jobs.values() if job.fields.get("external_task_id") == name)
+        return self.jobs.get(name) or next(own, None)
 
     def _created(self, fields: dict[str, Any], path: str) -> FakeResponse:
         job = self.begin({**fields, "path": path}, prefix="84183102")

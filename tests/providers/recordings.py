@@ -338,7 +338,7 @@ async def _run_generation(
     """Submit, then poll as the gateway does: a failed poll is not a failed job while the recording has more polls."""
     request, inputs = canonical_request(content, option.model)
     count = part_sizes(request.n, option.model.op.native_n)[0]
-    result = await upstream.submit(option, request, count, inputs, for_org="org_1")
+    result = await upstream.submit(option, request, count, inputs, own_id="att_1", for_org="org_1")
     if content.get("cancel"):
         taken = await upstream.cancel(option, result.ref)
         return Result(status="cancelled" if taken else result.status, upstream_id=result.upstream_id)

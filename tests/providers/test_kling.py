@@ -7,10 +7,12 @@ import httpx
 import pytest
 
 from penstock.providers import kling
+from penstock.values import nanos
+from tests.fake_providers import faults
 from tests.fake_providers.kling import ACCESS, SECRET, Kling, claims_of, failed, problem
-from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import responds, serve_in_thread
-from tests.gateway import OpenGateway
+from tests.fake_providers.scripted import KEY, KEY_ENV, mp4
+from tests.fake_providers.server import Act, FakeCall, responds, serve_in_thread, serving
+from tests.gateway import OpenGateway, failpoint_raises
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
 # --------------------------------------------------------------------------------------------------------------- tokens
@@ -55,6 +57,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         assert str(loud["metadata"]["cost"]) == "0.672"
         assert loud["metadata"]["executed_model"] == "kling/kling-v3"
     quiet, received = [call.fields for call in provider.received("text")]
+    assert quiet.pop("external_task_id") != received["external_task_id"]
     assert quiet == {
         "prompt": "a train", "negative_prompt": "rain", "duration": "4", "mode": "std", "aspect_ratio": "9:16",
         "model_name": "kling-v3",
@@ -70,11 +73,60 @@ async def test_videos_of_images(open_gateway: OpenGateway) -> None:
         )
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.7")
     plain = IMAGE_URI.partition(",")[2]
-    assert provider.received("image")[0].fields == {
+    fields = provider.received("image")[0].fields
+    assert fields.pop("external_task_id").startswith("att_")
+    assert fields == {
         "prompt": "a train", "duration": "10", "mode": "pro", "image": plain, "image_tail": plain,
         "model_name": "kling-v2-5-turbo",
     }  # fmt: skip
     assert {call.path.rsplit("/", 1)[0] for call in provider.received("show")} == {"/v1/videos/image2video"}
+
+
+async def test_a_submission_without_an_answer_is_found_by_our_id(open_gateway: OpenGateway) -> None:
+    """It is neither sent again nor failed as unknown."""
+    provider = Kling()
+    provider.next("text", faults.dropped)
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        video = await create_video(running, model="kling-3", seconds=5)
+        assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.42")
+        assert await running.money() == (nanos("9.58"), 0)
+    assert len(provider.received("text")) == len(provider.jobs) == 1
+
+
+async def test_an_interrupted_submission_is_found_by_our_id(open_gateway: OpenGateway) -> None:
+    """The process was killed after the provider had answered, and before it had stored the id of the task."""
+    provider = Kling()
+    async with serving(provider):
+        providers = {"kling": {"base_url": provider.url, "key_env": KEY_ENV}}
+        async with open_gateway(providers=providers) as running:
+            with failpoint_raises("submit.response_read"):
+                video_id = (await running.video(model="kling-3", seconds=5)).json["id"]
+                await running.wait_until_idle()
+        async with open_gateway(providers=providers) as running:
+            assert (await running.wait_for_video(video_id))["status"] == "completed"
+            assert [row["state"] for row in await running.attempts(video_id)] == ["completed"]
+    assert len(provider.received("text")) == len(provider.jobs) == 1
+
+
+@pytest.mark.parametrize("response", [None, responds(problem(1203, "Task not found"), 200)])
+async def test_a_submission_that_is_not_found_is_not_sent_again(
+    open_gateway: OpenGateway, response: Act | None
+) -> None:
+    provider = Kling()
+    provider.next("text", _lose)
+    if response:
+        provider.next("show", *[response] * 10)
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        video = await create_video(running, model="kling-3", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
+        assert await running.money() == (nanos("10"), 0)
+    assert len(provider.received("text")) == 1
+    assert not provider.jobs
+
+
+async def _lose(call: FakeCall) -> None:
+    """Hang up without accepting the request."""
+    call.exchange.hang_up()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """One attempt: part of a generation's outputs from one provider, from the request that is sent to its recorded end."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,6 @@ from penstock.generations.job import (
     PastFailure,
     billed_cost,
     check_lease,
-    is_cancel_requested,
     record_attempt,
 )
 from penstock.generations.outputs import store_outputs
@@ -37,6 +37,7 @@ from penstock.upstream.outcome import Failure
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO, InputImage, Nanos, nanos, new_id
 
+_FIND_PAUSES_SECONDS = (1.0, 4.0, 15.0)  # before each time that a provider is asked for a job
 _INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
 _NOT_STORED = "The output was made, but could not be stored."
 
@@ -136,20 +137,23 @@ class _Attempt:
         """Store the intent, send the request, and store the provider's id for the job.
 
         An attempt whose upstream id is stored is not sent again. One with only its intent stored may or may not have
-        been sent: it is sent again only where that does no harm.
+        been sent: it is sent again only where that does no harm. Some providers can be asked for its job.
         """
         earlier = self.earlier
         if earlier is not None and earlier.ref is not None:
             return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
         if earlier is not None and not self.op.safe_to_resubmit:
-            raise OutcomeUnknown(self.provider.slug, _INTERRUPTED, timeout=False)
+            return await self._find_job(OutcomeUnknown(self.provider.slug, _INTERRUPTED, timeout=False))
         inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
-        with self.job.running.sending():
-            if earlier is None and self.stored_intent is None:
-                await self._store_intent()
-            failpoint("submit.intent_committed")
-            self.job.running.unsent_attempts.discard(self.id)
-            return await self._submit(inputs)
+        try:
+            with self.job.running.sending():
+                if earlier is None and self.stored_intent is None:
+                    await self._store_intent()
+                failpoint("submit.intent_committed")
+                self.job.running.unsent_attempts.discard(self.id)
+                return await self._submit(inputs)
+        except OutcomeUnknown as problem:
+            return await self._find_job(problem)
 
     async def _load_inputs(self) -> Mapping[str, Sequence[InputImage]]:
         slug = self.provider.slug
@@ -174,8 +178,7 @@ class _Attempt:
             raise UpstreamTimeout("The generation could not be started in time.", should_retry=False)
 
         async def write(tx: Transaction) -> None:
-            await check_lease(tx, job, is_progress=True)
-            if await is_cancel_requested(tx, job):
+            if await check_lease(tx, job, is_progress=True):
                 raise Cancelled()
             await tx.put(
                 "add_attempt",
@@ -209,9 +212,32 @@ class _Attempt:
         callback = self.gateway.callbacks.url(self.candidate, self.id)
         with span("submit"):
             result = await self.gateway.upstream.submit(
-                self.candidate, job.request, self.part.count, inputs, callback, for_org=job.org_id, show=job.show_image
+                self.candidate,
+                job.request,
+                self.part.count,
+                inputs,
+                callback,
+                own_id=self.id,
+                for_org=job.org_id,
+                show=job.show_image,
             )
         failpoint("submit.response_read")
+        return await self._record_job(result)
+
+    async def _find_job(self, problem: OutcomeUnknown) -> Result:
+        """Find the job of a submission that may have arrived, where the provider knows it by the id of the attempt.
+        Raises the problem if it is not found: the attempt is not sent again.
+        """
+        if not self.op.finds_own_ids:
+            raise problem
+        for pause in _FIND_PAUSES_SECONDS:
+            await self.gateway.clock.sleep(pause)
+            with suppress(AttemptFailed):
+                return await self._record_job(await self.gateway.upstream.find(self.candidate, self.id))
+        raise problem
+
+    async def _record_job(self, result: Result) -> Result:
+        """Store the provider's id for a job that has not ended yet."""
         if not result.done:
             self.is_accepted = True
             try:

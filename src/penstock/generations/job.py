@@ -206,12 +206,14 @@ async def is_cancel_requested(store: Store | Transaction, job: Job) -> bool:
     return bool(row and row["cancel_requested"])
 
 
-async def check_lease(tx: Transaction, job: Job, *, is_progress: bool = False) -> None:
-    """Raise LeaseLost unless this worker still holds the lease. With `is_progress` the transaction makes progress that
-    cannot be made twice, which sets the number of crashes to zero.
+async def check_lease(tx: Transaction, job: Job, *, is_progress: bool = False) -> bool:
+    """Return whether a cancel was requested; raise LeaseLost unless this worker still holds the lease. With
+    `is_progress` the transaction makes progress that cannot be made twice, which sets the number of crashes to zero.
     """
-    if not await tx.run("check_lease", id=job.id, lease_token=job.lease_token, is_progress=int(is_progress)):
+    row = await tx.one("check_lease", id=job.id, lease_token=job.lease_token, is_progress=int(is_progress))
+    if row is None:
         raise LeaseLost(job.id)
+    return bool(row["cancel_requested"])
 
 
 async def confirm_survival(gateway: Gateway, job: Job) -> None:
@@ -253,7 +255,9 @@ async def record_attempt(
             http_status=http_status,
             cost=loss or None,
         )
-        if await tx.run("set_attempt", **end) and loss:
+        if not loss:
+            await tx.put("set_attempt", **end)  # it is sent together with the commit: the id of a job is stored sooner
+        elif await tx.run("set_attempt", **end):
             await record_loss(tx, job.org_id, attempt_id, loss, now)
 
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)

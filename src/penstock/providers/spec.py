@@ -206,6 +206,11 @@ class Operation:
         return row is not None and bool(row.to)
 
     @property
+    def finds_own_ids(self) -> bool:
+        """Whether a job can be polled by an id of ours, which the row `own_id` sends, in place of its upstream id."""
+        return self.takes("own_id")
+
+    @property
     def native_n(self) -> int:
         """How many outputs one call to the provider can make."""
         row = self.param("n")

@@ -76,10 +76,13 @@ class Upstream:
         inputs: Mapping[str, Sequence[InputImage]],
         callback: str = "",
         *,
+        own_id: str = "",
         for_org: str,
         show: ShowImage | None = None,
     ) -> Result:
         """Send a generation of an organization once. Unfinished images that it asks for are shown as they arrive.
+
+        `own_id` is for providers who find a job also by an id of ours; see `find`.
 
         Raises AttemptFailed, or OutcomeUnknown if the provider may have accepted it.
         """
@@ -87,6 +90,8 @@ class Upstream:
         if model.op.image_upload:
             inputs = await self._upload_inputs(candidate, model.op.image_upload, inputs)
         values = {**translate.table_values(request, count, inputs), **translate.random_values()}
+        if own_id:
+            values["own_id"] = own_id
         fields = translate.provider_body(model, values, request.extras)
         try:
             if show and translate.streams(model, request):
@@ -142,6 +147,15 @@ class Upstream:
                 upstream_id=result.upstream_id,
                 message=f"{candidate.provider.name} reported success without a file.",
             )
+        return result
+
+    async def find(self, candidate: Candidate, own_id: str) -> Result:
+        """Ask for a job by the id of ours that was sent with it. Raises AttemptFailed if it was not found."""
+        assert candidate.model.op.finds_own_ids, "only some providers do"
+        result = await self.poll(candidate, {"id": own_id})
+        if not result.ref:  # an error that the provider reports as a result
+            name = candidate.provider.name
+            raise AttemptFailed(candidate.provider.slug, "rejected", f"{name} does not know the job.")
         return result
 
     async def _poll_once(self, candidate: Candidate, template: str, ref: Mapping[str, str]) -> Result:

@@ -61,7 +61,8 @@ _EXTRAS_BYTES_MAX = 64 * 1024
 _EXTRAS_DEPTH_MAX = 16
 _PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
 _VIDEO_INPUTS = "input_reference"
-_INTERNAL = ("frame", "images", "random_seed", "random_id")  # names in provider tables that callers cannot use
+# Names in provider tables that callers cannot use.
+_INTERNAL = ("frame", "images", "random_seed", "random_id", "own_id")
 
 # --------------------------------------------------------------------------------------------------------------- checks
 

@@ -1,6 +1,7 @@
 """What a running job may write: only while it holds its lease, and however long the store is away."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -22,8 +23,9 @@ from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.providers.spec import Price, Result
 from penstock.schema import PlannedCandidate
 from penstock.store.base import StorageUnavailable, Store
+from penstock.store.postgres_session import Connection, Statement
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway, RunningGateway
+from tests.gateway import OpenGateway, RunningGateway, postgres_only
 
 
 async def start_video(running: RunningGateway) -> str:
@@ -78,6 +80,28 @@ async def test_a_record_after_the_lease_was_lost_changes_nothing(open_gateway: O
         with pytest.raises(LeaseLost):
             await record_attempt(running.gateway, job, before[0]["id"], "failed", kind="broken", message="no")
         assert await running.attempts(video_id) == before
+
+
+@postgres_only
+async def test_an_attempt_and_the_id_of_its_job_are_each_stored_in_two_round_trips(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed between the provider's response and the commit does not know what became of the job."""
+    trips: list[list[str]] = []
+    run_together = Connection.run_together
+
+    async def observed(connection: Connection, statements: Iterable[Statement]) -> list[Any]:
+        sent = list(statements)
+        trips.append([statement.query.name for statement in sent])
+        return await run_together(connection, sent)
+
+    async with open_gateway() as running:
+        monkeypatch.setattr(Connection, "run_together", observed)
+        await start_video(running)
+    assert [names for names in trips if "check_lease" in names] == [["begin", "check_lease"]] * 2
+    assert [names for names in trips if "add_attempt" in names] == [["add_attempt", "start_request", "commit"]]
+    assert [names for names in trips if "set_attempt" in names] == [["set_attempt", "commit"]]
+    assert not any("is_cancel_requested" in names for names in trips)
 
 
 async def test_an_ended_attempt_stays_as_it_is(open_gateway: OpenGateway) -> None:

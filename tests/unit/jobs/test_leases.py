@@ -396,7 +396,7 @@ async def test_crashes_are_counted(open_gateway: OpenGateway) -> None:
             "lease_token": (await get_row(running, request_id))["lease_token"],
             "is_progress": 1,
         }
-        assert await running.gateway.store.write(lambda tx: tx.run("check_lease", **values))
+        assert await running.gateway.store.write(lambda tx: tx.one("check_lease", **values))
         lease = await ours.claim(request_id)
         assert lease is not None
         assert lease.crashes == 1, "progress reset the count"
@@ -510,7 +510,7 @@ class CrashingProcess:
         await let_others_run()  # a round of work
         if not self.crashed.is_set():
             values = {"id": job.id, "lease_token": job.lease.token, "is_progress": 1}
-            await self._store.write(lambda tx: tx.run("check_lease", **values))
+            await self._store.write(lambda tx: tx.one("check_lease", **values))
             self.survivors.append(job.id)
             job.mark_survived()
         await self.is_over.wait()

@@ -7,6 +7,7 @@ from penstock.providers.convert import plain_base64
 from penstock.providers.kling.videos import (
     FIVE_OR_TEN,
     MAX_IMAGE_BYTES,
+    OWN_ID,
     PROMPT,
     SOUND,
     TEXT_TO_VIDEO,
@@ -29,7 +30,7 @@ IMAGES = converted("input_reference", to="image_list", convert=image_list, max_i
 
 def omni_model(name: str, upstream: str, mode: str, seconds: Param, *rows: Param, prices: tuple[Price, ...]) -> Model:
     """A model in one of its modes: `std` makes 720p, `pro` 1080p."""
-    shared = (PROMPT, seconds, fixed("mode", mode), frame("16:9 9:16 1:1"), IMAGES, *rows)
+    shared = (PROMPT, seconds, fixed("mode", mode), OWN_ID, frame("16:9 9:16 1:1"), IMAGES, *rows)
     return Model(
         id=name,
         upstream=upstream,

@@ -76,6 +76,7 @@ IMAGES = converted(
     max_items=2,
     max_bytes=MAX_IMAGE_BYTES,
 )
+OWN_ID = converted("own_id", to="external_task_id", convert=str)  # a task can be asked about by it
 TEXT_TO_VIDEO = Operation(
     task="video",
     send="POST /v1/videos/text2video",
@@ -96,7 +97,7 @@ def video_models(
 
     A video that begins with an image has the aspect ratio of the image.
     """
-    shared = (PROMPT, NEGATIVE_PROMPT, seconds, fixed("mode", mode), *rows)
+    shared = (PROMPT, NEGATIVE_PROMPT, seconds, fixed("mode", mode), OWN_ID, *rows)
     text = replace(TEXT_TO_VIDEO, params=complete_table("video", *shared, frame("16:9 9:16 1:1")))
     image = replace(IMAGE_TO_VIDEO, params=complete_table("video", *shared, frame(), IMAGES))
     return [Model(id=name, upstream=upstream, op=op, prices=prices) for op in (text, image)]

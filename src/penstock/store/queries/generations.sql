@@ -123,9 +123,10 @@ WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progr
 
 -- name: check_lease
 -- Check inside a transaction that the worker still holds the lease: no row means that it does not. With :is_progress = 1
--- the crashes are reset to 0.
+-- the crashes are reset to 0. The row says whether a cancel was requested.
 UPDATE generations SET crashes = CASE WHEN :is_progress = 1 THEN 0 ELSE crashes END
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress')
+RETURNING cancel_requested;
 
 -- name: set_progress
 -- Set status `in_progress` and the progress in percent.
