@@ -3,7 +3,9 @@
 Errors in that document are those of Comfy's proxy, so only what succeeds is compared.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,10 +36,17 @@ NARROWER = (
 )
 
 
+@cache
+def reply_validator(holder: str) -> descriptions.Validator | None:
+    """The validator for a response of the document, given as JSON: building one takes longer than most comparisons."""
+    schema = json_schemas.opened(descriptions.content_schema(json.loads(holder)))
+    return descriptions.Validator(schema) if schema else None
+
+
 def breaches(slug: str, holder: Any, reply: Any) -> Iterator[str]:
     """Where a reply does not fit the document, except where that is known to be narrower."""
-    schema = json_schemas.opened(descriptions.content_schema(holder))
-    for breach, _ in descriptions.breaches(slug, descriptions.Validator(schema), reply) if schema else ():
+    validator = reply_validator(json.dumps(holder))
+    for breach, _ in descriptions.breaches(slug, validator, reply) if validator else ():
         if not any(of == slug and text in breach for of, text in NARROWER):
             yield breach
 
