@@ -88,13 +88,16 @@ serve: .venv/.ready-to-serve ## Run the gateway (HOST, PORT, DATA)
 ## -------------------------------------------------------------------------------------------------------- checking
 
 .PHONY: test
-test: lint ## Check style and types, then run the tests
+test: style ## Check style, then run the tests, one of which checks types
 	env -u PYTHONDONTWRITEBYTECODE $(RUN) pytest -n auto --dist worksteal $(ARGS)
 
-.PHONY: lint
-lint: setup ## Check style, formatting and types
+.PHONY: style
+style: setup ## Check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+.PHONY: lint
+lint: style ## Check style, formatting and types
 	$(RUN) mypy
 
 .PHONY: format
