@@ -121,7 +121,7 @@ test-clients: setup ## Run the tests with vendors' clients that make test does n
 
 # Installed into build/servers, each with its own requirements; what cannot be had is skipped with the reason.
 .PHONY: test-servers
-test-servers: setup ## Run the tests with real servers of other projects, such as llama.cpp; downloads hundreds of megabytes
+test-servers: setup ## Run the tests with real servers of other projects, such as llama.cpp; downloads gigabytes
 	$(RUN) tests.servers
 	$(RUN) pytest -m servers tests/servers $(ARGS)
 

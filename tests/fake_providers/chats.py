@@ -92,10 +92,23 @@ class Ollama(FakeChatProvider):
 
 
 class VLLM(FakeChatProvider):
-    """Errors without the `error` object, as in older versions."""
+    """Serves one model, and has a context of 512 tokens. Its error about a field is that of older versions."""
 
     credential = None
     unknown = ("best_of",)
+
+    def _complete(self, fields: dict[str, Any]) -> FakeResponse:
+        if fields["model"] != "qwen/qwen3-8b":
+            return self._error(404, f"The model `{fields['model']}` does not exist.", "NotFoundError", "model")
+        if fields.get("max_tokens", 0) > 512:
+            words = f"max_tokens={fields['max_tokens']} cannot be greater than max_model_len=512."
+            return self._error(400, words, "BadRequestError", "max_tokens")
+        return super()._complete(fields)
+
+    @staticmethod
+    def _error(status: int, message: str, kind: str, param: str) -> FakeResponse:
+        details = {"message": message, "type": kind, "param": param, "code": status}
+        return FakeResponse({"error": details}, status)
 
     def _refusal(self, name: str) -> FakeResponse:
         return FakeResponse(

