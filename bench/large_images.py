@@ -129,7 +129,7 @@ async def measure_conversions(side: int, rounds: int) -> None:
 async def main(options: argparse.Namespace) -> None:
     pythons = [sys.executable, *(options.gateway or ())]
     await measure_conversions(256 if options.short else 1024, 2 if options.short else 9)
-    await measure_memory((4,) if options.short else (16,), pythons, 1 if options.short else 3)
+    await measure_memory((4,) if options.short else (16, 32), pythons, 1 if options.short else 3)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ MAX_CHARACTERS = (
     4 * 1024**2
 )  # of a text that is not only ASCII: one such letter may make all of them four times as wide
 _SHORT_TEXT = 512
+_LONG_BASE64 = 256 * 1024
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]{256}")
 _ESCAPED_BYTES = 16 * 1024  # of a piece of a text with escapes, which take much longer than other letters
 
 _decode = msgspec.json.Decoder().decode
@@ -42,17 +44,23 @@ def decode(raw: bytes) -> Any:
     """
     if _exceeds(raw, b"\\", MAX_ESCAPES):
         raise TooComplex(f"may contain {MAX_ESCAPES} escapes at most")
-    rest, texts = _take_texts(raw)
+    return _decode_large(raw, leave_base64=False)
+
+
+def decode_beside_base64(raw: bytes) -> Any:
+    """Decode as `decode`, but leave a long text in base64 where it is: its value is a memoryview of it.
+
+    A file in base64 is a third longer than the file, and the text would be a copy of it.
+    """
+    return _decode_large(raw, leave_base64=True) if len(raw) > _LONG_BASE64 else _decode(raw)
+
+
+def _decode_large(raw: bytes, *, leave_base64: bool) -> Any:
+    rest, texts = _take_texts(raw, leave_base64)
     if _exceeds(rest, b",", MAX_COMMAS):
         raise TooComplex(f"may contain {MAX_COMMAS} commas outside of long texts at most")
     value = _decode_in_steps(rest)
     return _with_texts(value, texts) if texts else value
-
-
-def check_values(raw: bytes) -> None:
-    """Raise TooComplex if there are too many values."""
-    if _exceeds(raw, b",", MAX_COMMAS):
-        raise TooComplex(f"may contain {MAX_COMMAS} commas at most")
 
 
 def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
@@ -68,9 +76,9 @@ def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
 # ---------------------------------------------------------------------------------------------------------- long texts
 
 
-def _take_texts(raw: bytes) -> tuple[bytes, dict[str, str]]:
+def _take_texts(raw: bytes, leave_base64: bool) -> tuple[bytes, dict[str, str | memoryview]]:
     """Return the JSON with a mark in the place of each long text, and the texts by their marks."""
-    texts: dict[str, str] = {}
+    texts: dict[str, str | memoryview] = {}
     parts: list[bytes] = []
     size = 0
     secret = token_hex(16)  # so that no text of a caller is a mark
@@ -78,7 +86,7 @@ def _take_texts(raw: bytes) -> tuple[bytes, dict[str, str]]:
     while at < len(raw):
         end = _BETWEEN_LONG_TEXTS.match(raw, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # matches anything
         if end == at:  # here begins a text that is long, has escapes, or both
-            text, end = _take_text(raw, at)
+            text, end = (leave_base64 and _find_base64(raw, at)) or _take_text(raw, at)
             if end - at > _SHORT_TEXT:
                 mark = f"{secret} {len(texts)}"
                 texts[mark] = text
@@ -91,6 +99,14 @@ def _take_texts(raw: bytes) -> tuple[bytes, dict[str, str]]:
         parts.append(raw[at:end])
         at = end
     return b"".join(parts), texts
+
+
+def _find_base64(raw: bytes, start: int) -> tuple[memoryview, int] | None:
+    """The text whose opening quote is at `start`, and where it ends, if it is long base64 without escapes."""
+    end = raw.find(b'"', start + 1) if _BASE64.match(raw, start + 1) else -1
+    if end - start <= _LONG_BASE64 or raw.find(b"\\", start, end) >= 0:
+        return None
+    return memoryview(raw)[start + 1 : end], end + 1
 
 
 def _take_text(raw: bytes, start: int) -> tuple[str, int]:
@@ -128,7 +144,7 @@ def _piece_end(raw: bytes, start: int) -> int:
     return end
 
 
-def _with_texts(value: Any, texts: dict[str, str]) -> Any:
+def _with_texts(value: Any, texts: dict[str, str | memoryview]) -> Any:
     """Return a value with the long texts in the places of their marks."""
     if type(value) is str:
         return texts.get(value, value)

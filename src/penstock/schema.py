@@ -217,7 +217,8 @@ class StoredOutput:
     output: Output
     sha256: bytes
     data: bytes | None = field(default=None, repr=False)  # the file's bytes, for a response in base64
-    base64: str | None = field(default=None, repr=False)  # instead of them, the base64 that the provider sent
+    # Instead of them, the base64 that the provider sent.
+    base64: str | memoryview | None = field(default=None, repr=False)
 
 
 class AttemptSummary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -256,6 +257,16 @@ class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 # ------------------------------------------------------------------------------------------------------------- answers
+
+
+class LongText:
+    """A long text in the JSON of a response: ASCII without escapes, which is sent from where it is in memory."""
+
+    def __init__(self, view: memoryview) -> None:  # no dataclass: msgspec would encode that as an object
+        self.view = view
+
+    def __str__(self) -> str:
+        return str(self.view, "ascii")
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):

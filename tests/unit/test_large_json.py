@@ -120,3 +120,33 @@ def test_where_marks_are_rare_or_many_they_are_counted_alike() -> None:
         assert large_json._exceeds(raw, b",", count) is False
         if count:
             assert large_json._exceeds(raw, b",", count - 1) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "is_left"),
+    [
+        ("iVBORw0K" * 50_000, True),
+        ("iVBORw0K" * 50_000 + "==", True),
+        ("iVBORw0K" * 10_000, False),  # not long enough to matter
+        ("data:image/png;base64," + "iVBORw0K" * 50_000, False),
+        ("a pear on a table " * 50_000, False),
+        ("iVBORw0K" * 50_000 + "\n", False),  # an escape in JSON
+    ],
+)
+def test_a_long_text_in_base64_can_be_left_where_it_is(text: str, is_left: bool) -> None:
+    for raw in (json.dumps({"data": [{"b64_json": text}, 1]}).encode(), json.dumps([text, "x" * 300_000]).encode()):
+        value = large_json.decode_beside_base64(raw)
+        found = value["data"][0]["b64_json"] if isinstance(value, dict) else value[0]
+        assert isinstance(found, memoryview) is is_left
+        assert (bytes(found).decode() if is_left else found) == text
+
+
+def test_escaped_slashes_in_base64_are_decoded() -> None:
+    text = "iVBORw0K" * 50_000 + "/"
+    raw = json.dumps([text]).replace("/", "\\/").encode()
+    assert large_json.decode_beside_base64(raw) == [text]
+
+
+def test_base64_that_does_not_end_is_no_json() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        large_json.decode_beside_base64(b'["' + b"iVBORw0K" * 50_000)

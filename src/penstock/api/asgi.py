@@ -162,7 +162,9 @@ class AsgiApp:
             self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
             self._end_call(state, response.status)
 
-    async def _make_response(self, state: CallState, scope: Scope, receive: Receive) -> tuple[Response, bytes]:
+    async def _make_response(
+        self, state: CallState, scope: Scope, receive: Receive
+    ) -> tuple[Response, bytes | responses.LongBody]:
         """The response to a call, and its body. Raises Disconnected or CallerGone if nobody waits for it."""
         try:
             response = await self._respond(state, scope, receive)

@@ -2,15 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close_stream
-from penstock.schema import Response
+from penstock.schema import LongText, Response
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -25,12 +28,29 @@ NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains 
 _DISCARD_SECONDS = 5.0
 _DISCARD_BYTES = 64 * 1024**2
 _STALL_SECONDS = 60.0
+_PLACE = secrets.token_hex(16)  # stands for a long text while the JSON around it is encoded
+_SENT_AT_ONCE = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LongBody:
+    """A body in pieces, of which none is copied as a whole when it is sent."""
+
+    pieces: tuple[memoryview, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self.pieces:
+            for start in range(0, len(piece), _SENT_AT_ONCE):
+                yield bytes(piece[start : start + _SENT_AT_ONCE])
 
 
 async def send_response(
     request_id: str,
     response: Response,
-    body: bytes,
+    body: bytes | LongBody,
     *,
     is_head: bool,
     unread: bool,
@@ -53,7 +73,12 @@ async def send_response(
     if response.chunks is not None:
         if await _stream(response.chunks, receive, send, is_head=is_head):
             await send({"type": "http.response.body", "body": b""})
-    elif unread:
+        return
+    if isinstance(body, LongBody):
+        for chunk in body:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        body = b""
+    if unread:
         await send({"type": "http.response.body", "body": body, "more_body": True})
         await discard(receive, _DISCARD_SECONDS, _DISCARD_BYTES)
         await send({"type": "http.response.body", "body": b""})
@@ -61,11 +86,28 @@ async def send_response(
         await send({"type": "http.response.body", "body": body})
 
 
-def encode_body(response: Response) -> bytes:
+def encode_body(response: Response) -> bytes | LongBody:
     """Return the body of a response that is not a stream."""
     if response.body is not None:
         return response.body
-    return b"" if response.json is None else encode(response.json)
+    if response.json is None:
+        return b""
+    try:
+        return encode(response.json)
+    except TypeError:  # what it contains that is not JSON is a LongText
+        return _encode_with_long_texts(response.json)
+
+
+def _encode_with_long_texts(value: Any) -> LongBody:
+    texts: list[memoryview] = []
+
+    def leave_place(text: LongText) -> str:
+        texts.append(text.view)
+        return _PLACE
+
+    encoded = msgspec.json.Encoder(decimal_format="number", enc_hook=leave_place).encode(value)
+    between = [memoryview(part) for part in encoded.split(_PLACE.encode())]
+    return LongBody(tuple(piece for pair in zip_longest(between, texts) for piece in pair if piece is not None))
 
 
 def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:

@@ -29,5 +29,5 @@ async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer) -> 
 
 async def _fetch(image: ChatImage, transfer: Transfer) -> ChatImage:
     loaded = await transfer.load_input("image", image.source, image.param, for_org="org_1")
-    text = await transfer.encode_base64(loaded.data)
+    text = str(await transfer.encode_base64(loaded.data), "ascii")
     return msgspec.structs.replace(image, source=f"data:{loaded.content_type};base64,{text}")

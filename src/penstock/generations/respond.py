@@ -8,7 +8,7 @@ import msgspec
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
 from penstock.models.catalog import LeftOut
-from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
+from penstock.schema import GenerationResult, LongText, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars, micros, nanos
 
@@ -107,7 +107,7 @@ def images(
     }
 
 
-def image(output: Output, *, url: str | None = None, b64_json: str | None = None) -> dict[str, Any]:
+def image(output: Output, *, url: str | None = None, b64_json: str | LongText | None = None) -> dict[str, Any]:
     """One image of a result, without the fields that it lacks."""
     fields = {"url": url, "b64_json": b64_json, "revised_prompt": output.revised_prompt}
     return {name: value for name, value in fields.items() if value is not None}

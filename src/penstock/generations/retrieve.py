@@ -25,12 +25,12 @@ from penstock.generations.rows import (
 from penstock.imaging.workers import WorkFailed
 from penstock.jobs.running import RunningJob
 from penstock.recordings import recordings
-from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
+from penstock.schema import Call, GenerationResult, LongText, Output, Response, StoredOutput
 from penstock.store.base import Row
 from penstock.store.paging import Pager
 
 _PREVIEW_BYTES_MAX = 256 * 1024**2
-encode = msgspec.json.Encoder(decimal_format="number").encode
+encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 # -------------------------------------------------------------------------------------------------------------- images
 
@@ -90,12 +90,13 @@ async def _images_response(
     return Response(json=respond.images(completed.row, completed.result, data, url_expires_at), headers=headers)
 
 
-async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str:
+async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str | LongText:
     """The base64 that the provider sent if the file was not changed, else that of the file's bytes."""
-    if in_memory and in_memory.base64:
-        return in_memory.base64
-    data = (in_memory and in_memory.data) or await gateway.media.read(output.media_id, output.size_bytes)
-    return await gateway.transfer.encode_base64(data)
+    text = in_memory.base64 if in_memory else None
+    if not text:
+        data = (in_memory and in_memory.data) or await gateway.media.read(output.media_id, output.size_bytes)
+        text = await gateway.transfer.encode_base64(data)
+    return text if isinstance(text, str) else LongText(text)
 
 
 def unfinished(request_id: str) -> Problem:

@@ -19,7 +19,7 @@ _COMMENT = b": the images are being made\n\n"
 _COMMENT_SECONDS = 15.0
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _EVENT_NAMES = {"image": "image_generation", "edit": "image_edit", "upscale": "image_edit"}
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, job: RunningJob) -> Response:

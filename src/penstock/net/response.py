@@ -15,6 +15,7 @@ from pyreqwest.http import HeaderMap
 from pyreqwest.request import StreamRequest
 from pyreqwest.response import Response, ResponseBodyReader
 
+from penstock.buffers import filled_part, sized_buffer
 from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 
 MAX_RESPONSE_BYTES = 64 * 2**20
@@ -102,14 +103,14 @@ async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int
     if len(piece) < SMALL_READ_BYTES and len(piece) <= max_bytes and not headers.encoding:
         return piece.to_bytes()
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
-    body = BytesIO()  # unlike a list of pieces that are joined, it never holds a large body twice
+    body = sized_buffer(decoder.stated_bytes)
     while piece is not None:
         for data in decoder.feed(piece):
             body.write(data)
             await decoder.let_others_run(len(data))
         piece = await reader.read(LARGE_READ_BYTES)
     decoder.finish()
-    return body.getvalue()
+    return filled_part(body)
 
 
 async def read_fetched(response: Response, max_bytes: int, writer: Writer | None) -> FetchedResponse:
@@ -126,7 +127,7 @@ async def read_fetched(response: Response, max_bytes: int, writer: Writer | None
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
     digest = hashlib.sha256()
     size_bytes = 0
-    in_memory = BytesIO()
+    in_memory = BytesIO()  # grows as bytes come: a stranger's server may state a length that it never sends
     while (piece := await reader.read(LARGE_READ_BYTES)) is not None:
         for data in decoder.feed(piece):
             size_bytes += len(data)
@@ -218,6 +219,8 @@ class BodyDecoder:
         self._compressed_bytes_left = max_bytes + SMALL_READ_BYTES  # what cannot be compressed grows a little
         self._members = 1
         self._unpacked_bytes = 0  # since other tasks could run
+        # How long the body will be, as far as the headers say.
+        self.stated_bytes = int(content_length) if content_length.isdigit() and not encoding else 0
         if content_length.isdigit() and int(content_length) > max_bytes:
             raise ResponseTooLarge(max_bytes)
 

@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.event_loop import LONG_BYTES
-from penstock.large_json import check_values
+from penstock.large_json import decode_beside_base64
 
 FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 
@@ -44,10 +43,11 @@ class Reply:
 
     @cached_property
     def json(self) -> Any:
-        """The decoded body; raises msgspec.DecodeError if it is not JSON, and ValueError if it has too many values."""
-        if len(self.body) > LONG_BYTES:
-            check_values(self.body)
-        return msgspec.json.decode(self.body)
+        """The decoded body; raises msgspec.DecodeError if it is not JSON, and ValueError if it has too many values.
+
+        A file in base64 that is longer than 256 KiB is a memoryview of the body, for `File.data`.
+        """
+        return decode_beside_base64(self.body)
 
 
 # -------------------------------------------------------------------------------------------------------------- result
@@ -58,14 +58,10 @@ class File:
     """One produced image or video: its URL or its bytes."""
 
     url: str | None = None
-    data: bytes | str | None = None  # bytes, or text in base64
+    data: bytes | str | memoryview | None = None  # bytes, or base64: a text, or a part of the body of a reply
     content_type: str | None = None
     revised_prompt: str | None = None
     private: bool = False  # the download needs the provider's credential
-
-    @property
-    def is_base64(self) -> bool:
-        return isinstance(self.data, str)
 
 
 Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]

@@ -40,7 +40,7 @@ def read_images(reply: Reply) -> Result:
             message=f"Fireworks made no image: {finish_reason}.",
         )
     images = response.get("base64") or ()
-    files = tuple(File(data=image.rpartition(",")[2]) for image in images)  # some are data URIs
+    files = tuple(File(data=image) for image in images)
     return Result(files=files, upstream_id=response.get("id"))
 
 

@@ -279,7 +279,7 @@ class Upstream:
         except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(provider.slug, "unsent", "It did not answer.", sent=False) from problem
         await self._turns.wait_turn(len(reply.body))
-        return self._read(candidate, reply, lambda reply: reply.json)
+        return self._read(candidate, reply, lambda reply: msgspec.json.decode(reply.body))
 
     # -------------------------------------------------------------------------------------------- sending and reading
 

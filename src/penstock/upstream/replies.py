@@ -46,7 +46,7 @@ def validated(result: Result) -> Result:
 def _validated_file(file: File) -> File:
     data: Any = file.data
     url: Any = file.url
-    if not isinstance(url if data is None else data, bytes | str) or not isinstance(url, str | None):
+    if not isinstance(url if data is None else data, bytes | str | memoryview) or not isinstance(url, str | None):
         raise TypeError("a file has neither bytes nor a URL")
     urlsplit(file.url or "")
     return file if isinstance(file.revised_prompt, str) else replace(file, revised_prompt=None)

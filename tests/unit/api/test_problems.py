@@ -18,7 +18,7 @@ def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -
 def test_every_problem_has_the_error_envelope() -> None:
     response = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
     assert response.status == 400
-    assert json.loads(responses.encode_body(response)) == {
+    assert json.loads(responses.encode(response.json)) == {
         "error": {"message": "Wrong.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"}
     }
     assert "param" not in shown(errors.NotFound("Gone.")).json["error"]

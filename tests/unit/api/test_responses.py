@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.api import responses
-from penstock.schema import Response
+from penstock.schema import LongText, Response
 from penstock.values import dollars, nanos
 from tests.api.raw_http import until
 
@@ -272,3 +272,19 @@ async def test_a_stream_is_closed_when_the_caller_disconnects_before_its_first_c
             "req_0123", Response(chunks=chunks()), b"", is_head=False, unread=False, receive=receive, send=send
         )
     assert closed.is_set()
+
+
+@pytest.mark.parametrize("unread", [False, True])
+async def test_long_texts_are_sent_in_small_pieces(unread: bool) -> None:
+    """They are not copied into one body, which would double the memory that an image in base64 takes."""
+    caller = Peer()
+    caller.gone.set()
+    texts = [b"iVBORw0K" * 100_000, b"", b"R0lGOD" * 100_000]
+    data = [{"b64_json": LongText(memoryview(text)), "revised_prompt": "é"} for text in texts]
+    response = Response(json={"data": data, "cost": Decimal("0.04")})
+    await caller.get(response, unread=unread)
+    shown = [{"b64_json": text.decode(), "revised_prompt": "é"} for text in texts]
+    assert json.loads(caller.body) == {"data": shown, "cost": 0.04}
+    assert int(caller.headers[b"content-length"]) == len(caller.body)
+    assert max(len(message["body"]) for message in caller.sent[1:]) <= 256 * 1024
+    assert [message.get("more_body", False) for message in caller.sent[1:]] == [True] * (len(caller.sent) - 2) + [False]

@@ -193,6 +193,8 @@ INLINE = {"response_format": "b64_json"}
     ("sent", "values", "data", "text"),
     [
         (TEXT, INLINE, None, TEXT),  # the same text
+        (memoryview(TEXT.encode()), INLINE, None, memoryview(TEXT.encode())),
+        (memoryview(b"\n" + TEXT.encode()), INLINE, png(8, 8), None),
         (uri(png(8, 8)), INLINE, None, TEXT),
         ("\n".join((TEXT[:76], TEXT[76:])), INLINE, png(8, 8), None),  # not strict base64, so it is encoded again
         (png(8, 8), INLINE, png(8, 8), None),
@@ -200,7 +202,11 @@ INLINE = {"response_format": "b64_json"}
     ],
 )
 async def test_data_or_base64_is_returned_for_a_response_with_base64(
-    open_gateway: OpenGateway, sent: bytes | str, values: dict[str, Any], data: bytes | None, text: str | None
+    open_gateway: OpenGateway,
+    sent: bytes | str | memoryview,
+    values: dict[str, Any],
+    data: bytes | None,
+    text: str | memoryview | None,
 ) -> None:
     async with open_gateway(works=False) as running:
         request = Request(task="image", model="image-model", values=values)
@@ -223,7 +229,7 @@ async def test_long_base64_is_encoded_and_decoded_in_steps(
     monkeypatch.setattr(transfer_module, "_BASE64_STEP", 8)
     async with open_gateway(works=False) as running:
         assert await store_and_read(running, File(data=TEXT)) == png(8, 8)
-        assert await running.gateway.transfer.encode_base64(png(8, 8)) == TEXT
+        assert bytes(await running.gateway.transfer.encode_base64(png(8, 8))) == TEXT.encode()
         for broken in (TEXT[:40] + "=" + TEXT[41:], TEXT[:-1], TEXT + "é"):
             with pytest.raises(InvalidRequest, match="not base64"):
                 await load(running.gateway.transfer, f"data:image/png;base64,{broken}")

@@ -6,7 +6,6 @@ import pytest
 from penstock.fields import TABLES
 from penstock.providers.convert import nest_under, number_text
 from penstock.providers.spec import (
-    File,
     Operation,
     Param,
     Reply,
@@ -112,12 +111,6 @@ def test_replies_read_json_once() -> None:
 )
 def test_results_are_done_or_not(status: Status, done: bool) -> None:
     assert Result(status=status).done is done
-
-
-def test_files_know_base64() -> None:
-    assert File(data="aGk=").is_base64
-    assert not File(data=b"hi").is_base64
-    assert not File(url="https://cdn.example/x").is_base64
 
 
 def test_credentials_as_headers() -> None:

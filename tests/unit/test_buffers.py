@@ -1,0 +1,29 @@
+"""Buffers for bytes whose number is known."""
+
+import tracemalloc
+
+import pytest
+
+from penstock.buffers import filled_part, sized_buffer
+
+
+@pytest.mark.parametrize("stated", [0, 1, 3, 100])
+def test_the_filled_part_is_what_was_written(stated: int) -> None:
+    buffer = sized_buffer(stated)
+    assert filled_part(buffer) == b""
+    buffer = sized_buffer(stated)
+    for piece in (b"ab", b"", b"cde"):
+        buffer.write(piece)
+    assert filled_part(buffer) == b"abcde"
+
+
+def test_a_buffer_of_the_right_size_holds_its_bytes_once() -> None:
+    tracemalloc.start()
+    try:
+        buffer = sized_buffer(1_000_000)
+        for _ in range(1000):
+            buffer.write(bytes(1000))
+        assert len(filled_part(buffer)) == 1_000_000
+        assert tracemalloc.get_traced_memory()[1] < 1_100_000
+    finally:
+        tracemalloc.stop()
