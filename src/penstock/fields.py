@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.imaging.formats import OUTPUT_FORMATS
+from penstock.imaging.formats import ALL_FORMATS
 from penstock.values import SHORT_SIDES
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -112,7 +112,7 @@ _OUTPUT = (
     _text(
         "response_format", "How images are returned.", one_of=("url", "b64_json"), default="url", handling="emulated"
     ),
-    _text("output_format", "File format of the images.", one_of=OUTPUT_FORMATS, default="png", handling="emulated"),
+    _text("output_format", "File format of the images.", one_of=ALL_FORMATS, default="png", handling="emulated"),
     _integer("output_compression", "Quality of jpeg, webp, avif.", low=1, high=100, default=100, handling="emulated"),
 )
 _STREAM = (

@@ -9,7 +9,20 @@ from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import FakeProvider, route
 
-UNITS = {"recraftv4_1": 35, "recraftv4_1_pro": 210, "recraftv3": 40, "crispUpscale": 4, "creativeUpscale": 250}
+# A vector image as a hostile or broken provider might send it.
+SVG = (
+    b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="64" height="32" onload="alert(1)">'
+    b'<script>alert(1)</script><path d="M0 0L9 9z"/></svg>'
+)
+VECTOR_UNITS = {"recraftv4_1_vector": 80, "recraftv4_1_pro_vector": 300}
+UNITS = {
+    **VECTOR_UNITS,
+    "recraftv4_1": 35,
+    "recraftv4_1_pro": 210,
+    "recraftv3": 40,
+    "crispUpscale": 4,
+    "creativeUpscale": 250,
+}
 NEEDS = {"imageToImage": {"image", "prompt", "strength"}, "inpaint": {"image", "mask", "prompt"}}
 
 
@@ -31,8 +44,14 @@ class Recraft(FakeProvider):
 
     def _made(self, fields: dict[str, Any]) -> FakeResponse:
         count = int(fields.get("n", 1))
-        units = count * UNITS[fields.get("model", "recraftv3")]
-        data = [self._image(str(fields.get("size", "64x64"))) for _ in range(count)]
+        model = fields.get("model", "recraftv3")
+        units = count * UNITS[model]
+        if model in VECTOR_UNITS and "image_format" in fields:
+            return FakeResponse({"code": "invalid_request", "message": "image_format is for raster images"}, 400)
+        if model in VECTOR_UNITS:
+            data = [{"image_id": self.new_id("cbb1"), "url": self.put(SVG, "image/svg+xml")} for _ in range(count)]
+        else:
+            data = [self._image(str(fields.get("size", "64x64"))) for _ in range(count)]
         return FakeResponse({"created": 1763175600, "credits": units, "data": data})
 
     def _image(self, size: str = "64x64") -> dict[str, str]:

@@ -1,11 +1,14 @@
 """Recraft: OpenAI's client, which its documentation uses, against the fake provider, then the gateway."""
 
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
+from penstock.errors import InvalidRequest
 from tests.fake_providers.recraft import Recraft
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import responds, serve_in_thread
@@ -64,6 +67,28 @@ async def test_images_cost_the_units_they_took(open_gateway: OpenGateway) -> Non
         "prompt": "a pear", "n": 0, "image_format": "png", "size": "1344x768", "model": "recraftv4_1",
     }  # fmt: skip
     assert pro.fields["size"] == "2048x2048"
+
+
+async def test_vector_images_are_cleaned_and_saved_instead_of_shown(open_gateway: OpenGateway) -> None:
+    recraft = Recraft()
+    async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
+        made = await running.image(model="recraft-v4-vector", response_format="url")
+        assert (made["output_format"], made["size"], str(made["metadata"]["cost"])) == ("svg", "64x32", "0.08")
+        url = urlsplit(made["data"][0]["url"])
+        query = dict(parse_qsl(url.query))
+        opened = await running.gateway.media.open(url.path.removeprefix("/m/"), query, None)
+        content = b"".join([chunk async for chunk in opened.chunks])
+        inline = await running.image(model="recraft-v4-vector", response_format="b64_json", output_format="svg")
+        assert b64decode(inline["data"][0]["b64_json"]) == content
+        with pytest.raises(InvalidRequest, match="`output_format` of recraft-v4-vector must be one of `svg`"):
+            await running.image(model="recraft-v4-vector", output_format="png")
+        with pytest.raises(InvalidRequest, match="`output_format` of recraft-v4 must be one of `png`"):
+            await running.image(model="recraft-v4", output_format="svg")
+    assert b"<path" in content
+    assert b"alert" not in content
+    names = ("content-type", "x-content-type-options", "content-security-policy")
+    assert [opened.headers[name] for name in names] == ["image/svg+xml", "nosniff", "default-src 'none'; sandbox"]
+    assert opened.headers["content-disposition"].startswith('attachment; filename="med_')
 
 
 async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:

@@ -21,7 +21,7 @@ from penstock.api.schema_parts import (
     or_null,
     ref,
 )
-from penstock.imaging.formats import OUTPUT_FORMATS
+from penstock.imaging.formats import ALL_FORMATS
 from penstock.states import VIDEO
 
 # -------------------------------------------------------------------------------------------------------------- errors
@@ -50,7 +50,7 @@ _IMAGE_RESULT = closed_object(
         "id": TEXT,
         "created": MOMENT,
         "size": SIZE,
-        "output_format": one_of(*OUTPUT_FORMATS),
+        "output_format": one_of(*ALL_FORMATS),
         "data": array(_IMAGE),
         "metadata": closed_object(
             {**_EXECUTION, "cost": MONEY},

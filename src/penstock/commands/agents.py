@@ -19,6 +19,7 @@ from penstock import __version__
 from penstock.commands.call_options import given, input_url
 from penstock.commands.gateway_client import CallFailed, GatewayClient
 from penstock.imaging.convert import shrink
+from penstock.imaging.formats import SVG_TYPE
 
 _IMAGES = "/compat/v1/images/generations"
 _EDITS = "/compat/v1/images/edits"
@@ -174,6 +175,9 @@ class _Tools:
         blocks: list[ContentBlock] = [_text(result)]
         for item in result["data"]:
             content = await asyncio.to_thread(self._fetch, item["url"])
+            if result["output_format"] == "svg":
+                blocks.append(_link(item["url"], SVG_TYPE, len(content)))
+                continue
             small = await asyncio.to_thread(shrink, content, _PREVIEW_SIDE)
             blocks.append(_link(item["url"], f"image/{result['output_format']}", len(content)))
             data = base64.b64encode(small.data).decode()

@@ -32,8 +32,9 @@ from penstock.commands.call_options import (
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import is_piped_out, print_json, say, size_text, usd, waiting
 from penstock.commands.terminal import Config, Data, Json
+from penstock.imaging.formats import ALL_FORMATS
 
-_FORMATS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".avif": "avif", ".gif": "gif"}
+_FORMATS = {".jpg": "jpeg", **{f".{name}": name for name in ALL_FORMATS}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,16 @@ from typing import Literal, get_args
 OutputFormat = Literal["png", "jpeg", "gif", "webp", "avif"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 CONTENT_TYPES: dict[str, str] = {name: f"image/{name}" for name in OUTPUT_FORMATS}
-FORMATS: dict[str, str] = {content_type: name for name, content_type in CONTENT_TYPES.items()}
+SVG_TYPE = "image/svg+xml"  # vector images are never converted, so only models that make them have this format
+FORMATS: dict[str, str] = {SVG_TYPE: "svg", **{content_type: name for name, content_type in CONTENT_TYPES.items()}}
+ALL_FORMATS: tuple[str, ...] = (*OUTPUT_FORMATS, "svg")
 
-_EXTENSIONS = {"image/jpeg": "jpg"}
+_EXTENSIONS = {"image/jpeg": "jpg", SVG_TYPE: "svg"}
+
+
+def disposition(content_type: str) -> str:
+    """How a browser is to open a file: it saves a vector image, which is a document, and shows anything else."""
+    return "attachment" if content_type == SVG_TYPE else "inline"
 
 
 def extension(content_type: str) -> str:

@@ -12,6 +12,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotF
 from obstore.store import from_url
 
 from penstock.errors import StorageUnavailable
+from penstock.imaging.formats import disposition
 from penstock.media.storage import CANNOT_STORE, CHUNK_BYTES, MAX_URL_SECONDS, FileExists, FileMissing, StoredFile
 from penstock.store.base import StorageMisconfigured
 
@@ -51,7 +52,8 @@ class Bucket:
     async def _put(self, key: str, data: bytes | Path, content_type: str, mode: Literal["create", "overwrite"]) -> None:
         try:
             with _translated_errors():
-                await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type}, mode=mode)
+                attributes = {"Content-Type": content_type, "Content-Disposition": disposition(content_type)}
+                await obstore.put_async(self._store, key, data, attributes=attributes, mode=mode)
         except FileMissing as error:  # here it means that the bucket is missing
             raise StorageUnavailable(CANNOT_STORE) from error
 

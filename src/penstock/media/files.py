@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
-from penstock.imaging.formats import extension
+from penstock.imaging.formats import disposition, extension
 from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
@@ -115,11 +115,12 @@ class MediaFiles:
         """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970."""
         size = row["size_bytes"]
         start, end, status = _requested_range(range_header, size)
+        name = f"{row['id']}.{extension(row['content_type'])}"
         headers = {
             "content-type": row["content_type"],
             "content-length": str(end - start),
             "accept-ranges": "bytes",
-            "content-disposition": f'inline; filename="{row["id"]}.{extension(row["content_type"])}"',
+            "content-disposition": f'{disposition(row["content_type"])}; filename="{name}"',
             "x-content-type-options": "nosniff",
             "content-security-policy": "default-src 'none'; sandbox",
             "cache-control": f"private, max-age={max(0, expires - self._clock.now_ms() // 1000)}",

@@ -18,6 +18,7 @@ from penstock.fields import UploadedFile
 from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
+from penstock.imaging.svg import is_svg
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.download import Download
 from penstock.media.provider_files import ProviderFiles, UnusableFile
@@ -169,9 +170,11 @@ class Transfer:
         width: int | None = None
         height: int | None = None
         found = sniff(original)
-        if found is None:
+        if found is None and request.task != "video" and is_svg(original):
+            data, content_type, width, height = await self._clean_svg(original, for_org)
+        elif found is None:
             raise UnusableFile("the file type is unknown", may_change=source is not None)
-        if found.content_type.startswith("image/") and request.task != "video":
+        elif found.content_type.startswith("image/") and request.task != "video":
             data, content_type, width, height = await self._convert_output(original, request, for_org)
         elif found.content_type.startswith("video/") and request.task == "video":
             content_type = found.content_type
@@ -211,6 +214,15 @@ class Transfer:
         except StorageUnavailable as error:
             log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
             raise OutputNotStored from error
+
+    async def _clean_svg(self, data: bytes, for_org: str) -> tuple[bytes, str, int, int]:
+        """Return a vector image without scripts and references; never the original, whatever the reason."""
+        try:
+            with span("convert"):
+                image = await self._pool.run("image.clean_svg", for_org=for_org, data=data)
+        except WorkFailed as error:
+            raise UnusableFile(error.message) from error
+        return image["data"], image["content_type"], image["width"], image["height"]
 
     async def _convert_output(self, data: bytes, request: Request, for_org: str) -> tuple[bytes, str, int, int]:
         """Return data, content type, width and height in the requested format; the same bytes if they have it."""

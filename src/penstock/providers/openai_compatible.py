@@ -9,6 +9,7 @@ from penstock.providers.spec import (
     FailureKind,
     File,
     Operation,
+    RASTER,
     Reply,
     Result,
     Status,
@@ -111,7 +112,7 @@ def image_url_object(images: Sequence[InputImage]) -> dict[str, str]:
     return {"image_url": data_uri(images[0])}
 
 
-_OUTPUT_FORMAT = (emulated("response_format"), emulated("output_format"), emulated("output_compression"))
+_OUTPUT_FORMAT = (emulated("response_format"), RASTER, emulated("output_compression"))
 IMAGE = Operation(
     task="image",
     send="POST /images/generations",

@@ -1,4 +1,4 @@
-"""Recraft: images with an OpenAI-compatible request, edits and upscalers; responses report the cost in units."""
+"""Recraft: images and SVGs with an OpenAI-compatible request, edits, upscalers; responses report the cost in units."""
 
 import re
 from decimal import Decimal
@@ -68,32 +68,35 @@ def operation(task: Task, path: str, *rows: Param, **fields: Any) -> Operation:
     )
 
 
-def image_operation(max_prompt: int, sizes: str) -> Operation:
+def image_operation(max_prompt: int, sizes: str, *rows: Param) -> Operation:
     return operation(
         "image",
         "generations",
         passthrough("prompt", required=True, max_length=max_prompt),
         N,
-        fixed("image_format", "png"),
         converted("frame", to="size", convert=closest(*sizes.split())),
+        *rows,
     )
 
 
 N = emulated("n", to="n", high=6)
-V4 = image_operation(
-    10_000,
-    """1024x1024 1536x768 768x1536 1280x832 832x1280 1216x896 896x1216 1152x896 896x1152 832x1344 1280x896 896x1280
-    1344x768 768x1344""",
-)
-V4_PRO = image_operation(
-    10_000,
-    """2048x2048 3072x1536 1536x3072 2560x1664 1664x2560 2432x1792 1792x2432 2304x1792 1792x2304 1664x2688 2560x1792
-    1792x2560 2688x1536 1536x2688""",
-)
+PNG = fixed("image_format", "png")
+VECTOR = emulated("output_format", one_of=("svg",), default="svg")
+V4_SIZES = """
+    1024x1024 1536x768 768x1536 1280x832 832x1280 1216x896 896x1216 1152x896 896x1152 832x1344 1280x896 896x1280
+    1344x768 768x1344
+"""
+V4_PRO_SIZES = """
+    2048x2048 3072x1536 1536x3072 2560x1664 1664x2560 2432x1792 1792x2432 2304x1792 1792x2304 1664x2688 2560x1792
+    1792x2560 2688x1536 1536x2688
+"""
+V4 = image_operation(10_000, V4_SIZES, PNG)
+V4_PRO = image_operation(10_000, V4_PRO_SIZES, PNG)
 V3 = image_operation(
     1000,
     """1024x1024 1365x1024 1024x1365 1536x1024 1024x1536 1820x1024 1024x1820 2048x1024 1024x2048 1434x1024 1024x1434
     1280x1024 1024x1280 1707x1024 1024x1707""",
+    PNG,
 )
 EDIT_ROWS = (
     passthrough("prompt", required=True, max_length=1000),
@@ -132,6 +135,8 @@ def model(name: str, upstream: str, op: Operation, price: Price, title: str = ""
 
 
 price = price_list(Source("recraft.ai/docs/api-reference/pricing", "2026-11-15"))
+v41_price = price_list(Source("recraft.ai/docs/api-reference/models/recraft-v4-1", "2026-11-16"))
+v4_price = price_list(Source("recraft.ai/docs/api-reference/models/recraft-v4", "2026-11-16"))
 PROVIDER = Provider(
     slug="recraft",
     name="Recraft",
@@ -145,6 +150,20 @@ PROVIDER = Provider(
         model("recraft-v4", "recraftv4_1", V4, price("0.035", "image"), title="Recraft V4.1"),
         model("recraft-v4-pro", "recraftv4_1_pro", V4_PRO, price("0.21", "image")),
         model("recraft/v4-flash", "recraftv4_1_flash", V4, price("0.007", "image")),
+        model(
+            "recraft-v4-vector",
+            "recraftv4_1_vector",
+            image_operation(10_000, V4_SIZES, VECTOR),
+            v41_price("0.08", "image"),
+            title="Recraft V4.1 Vector",
+        ),
+        model(
+            "recraft-v4-pro-vector",
+            "recraftv4_1_pro_vector",
+            image_operation(10_000, V4_PRO_SIZES, VECTOR),
+            v4_price("0.30", "image"),  # of V4 Pro Vector; the response says what it cost
+            title="Recraft V4.1 Pro Vector",
+        ),
         model("recraft-v3", "recraftv3", V3, price("0.04", "image")),
         model("recraft-v3", "recraftv3", EDIT, price("0.04", "image")),
         model("recraft-v3", "recraftv3", INPAINT, price("0.04", "image")),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from re import Pattern
 from typing import Any, Literal, Protocol
 
+from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import ChildTask
 from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution
 from penstock.providers.exchange import FailureKind as FailureKind
@@ -120,6 +121,9 @@ def frame(ratios: str = "", *resolutions: str, to: tuple[str, ...] = ("aspect_ra
 ALWAYS_SOUND = Param(name="generate_audio", handling="emulated", one_of=(True,))
 NEVER_SOUND = Param(name="generate_audio", handling="emulated", one_of=(False,))
 
+# The row for `output_format` of models that make pixels, which the gateway can write in any of these formats.
+RASTER = Param(name="output_format", handling="emulated", one_of=OUTPUT_FORMATS)
+
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
 _REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio")
 _IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
@@ -140,7 +144,7 @@ def complete_table(task: Task, *rows: Param) -> tuple[Param, ...]:
     rest = [name for name in _STANDARD_FIELDS[task] if name not in mentioned]
     return (
         *rows,
-        *(emulated(name) for name in rest if name in _EMULATED),
+        *(RASTER if name == "output_format" else emulated(name) for name in rest if name in _EMULATED),
         *refused(*(name for name in rest if name in _REFUSED)),
         *ignored(*(name for name in rest if name not in _EMULATED + _REFUSED)),
     )

@@ -11,7 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from penstock.errors import InvalidRequest
-from penstock.imaging.formats import extension
+from penstock.imaging import svg
+from penstock.imaging.convert import BadImage
+from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
 from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, RecordedResult, Recordings
@@ -237,10 +239,23 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
         content = media[file.file or ""]
     else:
         raise InvalidRequest(f"`{where}` names {file.file}, which does not exist.", param=where)
+    if file.content_type == SVG_TYPE:
+        _check_svg(where, content)
+        return content
     found = sniff(content)
     if found is None or found.content_type != file.content_type:
         raise InvalidRequest(f"`{where}` is not {file.content_type}.", param=where)
     return content
+
+
+def _check_svg(where: str, content: bytes) -> None:
+    """Raise InvalidRequest for an SVG that no gateway has cleaned."""
+    try:
+        is_clean = svg.clean(content).data == content
+    except BadImage:
+        is_clean = False
+    if not is_clean:
+        raise InvalidRequest(f"`{where}` is not an SVG as gateways store it: cleaned of all but shapes.", param=where)
 
 
 def _decode_base64(text: str) -> bytes:

@@ -29,6 +29,14 @@ async def test_a_bucket_signs_urls(bucket: Storage, s3: S3Server) -> None:
     assert (await asyncio.to_thread(fetch, url, Range="bytes=2-4"))[1] == b"234"
 
 
+async def test_a_bucket_has_browsers_save_vector_images(bucket: Storage) -> None:
+    """A signed URL is not the gateway's, so no header of ours keeps a browser from opening an SVG as a page."""
+    await bucket.replace(KEY, b"<svg/>", "image/svg+xml")
+    url = await bucket.signed_url(KEY, 60) or ""
+    with await asyncio.to_thread(urlopen, url) as response:
+        assert response.headers["content-disposition"] == "attachment"
+
+
 async def test_an_altered_url_is_refused(bucket: Storage) -> None:
     await bucket.replace(KEY, b"0123456789", PNG)
     await bucket.replace("ab/med_2", b"another's", PNG)

@@ -10,6 +10,7 @@ from penstock.fields import TABLES
 from penstock.models import model_schema
 from penstock.providers import discover, openai_compatible
 from penstock.providers.spec import (
+    RASTER,
     Operation,
     Param,
     Result,
@@ -44,7 +45,8 @@ def test_fields_have_type_description_limits_default_and_handling() -> None:
         "default": 1,
         "x-handling": "emulated",
     }
-    assert shown["output_format"]["enum"] == ["png", "jpeg", "gif", "webp", "avif"]
+    assert shown["output_format"]["enum"] == ["png", "jpeg", "gif", "webp", "avif", "svg"]
+    assert properties(op(RASTER))["output_format"]["enum"] == ["png", "jpeg", "gif", "webp", "avif"]
     assert shown["size"]["default"] == "1024x1024"
     assert shown["prompt"]["x-handling"] == "renamed"
 

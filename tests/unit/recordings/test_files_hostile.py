@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
+from penstock.imaging import svg
 from penstock.recordings import files
 from tests.fake_providers.scripted import png
 
@@ -39,6 +40,18 @@ def test_the_file_that_the_tests_change_is_accepted() -> None:
     read = files.read_document(document(), {})
     assert read.request == b'{"prompt":"a pear"}'
     assert [stored.data for stored in read.outputs] == [PNG]
+
+
+def test_a_vector_image_must_be_as_a_gateway_stores_it() -> None:
+    head = b'<svg xmlns="http://www.w3.org/2000/svg">'
+    clean = svg.clean(head + b'<path d="M0 0"/></svg>').data
+    for content, is_accepted in ((clean, True), (head + b"<script>1</script></svg>", False), (b"<svg", False)):
+        vector = {"content_type": "image/svg+xml", "data": base64.b64encode(content).decode()}
+        if is_accepted:
+            assert [stored.data for stored in files.read_document(document(files=[vector]), {}).outputs] == [content]
+            continue
+        with pytest.raises(InvalidRequest, match="cleaned of all but shapes"):
+            files.read_document(document(files=[vector]), {})
 
 
 @pytest.mark.parametrize(
