@@ -4,6 +4,7 @@ The starter of the wheel is not used: as root it adds a system user and changes 
 `/`.
 """
 
+import asyncio
 import os
 import pwd
 import secrets
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,14 +87,78 @@ def server(settings: Sequence[str] = FAST) -> Iterator[str]:
 
 
 @contextmanager
-def new_database(server_url: str, options: str = "") -> Iterator[str]:
-    """Create a database with a random name, yield its URL, and drop it."""
+def new_database(server_url: str) -> Iterator[str]:
+    """Create a database with a random name, yield its URL, and drop it; meanwhile the server may be restarted."""
     name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(f"{server_url}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} {options}".encode())
-        yield f"{server_url}/{name}"
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield f"{server_url}/{name}"
+    with psycopg.connect(f"{server_url}/postgres", autocommit=True) as connection:
         # A test that breaks connections on purpose may leave some open.
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+# A test that changed the tables would change them for all that follow. Migrations that find nothing to do may run.
+REFUSE_CHANGES = """
+CREATE FUNCTION refuse_changes() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF tg_event = 'sql_drop' OR EXISTS (SELECT FROM pg_event_trigger_ddl_commands()) THEN
+        RAISE 'Tests share these tables; a test that changes them needs the fixture fresh_database.';
+    END IF;
+END $$;
+CREATE EVENT TRIGGER refuse_changes ON ddl_command_end EXECUTE FUNCTION refuse_changes();
+CREATE EVENT TRIGGER refuse_drops ON sql_drop EXECUTE FUNCTION refuse_changes();
+"""
+END_OTHERS = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
+RESTART_SEQUENCES = "SELECT setval(seqrelid, seqstart, false) FROM pg_sequence"
+GROWN = "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_relation_size(oid) > 500000"
+
+
+class SharedDatabase:
+    """A database with the gateway's tables, used by many tests in turn: emptying it is far cheaper than a new one."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._connection = psycopg.connect(url, autocommit=True)
+        found = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        self._tables = [name for (name,) in found]
+        statements = ["BEGIN", "SET LOCAL session_replication_role = replica"]  # rows go in any order, without triggers
+        statements += [f"DELETE FROM {name}" for name in self._tables]  # noqa: S608 - the database's own names
+        self._connection.execute("CREATE SCHEMA first_rows")
+        for name in self._tables:
+            if self._connection.execute(f"SELECT FROM {name} LIMIT 1".encode()).fetchone() is not None:
+                self._connection.execute(f"CREATE TABLE first_rows.{name} AS TABLE {name}".encode())
+                statements.append(f"INSERT INTO {name} TABLE first_rows.{name}")
+        self._empty = "; ".join([*statements, "COMMIT"]).encode()
+        self._connection.execute(REFUSE_CHANGES)
+
+    def empty(self) -> None:
+        """End all connections and delete all rows but those of the migrations."""
+        try:
+            self._connection.execute(END_OTHERS)
+        except psycopg.OperationalError:  # the test has restarted the server
+            self._connection = psycopg.connect(self.url, autocommit=True)
+            self._connection.execute(END_OTHERS)
+        self._connection.execute(self._empty)
+        self._connection.execute(RESTART_SEQUENCES)
+        for (name,) in self._connection.execute(GROWN, (self._tables,)).fetchall():
+            self._connection.execute(f"VACUUM {name}".encode())
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def shared_database(server_url: str) -> Iterator[SharedDatabase]:
+    with new_database(server_url) as url:
+        with ThreadPoolExecutor(1) as thread:  # the first test that asks for it may run in an event loop
+            thread.submit(asyncio.run, migrate(url)).result()
+        database = SharedDatabase(url)
+        yield database
+        database.close()
 
 
 async def migrate(url: str) -> None:

@@ -1,11 +1,14 @@
 """The hooks and fixtures of conftest.py: coroutine tests fail when they should, databases are separate."""
 
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from pytest_socket import SocketConnectBlockedError
+
+from tests import postgres
 
 HERE = Path(__file__).parent
 THIS_MACHINE = "0.0.0.0"  # noqa: S104 - reaches this machine only, and is not in the list of allowed hosts
@@ -110,6 +113,39 @@ def test_databases_are_separate(fresh_database: str, turn: int) -> None:
         connection.execute("CREATE TABLE once (turn integer)")
         connection.execute("INSERT INTO once VALUES (%s)", [turn])
         assert connection.execute("SELECT turn FROM once").fetchall() == [(turn,)]
+
+
+def test_a_shared_database_is_as_new_after_a_test(shared_database: postgres.SharedDatabase) -> None:
+    """It has neither the test's rows nor its changes of the migrations' rows, no locks, and sequences begin again."""
+    reads = {
+        "facts": "SELECT name FROM facts",
+        "versions": "SELECT version, name FROM schema_version ORDER BY version",
+        "next job": "SELECT nextval('procrastinate_jobs_id_seq')",
+    }
+
+    def state() -> dict[str, object]:
+        with psycopg.connect(shared_database.url) as connection:
+            return {name: connection.execute(sql.encode()).fetchall() for name, sql in reads.items()}
+
+    shared_database.empty()
+    new = state()
+    assert new["versions"]
+    with closing(psycopg.connect(shared_database.url)) as connection:
+        connection.execute("INSERT INTO facts (name, value) VALUES ('a', 'b')")
+        connection.execute("UPDATE schema_version SET name = 'changed'")
+        connection.commit()
+        connection.execute("LOCK TABLE facts")
+        shared_database.empty()
+        assert state() == new
+
+
+@pytest.mark.parametrize("change", ["CREATE TABLE more (a TEXT)", "ALTER TABLE orgs ADD more TEXT", "DROP TABLE facts"])
+def test_shared_tables_cannot_be_changed(migrated_database: str, change: str) -> None:
+    with (
+        psycopg.connect(migrated_database) as connection,
+        pytest.raises(psycopg.errors.RaiseException, match="fresh_database"),
+    ):
+        connection.execute(change.encode())
 
 
 def test_free_port_is_free(free_port: int) -> None:

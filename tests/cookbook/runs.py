@@ -116,7 +116,7 @@ class _PageRun:
         return [*interpreters[program.suffix], file.name]
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("LANG", "SSL_CERT_FILE") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("LANG", "SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
         path = os.pathsep.join([str(self._packages.bin), str(Path(sys.executable).parent), os.environ["PATH"]])
         return {
             **kept,

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import apsw
@@ -63,10 +64,15 @@ def _read(path: Path) -> Migration:
     if named is None:
         raise StorageMisconfigured(f"{path.name} is not a valid name for a migration: NNNN_words.sql.")
     text = path.read_text(encoding="utf-8")
+    return _parse(path.name, int(named["version"]), text)
+
+
+@cache  # tests open many stores with the same migrations
+def _parse(file_name: str, version: int, text: str) -> Migration:
     # read_text has converted the line ends, so a checkout with other line ends has the same digest.
     digest = hashlib.sha256(text.encode()).hexdigest()
-    scripts = {dialect: _script(path.name, text, dialect) for dialect in DIALECTS}
-    return Migration(int(named["version"]), path.stem, digest, scripts)
+    scripts = {dialect: _script(file_name, text, dialect) for dialect in DIALECTS}
+    return Migration(version, file_name.removesuffix(".sql"), digest, scripts)
 
 
 def _script(source: str, text: str, dialect: Dialect) -> str:

@@ -1,15 +1,11 @@
 """Fixtures for the tests of the store: both databases with a small schema and its queries."""
 
-import asyncio
-import secrets
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from tests import postgres
@@ -60,22 +56,7 @@ def postgres_url(cluster: small_schema.Cluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_template(cluster: small_schema.Cluster) -> str:
-    """Name of a database with the gateway's tables on this server; it goes with the server."""
-    name = f"test_{secrets.token_hex(8)}"
-    with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    with ThreadPoolExecutor(1) as thread:  # the first test that asks for it may run in an event loop
-        thread.submit(asyncio.run, postgres.migrate(f"{cluster.address}/{name}")).result()
-    return name
-
-
-@pytest.fixture
-def fresh_database(cluster: small_schema.Cluster) -> Iterator[str]:
-    """A new empty database; the server may be restarted during the test."""
-    name = f"test_{secrets.token_hex(8)}"
-    with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    yield f"{cluster.address}/{name}"
-    with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+def shared_database(cluster: small_schema.Cluster) -> Iterator[postgres.SharedDatabase]:
+    """A database with the gateway's tables on this server."""
+    with postgres.shared_database(cluster.address) as database:
+        yield database
