@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cookbook.pages import Page, Program
+from tests.other_plugins import WITHOUT_OTHER_PLUGINS
 from tests.ports import unused_port
 from tests.stories.processes import Serving, until
 
@@ -124,6 +125,7 @@ class _PageRun:
             "HOME": str(self._folder),
             "PENSTOCK_KEY": self._serving.key,
             "PYTHONPATH": "",
+            "PYTEST_ADDOPTS": " ".join(WITHOUT_OTHER_PLUGINS),
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # it would download its list of prices
         }
 

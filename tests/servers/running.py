@@ -94,4 +94,4 @@ def gateway(folder: Path, toml: str = "", **environment: str) -> Iterator[Servin
     installation = Installation(folder / "data", "", None, toml=toml)
     with installation.serving(**environment) as serving:
         yield serving
-        assert installation.penstock("audit").returncode == 0
+        assert installation.penstock("audit").status == 0

@@ -33,13 +33,19 @@ def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab:
 
 
 @pytest.fixture(scope="session")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A running server on SQLite for tests that do not need one of their own; at the end its audit must be clean."""
+def shared_lab() -> Iterator[ScriptedProvider]:
+    """The provider of the shared server; what other tests sent to it stays."""
     with scripted_provider_in_thread() as lab:
-        story = Installation(tmp_path_factory.mktemp("shared") / "data", "", lab)
-        with story.serving() as serving:
-            yield serving
-            assert story.penstock("audit").returncode == 0
+        yield lab
+
+
+@pytest.fixture(scope="session")
+def shared_server(shared_lab: ScriptedProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A running server on SQLite for tests that do not need one of their own; at the end its audit must be clean."""
+    story = Installation(tmp_path_factory.mktemp("shared") / "data", "", shared_lab)
+    with story.serving() as serving:
+        yield serving
+        assert story.penstock("audit").status == 0
 
 
 @pytest.fixture
@@ -53,4 +59,4 @@ def served(story: Installation) -> Iterator[Serving]:
     """A running server; `penstock audit` must be clean after the test."""
     with story.serving() as serving:
         yield serving
-        assert story.penstock("audit").returncode == 0
+        assert story.penstock("audit").status == 0

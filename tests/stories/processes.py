@@ -15,6 +15,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from tests import command_line
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider
 from tests.ports import unused_port
 
@@ -103,11 +104,9 @@ class Installation:
         ours |= {KEY_ENV: KEY, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT)))}
         return ours | ({"PENSTOCK_DATABASE": self.database} if self.database else {})
 
-    def penstock(self, *words: str, data: bool = True) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the command line to its end."""
-        where = ["--data", str(self.data)] if data else []
-        command = [sys.executable, "-m", "penstock", *words, *where]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+    def penstock(self, *words: str) -> command_line.Ended:
+        """Run a command to its end, in this process: starting another one takes longer than most commands."""
+        return command_line.penstock(*words, "--data", self.data, **self.environment)
 
     @contextmanager
     def serving(self, **environment: str) -> Iterator[Serving]:

@@ -170,4 +170,4 @@ def test_a_crash_loses_record_and_charge_together(story: Installation, lab: Scri
         assert 10 - left == Decimal(str(summary["total_cost"]))
         cost_of_one = lab.bill_usd / len(lab.invoice)
         assert Decimal(str(summary["total_cost"])) == cost_of_one * summary["count"]
-    assert story.penstock("audit").returncode == 0
+    assert story.penstock("audit").status == 0

@@ -78,34 +78,38 @@ def test_the_first_day_without_any_provider(shared_client: openai.OpenAI) -> Non
     assert shared_client.videos.download_content(video.id).read()[4:8] == b"ftyp"
 
 
-@sqlite_only
-def test_errors_as_exceptions_of_the_client(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
+def test_errors_as_exceptions_of_the_client(
+    shared_server: Serving, shared_client: openai.OpenAI, shared_lab: ScriptedProvider
+) -> None:
     with pytest.raises(openai.NotFoundError, match="Did you mean"):
-        client.images.generate(model="imag-1", prompt="x")
+        shared_client.images.generate(model="imag-1", prompt="x")
     with pytest.raises(openai.BadRequestError) as refused:
-        client.images.generate(model="image-1", prompt="x", n=99)
+        shared_client.images.generate(model="image-1", prompt="x", n=99)
     assert refused.value.body == {
         "message": "`n` must be from 1 to 10.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"
     }  # fmt: skip
-    with pytest.raises(openai.AuthenticationError), openai.OpenAI(base_url=served.base_url, api_key="pk_no") as nobody:
+    with (
+        pytest.raises(openai.AuthenticationError),
+        openai.OpenAI(base_url=shared_server.base_url, api_key="pk_no") as nobody,
+    ):
         nobody.models.list()
-    lab.images.next(faults.blocked)
+    shared_lab.images.next(faults.blocked)
     with pytest.raises(openai.BadRequestError) as blocked:
-        client.images.generate(model="image-1", prompt="x")
+        shared_client.images.generate(model="image-1", prompt="x")
     assert blocked.value.code == "CONTENT_POLICY_VIOLATION"
 
 
-@sqlite_only
-def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
+def test_paid_calls_are_not_repeated(shared_client: openai.OpenAI, shared_lab: ScriptedProvider) -> None:
     """The client repeats failed calls by itself, unless the gateway says that it would cost twice."""
-    lab.images.next(faults.dropped)
+    images, charges = len(shared_lab.images), len(shared_lab.invoice)
+    shared_lab.images.next(faults.dropped)
     with pytest.raises(openai.InternalServerError):
-        client.images.generate(model="image-1", prompt="x")
-    assert len(lab.images) == 1
-    lab.images.next(faults.busy(0), faults.busy(0))
-    client.images.generate(model="image-1", prompt="x")
-    assert len(lab.images) == 4, "rejected twice before any upstream call, then served"
-    assert len(lab.invoice) == 2
+        shared_client.images.generate(model="image-1", prompt="x")
+    assert len(shared_lab.images) - images == 1
+    shared_lab.images.next(faults.busy(0), faults.busy(0))
+    shared_client.images.generate(model="image-1", prompt="x")
+    assert len(shared_lab.images) - images == 4, "rejected twice before any upstream call, then served"
+    assert len(shared_lab.invoice) - charges == 2
 
 
 @sqlite_only

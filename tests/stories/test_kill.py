@@ -62,7 +62,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: Scrip
         sent = Counter(received.fields["prompt"] for received in lab.images.received)
         assert max(sent.values()) == 1, "nothing was sent again"
     audited = story.penstock("audit")
-    assert (audited.returncode, audited.stdout.splitlines()[-1]) == (0, "audit clean"), audited.stderr
+    assert (audited.status, audited.out.splitlines()[-1]) == (0, "audit clean"), audited.err
 
 
 def test_videos_survive_a_killed_process(story: Installation, lab: ScriptedProvider) -> None:
@@ -92,4 +92,4 @@ def test_videos_survive_a_killed_process(story: Installation, lab: ScriptedProvi
         assert served.call("GET", "/v1/balance").json["available"]["amount"] == float(
             10 - Decimal("0.1") * ends["completed", None]
         )
-    assert story.penstock("audit").returncode == 0
+    assert story.penstock("audit").status == 0

@@ -82,4 +82,4 @@ def test_running_calls_are_told_that_the_gateway_stops_and_cost_nothing(
         assert chat_ends == [("cancelled", "UNAVAILABLE")] * 3
         assert served.call("GET", "/v1/balance").json["available"]["amount"] == credit
     audit = story.penstock("audit")
-    assert audit.returncode == 0, audit.stderr
+    assert audit.status == 0, audit.err

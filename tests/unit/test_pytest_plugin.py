@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.other_plugins import WITHOUT_OTHER_PLUGINS
+
 TEST = """
 import base64, json, urllib.request
 
@@ -27,7 +29,8 @@ def test_image(penstock):
 
 def run(folder: Path, *options: str) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", *options]
-    done = subprocess.run([*command, "test_fox.py"], cwd=folder, capture_output=True, text=True, check=False)
+    command += [*WITHOUT_OTHER_PLUGINS, "test_fox.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 

@@ -38,7 +38,7 @@ def running(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"
                 process.kill()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def postgres_url() -> Iterator[str]:
     """A Postgres with fsync, because a worker refuses one without."""
     with postgres.server(postgres.COMMON) as address:
