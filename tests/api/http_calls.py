@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -62,10 +63,14 @@ async def served_api(open_gateway: OpenGateway, **options: Any) -> AsyncIterator
 def checked_json(name: str, response: RawResponse, status: int = 200) -> Any:
     """Return the JSON of a response; it must have this status and match this schema."""
     assert response.status == status, response
-    schema = {**SCHEMAS[name], "components": {"schemas": dict(SCHEMAS)}}
-    validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
-    assert [str(error) for error in validator.iter_errors(response.json)] == []
+    assert [str(error) for error in validator(name).iter_errors(response.json)] == []
     return response.json
+
+
+@cache
+def validator(name: str) -> jsonschema_rs.Draft202012Validator:
+    schema = {**SCHEMAS[name], "components": {"schemas": dict(SCHEMAS)}}
+    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
 
 
 def form(*parts: tuple[str, bytes, str | None]) -> tuple[bytes, dict[str, str]]:
