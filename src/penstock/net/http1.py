@@ -26,11 +26,10 @@ from penstock.providers.spec import HttpRequest
 _MAX_ADDRESSES_TRIED = 3
 _KEEP_ALIVE_SECONDS = 30
 _MAX_IDLE = 512
-# A request to one IP address waits this long for one of its connections, if so many are in use. Opening one takes more
-# processor time than all else that a webhook needs; a server that responds slowly still gets as many as there are
-# requests.
+# A webhook waits this long for a connection to its IP address, if so many are in use: opening another one, with TLS,
+# takes more processor time than sending it. A receiver that responds slowly still gets as many as there are webhooks.
 _CONNECTIONS_BEFORE_WAIT = 8
-_CONNECTION_WAIT_SECONDS = 0.1
+_CONNECTION_WAIT_SECONDS = 0.5
 # On other systems Python does not read the certificates that the system trusts.
 _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
 
