@@ -61,6 +61,8 @@ async def forever():
     await asyncio.Event().wait()
 async def test_it():
     task = asyncio.create_task(forever(), name="a forgotten task")
+    kept.add(task)
+kept = set()  # or the garbage collector could remove it first
 """
     result = outcome(pytester_with_hooks, source)
     result.assert_outcomes(failed=1)

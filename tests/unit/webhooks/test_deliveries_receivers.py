@@ -160,11 +160,16 @@ async def never_reads(connection: Connection) -> None:
     [never_respond, drips_its_head, drips_its_body, closes_within_its_head, resets, sends_nonsense, never_reads],
 )
 async def test_a_bad_receiver_costs_one_delivery(sqlite: Database, tmp_path: Path, script: Script) -> None:
-    async with open_rig(sqlite, tmp_path, script) as rig:
-        row = await rig.deliver()
-    assert (row["state"], row["deliveries"]) == ("waiting", 1)
-    assert HOST not in row["last_result"]
-    assert rig.server.connections == 1
+    connections = 0
+    for seconds in (TIMEOUT_SECONDS, FAR_SECONDS / 2):
+        async with open_rig(sqlite, tmp_path, script, webhook_timeout_seconds=seconds) as rig:
+            row = await rig.deliver()
+        assert (row["state"], row["deliveries"]) == ("waiting", 1)
+        assert HOST not in row["last_result"]
+        connections = rig.server.connections
+        if connections:  # on a busy machine even connecting may take longer than the first timeout
+            break
+    assert connections == 1
 
 
 async def test_an_endless_response_is_not_read(sqlite: Database, tmp_path: Path) -> None:
