@@ -98,7 +98,8 @@ async def test_an_outage_until_the_deadline(open_gateway: OpenGateway) -> None:
         done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["error"]["code"]) == ("failed", "ALL_PROVIDERS_EXHAUSTED")
         assert "Overloaded" in done["error"]["message"]
-        assert 45 < len(running.lab.videos) < 70
+        # The clock moves on while a provider is asked, so a busy machine gets fewer rounds into the hour.
+        assert 10 < len(running.lab.videos) < 70
         assert await running.money() == UNTOUCHED
 
 
