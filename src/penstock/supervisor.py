@@ -33,7 +33,7 @@ class ServerProcess:
 
 @dataclass(slots=True)
 class _Place:
-    """A number, and the process that has it now."""
+    """One of the places for processes: its number, and the process that has it now."""
 
     number: int
     pid: int = 0  # 0: none runs

@@ -280,14 +280,14 @@ def scripted_upstream(script: ScriptedHttpClient) -> Upstream:
 async def run_recording(recording: Recording) -> dict[str, Any]:
     """Run a recording and return how it ended, in the form of its `result` or `error`."""
     content, provider = recording.content, known_providers()[recording.slug]
-    option = Candidate(provider, recording.model, content.get("key", KEY) if provider.key_env else "")
+    candidate = Candidate(provider, recording.model, content.get("key", KEY) if provider.key_env else "")
     script = ScriptedHttpClient(content["exchanges"])
     upstream = scripted_upstream(script)
     try:
-        if option.model.op.task == "chat":
-            ended = await _run_chat(upstream, option, content)
+        if candidate.model.op.task == "chat":
+            ended = await _run_chat(upstream, candidate, content)
         else:
-            ended = result_fields(upstream, option, await _run_generation(upstream, option, content, script))
+            ended = result_fields(upstream, candidate, await _run_generation(upstream, candidate, content, script))
     except InvalidRequest as problem:
         ended = {"kind": "rejected", "message": problem.message}
     except AttemptFailed as problem:
@@ -299,26 +299,26 @@ async def run_recording(recording: Recording) -> dict[str, Any]:
     return ended
 
 
-async def _run_chat(upstream: Upstream, option: Candidate, content: Mapping[str, Any]) -> dict[str, Any]:
+async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[str, Any]) -> dict[str, Any]:
     body = {"model": content["model"], **content["request"]}
     caller = Caller("org_1", "key_1")
     call = Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body)
     request = read_chat_request(call, Settings())
-    check_supported(request, option.model)
-    fields = provider_body(request, option.model, None)
-    finish = option.model.op.settings.get("finish_reasons", {})
+    check_supported(request, candidate.model)
+    fields = provider_body(request, candidate.model, None)
+    finish = candidate.model.op.settings.get("finish_reasons", {})
     if not request.stream:
-        reply = await upstream.send_chat(option, fields, 60, for_org="org_1")
+        reply = await upstream.send_chat(candidate, fields, 60, for_org="org_1")
         if reply.json.get("error"):
-            raise upstream.failure_in_body(option, reply.body)
+            raise upstream.failure_in_body(candidate, reply.body)
         completion = json.loads(rename_finish_reasons(reply.body, finish))
         return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
     relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
-    async with aclosing(await upstream.stream_chat(option, fields, 60, 60, for_org="org_1")) as chunks:
+    async with aclosing(await upstream.stream_chat(candidate, fields, 60, 60, for_org="org_1")) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except StreamBroken as problem:
-            raise upstream.failure_in_body(option, problem.event) from None
+            raise upstream.failure_in_body(candidate, problem.event) from None
     usage = msgspec.to_builtins(relay.usage) if relay.usage else None
     events = passed.decode().removesuffix("\n\n").split("\n\n")
     return {"status": "completed" if relay.done else "failed", "events": events, "usage": _usage(usage)}
@@ -333,41 +333,41 @@ def _usage(content: Any) -> dict[str, Any] | None:
 
 
 async def _run_generation(
-    upstream: Upstream, option: Candidate, content: Mapping[str, Any], script: ScriptedHttpClient
+    upstream: Upstream, candidate: Candidate, content: Mapping[str, Any], script: ScriptedHttpClient
 ) -> Result:
     """Submit, then poll as the gateway does: a failed poll is not a failed job while the recording has more polls."""
-    request, inputs = canonical_request(content, option.model)
-    count = part_sizes(request.n, option.model.op.native_n)[0]
-    result = await upstream.submit(option, request, count, inputs, own_id="att_1", for_org="org_1")
+    request, inputs = canonical_request(content, candidate.model)
+    count = part_sizes(request.n, candidate.model.op.native_n)[0]
+    result = await upstream.submit(candidate, request, count, inputs, own_id="att_1", for_org="org_1")
     if content.get("cancel"):
-        taken = await upstream.cancel(option, result.ref)
+        taken = await upstream.cancel(candidate, result.ref)
         return Result(status="cancelled" if taken else result.status, upstream_id=result.upstream_id)
     ref = dict(result.ref)
     while not result.done:
         try:
-            result = await upstream.poll(option, ref)
+            result = await upstream.poll(candidate, ref)
         except AttemptFailed:
             if not script.left:
                 raise
         ref |= result.ref
     if result.status == "failed":
-        raise AttemptFailed(option.provider.slug, result.failure_kind, result.message or "")
+        raise AttemptFailed(candidate.provider.slug, result.failure_kind, result.message or "")
     return result
 
 
-def result_fields(upstream: Upstream, option: Candidate, result: Result) -> dict[str, Any]:
+def result_fields(upstream: Upstream, candidate: Candidate, result: Result) -> dict[str, Any]:
     plain: dict[str, Any] = {
         name: getattr(result, name)
         for name in ("status", "upstream_id", "message", "cost_usd", "progress", "poll_after_seconds")
     }
     plain["usage"], plain["ref"] = dict(result.usage), dict(result.ref)
-    plain["files"] = [_file(upstream, option, file) for file in result.files]
+    plain["files"] = [_file(upstream, candidate, file) for file in result.files]
     return plain
 
 
-def _file(upstream: Upstream, option: Candidate, file: File) -> dict[str, Any]:
+def _file(upstream: Upstream, candidate: Candidate, file: File) -> dict[str, Any]:
     has = {"content_type": file.content_type, "revised_prompt": file.revised_prompt, "data": bytes_to_base64(file.data)}
     if file.data is None:
-        source = upstream.download_source(option, file)
+        source = upstream.download_source(candidate, file)
         has |= {"url": source.url, "private": bool(source.headers) or None}
     return {name: value for name, value in has.items() if value is not None}

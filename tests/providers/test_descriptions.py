@@ -116,8 +116,8 @@ async def test_simulators_fit_the_description(
     compared = 0
     async with gateway_for(open_gateway, slug, provider, path) as running:
         for model in models:
-            option = running.gateway.catalog.known_route(model, ("image", "video")).first
-            made = await (create_video if option.model.op.task == "video" else create_image)(running, model=model)
+            candidate = running.gateway.catalog.known_route(model, ("image", "video")).first
+            made = await (create_video if candidate.model.op.task == "video" else create_image)(running, model=model)
             assert made["status"] == "completed", made
     for method, path_asked, received in responses:
         if known := descriptions.comfy_operation(slug, method, path_asked):

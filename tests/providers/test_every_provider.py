@@ -56,14 +56,14 @@ PROVIDERS = sorted(known_providers())
 every_provider = pytest.mark.parametrize("provider", [known_providers()[slug] for slug in PROVIDERS], ids=PROVIDERS)
 
 
-def media_options(provider: Provider) -> list[Candidate]:
+def media_candidates(provider: Provider) -> list[Candidate]:
     """One model of each operation; what is tested here lies in the tables that models share."""
     firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task != "chat"}
     return [Candidate(provider, model, KEY if provider.key_env else "") for model in reversed(firsts.values())]
 
 
-def named(option: Candidate) -> str:
-    return f"{option.provider.slug}:{option.model.op.task}:{option.model.id}"
+def named(candidate: Candidate) -> str:
+    return f"{candidate.provider.slug}:{candidate.model.op.task}:{candidate.model.id}"
 
 
 def every_option(check: Callable[[Candidate], None]) -> Callable[[Provider], None]:
@@ -72,11 +72,11 @@ def every_option(check: Callable[[Candidate], None]) -> Callable[[Provider], Non
     @every_provider
     def test(provider: Provider) -> None:
         breaches: list[str] = []
-        for option in media_options(provider):
+        for candidate in media_candidates(provider):
             try:
-                check(option)
+                check(candidate)
             except Exception as breach:
-                breaches.append(f"{named(option)}: {type(breach).__name__}: {breach}")
+                breaches.append(f"{named(candidate)}: {type(breach).__name__}: {breach}")
         assert not breaches, "\n" + "\n".join(breaches)
 
     test.__doc__ = check.__doc__
@@ -98,12 +98,12 @@ def images(model: Model) -> dict[str, list[InputImage]]:
     }
 
 
-def sent(option: Candidate, request: Request) -> HttpRequest:
-    model = option.model
+def sent(candidate: Candidate, request: Request) -> HttpRequest:
+    model = candidate.model
     count = part_sizes(request.n, model.op.native_n)[0]
     fields = translate.provider_body(model, translate.table_values(request, count, images(model)), request.extras)
-    provider = replace(option.provider, id_header=None)  # whose value is new each time
-    return translate.http_request(provider, model, fields, option.key)
+    provider = replace(candidate.provider, id_header=None)  # whose value is new each time
+    return translate.http_request(provider, model, fields, candidate.key)
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -114,37 +114,37 @@ def test_every_file_is_discovered() -> None:
 
 
 @every_option
-def test_tables_have_a_row_for_every_standard_field(option: Candidate) -> None:
-    op = option.model.op
+def test_tables_have_a_row_for_every_standard_field(candidate: Candidate) -> None:
+    op = candidate.model.op
     aliases = {name for name, row in TABLES[op.task].items() if row.alias_of}
     standard = {table_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
     assert standard - {row.name for row in op.params} == set()
 
 
 @every_option
-def test_tables_have_one_row_for_each_field(option: Candidate) -> None:
-    names = [row.name for row in option.model.op.params if row.handling != "fixed"]
+def test_tables_have_one_row_for_each_field(candidate: Candidate) -> None:
+    names = [row.name for row in candidate.model.op.params if row.handling != "fixed"]
     assert sorted(names) == sorted(set(names))
 
 
 @every_option
-def test_least_request_is_accepted_and_sent(option: Candidate) -> None:
-    request = needed(option.model)
-    translate.check(option.model, request)
-    translate.check_inputs(option.model, {name: len(found) for name, found in images(option.model).items()})
-    assert request_fields(sent(option, request))["method"] == "POST"
+def test_least_request_is_accepted_and_sent(candidate: Candidate) -> None:
+    request = needed(candidate.model)
+    translate.check(candidate.model, request)
+    translate.check_inputs(candidate.model, {name: len(found) for name, found in images(candidate.model).items()})
+    assert request_fields(sent(candidate, request))["method"] == "POST"
 
 
 @every_option
-def test_every_size_can_be_translated(option: Candidate) -> None:
+def test_every_size_can_be_translated(candidate: Candidate) -> None:
     for size in ("16x16", "8192x512", "1024x1024", "1792x1024", "9:16", "20:1"):
-        assert request_fields(sent(option, needed(option.model, size=size)))["method"] == "POST"
+        assert request_fields(sent(candidate, needed(candidate.model, size=size)))["method"] == "POST"
 
 
 @every_option
-def test_a_video_has_the_shape_of_the_image_that_it_begins_with(option: Candidate) -> None:
+def test_a_video_has_the_shape_of_the_image_that_it_begins_with(candidate: Candidate) -> None:
     """Unless the caller wrote another one."""
-    model = option.model
+    model = candidate.model
     row = model.op.param("input_reference")
     if model.op.task != "video" or row is None or row.handling == "refused":
         return
@@ -160,14 +160,14 @@ def test_a_video_has_the_shape_of_the_image_that_it_begins_with(option: Candidat
 
 
 @every_option
-def test_video_tables_have_a_default_duration_and_size(option: Candidate) -> None:
-    request = needed(option.model)
-    assert option.model.op.task != "video" or (request.seconds and request.frame and request.frame.size)
+def test_video_tables_have_a_default_duration_and_size(candidate: Candidate) -> None:
+    request = needed(candidate.model)
+    assert candidate.model.op.task != "video" or (request.seconds and request.frame and request.frame.size)
 
 
 @every_option
-def test_jobs_can_be_followed(option: Candidate) -> None:
-    op = option.model.op
+def test_jobs_can_be_followed(candidate: Candidate) -> None:
+    op = candidate.model.op
     if op.task == "video":
         assert op.poll
     if op.cancel or op.fetch:
@@ -229,27 +229,27 @@ def test_base_url_is_a_fixed_address(provider: Provider) -> None:
 
 
 @every_option
-def test_callers_change_neither_address_nor_headers(option: Candidate) -> None:
-    plain = sent(option, needed(option.model))
+def test_callers_change_neither_address_nor_headers(candidate: Candidate) -> None:
+    plain = sent(candidate, needed(candidate.model))
     for bad in HOSTILE:
         texts = {"prompt": bad, "negative_prompt": bad, "user": bad}
-        known_texts = {name: value for name, value in texts.items() if name in TABLES[option.model.op.task]}
-        hostile = replace_extras(needed(option.model, **known_texts), {"x_extra": bad, bad: bad, "model_id": bad})
-        steered = sent(option, hostile)
+        known_texts = {name: value for name, value in texts.items() if name in TABLES[candidate.model.op.task]}
+        hostile = replace_extras(needed(candidate.model, **known_texts), {"x_extra": bad, bad: bad, "model_id": bad})
+        steered = sent(candidate, hostile)
         assert (steered.method, steered.url, steered.headers) == (plain.method, plain.url, plain.headers)
 
 
 @every_option
-def test_extras_do_not_override_what_the_gateway_wrote(option: Candidate) -> None:
+def test_extras_do_not_override_what_the_gateway_wrote(candidate: Candidate) -> None:
     """Among the fields as they are before they get the body's form, where extras join them."""
-    option = replace(option, model=replace(option.model, op=replace(option.model.op, adjust_body=dict)))
-    plain = request_fields(sent(option, needed(option.model)))
+    candidate = replace(candidate, model=replace(candidate.model, op=replace(candidate.model.op, adjust_body=dict)))
+    plain = request_fields(sent(candidate, needed(candidate.model)))
     body = plain.get("body")
     as_json = (body[0] if isinstance(body, list) else body) or dict(plain["form"])
     # A row for a field of the provider's own hands on what the caller says, once it has been checked.
-    rows = {row.name for row in option.model.op.params} - TABLES[option.model.op.task].keys()
+    rows = {row.name for row in candidate.model.op.params} - TABLES[candidate.model.op.task].keys()
     stolen = dict.fromkeys(as_json.keys() - rows, "stolen")
-    assert request_fields(sent(option, replace_extras(needed(option.model), stolen))) == plain
+    assert request_fields(sent(candidate, replace_extras(needed(candidate.model), stolen))) == plain
 
 
 def replace_extras(request: Request, extras: dict[str, Any]) -> Request:
@@ -260,22 +260,22 @@ STRAY = (f"{EVIL}/x", "https://lab.example@evil.example/x", "//evil.example/x", 
 
 
 @every_option
-def test_following_a_job_stays_at_home(option: Candidate) -> None:
+def test_following_a_job_stays_at_home(candidate: Candidate) -> None:
     """Whether a provider names the next address itself or only the job."""
-    asyncio.run(followed(option))
+    asyncio.run(followed(candidate))
 
 
-async def followed(option: Candidate) -> None:
-    templates = (option.model.op.poll, option.model.op.fetch, *option.model.op.cancels)
+async def followed(candidate: Candidate) -> None:
+    templates = (candidate.model.op.poll, candidate.model.op.fetch, *candidate.model.op.cancels)
     for template, bad in product(filter(None, templates), STRAY):
         script = Recorder()
-        op = replace(option.model.op, poll=template, fetch=None)
-        target = replace(option, model=replace(option.model, op=op))
+        op = replace(candidate.model.op, poll=template, fetch=None)
+        target = replace(candidate, model=replace(candidate.model, op=op))
         with suppress(AttemptFailed):
             await scripted_upstream(script).poll(
                 target, {"id": bad} | dict.fromkeys(re.findall(r"{(\w+)}", template), bad)
             )
-        assert all(urlsplit(url)[:2] == urlsplit(option.provider.base_url)[:2] for url in script.urls)
+        assert all(urlsplit(url)[:2] == urlsplit(candidate.provider.base_url)[:2] for url in script.urls)
 
 
 class Recorder(ScriptedHttpClient):
@@ -296,18 +296,18 @@ def test_a_key_that_the_operator_names_is_sent(provider: Provider) -> None:
 
 
 @every_option
-def test_credential_goes_only_to_files_at_home(option: Candidate) -> None:
+def test_credential_goes_only_to_files_at_home(candidate: Candidate) -> None:
     upstream = scripted_upstream(ScriptedHttpClient([]))
     with pytest.raises(AttemptFailed):
-        upstream.download_source(option, File(url=f"{EVIL}/x", private=True))
-    assert upstream.download_source(option, File(url=f"{EVIL}/x")).headers == {}
+        upstream.download_source(candidate, File(url=f"{EVIL}/x", private=True))
+    assert upstream.download_source(candidate, File(url=f"{EVIL}/x")).headers == {}
 
 
 @every_option
-def test_credential_is_in_headers_only(option: Candidate) -> None:
-    if not option.key:
+def test_credential_is_in_headers_only(candidate: Candidate) -> None:
+    if not candidate.key:
         return
-    outgoing = sent(replace(option, key="an-id:s3cr3t-canary"), needed(option.model))
+    outgoing = sent(replace(candidate, key="an-id:s3cr3t-canary"), needed(candidate.model))
     assert "s3cr3t" not in outgoing.url
     assert b"s3cr3t" not in outgoing.body
-    assert outgoing.headers != sent(replace(option, key="an-id:another"), needed(option.model)).headers
+    assert outgoing.headers != sent(replace(candidate, key="an-id:another"), needed(candidate.model)).headers

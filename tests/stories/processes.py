@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from tests import command_line
+from tests.api.raw_http import RawResponse
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider
 from tests.ports import unused_port
 
@@ -28,17 +29,6 @@ def until(met: Callable[[], bool], seconds: float = SECONDS) -> None:
     while not met():
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.02)
-
-
-@dataclass(frozen=True, slots=True)
-class RawResponse:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 @dataclass(slots=True)

@@ -113,7 +113,7 @@ class AsgiApp:
         self._gateway.draining = value
 
     def interrupt(self) -> None:
-        """Interrupt the calls that still run: they had their time."""
+        """Interrupt the calls that have not ended in the time that a stopping process gives them."""
         self._gateway.interrupts.stop()
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ async def send_response(
 ) -> None:
     """Send a response; if `unread`, the caller may still be sending, and the connection is closed afterwards.
 
-    `overhead_ms` is what the gateway itself took until now; it is told in a header.
+    `overhead_ms` is what the gateway itself took until now; it is sent in a header.
     """
     headers = _headers(request_id, response)
     if overhead_ms is not None:

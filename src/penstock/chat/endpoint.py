@@ -62,7 +62,7 @@ async def complete(
     request = Request(task="chat", model=chat.model, values=values)
     output_tokens = gateway.settings.chat_output_tokens
     if chat.images:
-        chat = await inline_images(chat, route, gateway.transfer)
+        chat = await inline_images(chat, route, gateway.transfer, call.caller.org_id)
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
     with span("accept"):

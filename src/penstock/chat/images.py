@@ -11,7 +11,7 @@ from penstock.net.guard import is_public_url
 _MAX_FETCHED = 16
 
 
-async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer) -> ChatRequest:
+async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org_id: str) -> ChatRequest:
     """Return the call with data URIs instead of the URLs that a provider must not get.
 
     A provider in the operator's network gets no URL: it would fetch it without the egress rules. Nobody gets a URL that
@@ -24,10 +24,10 @@ async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer) -> 
         raise InvalidRequest(
             f"`messages` may have at most {_MAX_FETCHED} images with a URL for this model.", param="messages"
         )
-    return with_images(chat, [await _fetch(image, transfer) for image in fetched])
+    return with_images(chat, [await _fetch(image, transfer, org_id) for image in fetched])
 
 
-async def _fetch(image: ChatImage, transfer: Transfer) -> ChatImage:
-    loaded = await transfer.load_input("image", image.source, image.param, for_org="org_1")
+async def _fetch(image: ChatImage, transfer: Transfer, org_id: str) -> ChatImage:
+    loaded = await transfer.load_input("image", image.source, image.param, for_org=org_id)
     text = str(await transfer.encode_base64(loaded.data), "ascii")
     return msgspec.structs.replace(image, source=f"data:{loaded.content_type};base64,{text}")

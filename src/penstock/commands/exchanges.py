@@ -25,7 +25,7 @@ Clean = Callable[[Any], Any]
 
 
 class Exchanges:
-    """The exchanges of one call, in order; `keep` is told of each."""
+    """The exchanges of one call, in order; `keep` is called with each."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[Candidate, HttpRequest, Reply]] = []

@@ -113,12 +113,12 @@ def part_sizes(count: int, native_n: int) -> list[int]:
 
 async def load_job(gateway: Gateway, running: RunningJob) -> Job:
     """Read a generation and its attempts. Raises LeaseLost when the lease is no longer valid."""
-    accepted = running.accepted
-    running.accepted = None
-    if isinstance(accepted, FirstRun):
-        stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
+    first_run = running.first_run
+    running.first_run = None
+    if isinstance(first_run, FirstRun):
+        stored_intents = {(0, 0): first_run.attempt_id} if first_run.attempt_id else {}
         running.unsent_attempts.update(stored_intents.values())
-        return await _job(gateway, running, accepted.row, [], stored_intents)
+        return await _job(gateway, running, first_run.row, [], stored_intents)
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:

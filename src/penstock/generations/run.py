@@ -148,10 +148,10 @@ async def _make_outputs(
 ) -> tuple[list[AttemptResult], list[Failure]]:
     """Have a candidate make `count` outputs; what it does not make is asked of the next one."""
     made, failures = await _ask_candidate(gateway, job, count, candidate_index)
-    name = job.plan.candidates[candidate_index]
-    executed_model = f"{name.provider}/{name.upstream}"
+    planned = job.plan.candidates[candidate_index]
+    executed_model = f"{planned.provider}/{planned.upstream}"
     job.failed_attempts += [
-        AttemptSummary(name.provider, executed_model, failure.kind, failure.message) for failure in failures
+        AttemptSummary(planned.provider, executed_model, failure.kind, failure.message) for failure in failures
     ]
     missing = count - _output_count(made)
     has_next = candidate_index + 1 < len(job.plan.candidates)

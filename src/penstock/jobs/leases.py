@@ -102,12 +102,12 @@ class Jobs:
         is_queued = self._is_shared and not self.runs_here(task)
         return [("defer_generation", {"id": request_id})] if is_queued else []
 
-    def start(self, lease: Lease, accepted: object | None = None) -> RunningJob:
+    def start(self, lease: Lease, first_run: object | None = None) -> RunningJob:
         """Run a generation in this process; the lease was taken in the transaction that accepted or claimed it.
 
-        `accepted` is what that transaction stored, for the first run.
+        `first_run` is what that transaction stored.
         """
-        job = RunningJob(lease, accepted=accepted)
+        job = RunningJob(lease, first_run=first_run)
         job.task = asyncio.create_task(self._run_job(job), name=f"run {lease.id}")
         self._running[lease.id] = job
         job.task.add_done_callback(lambda _: self._forget(job))

@@ -70,7 +70,7 @@ class RunningJob:
 
     lease: Lease
     task: asyncio.Task[None] = field(init=False, repr=False)
-    accepted: object | None = None  # what this process has just stored, so that the first run need not read it
+    first_run: object | None = None  # what this process has just stored, so that the first run need not read it
     # How it ended, for a caller that waits in this process and need not read it back from the store.
     problem: Problem | None = None
     completed: object | None = None

@@ -3,7 +3,8 @@
 `-- name: verb_noun` begins a query, and the comment lines after it describe it. A query is for both databases, unless
 its name is followed by `[sqlite]` or `[postgres]`, which come in pairs, or by `[postgres only]`. For Postgres,
 `INDEXED BY` is removed, for SQLite `FOR UPDATE`. A name with `{older|newer}` defines two queries: in the text of the
-first, each such choice is replaced by its left word, in the second by its right word.
+first, each such choice is replaced by its left side, in the second by its right side. `[{sqlite|postgres}]` is such a
+name too, for a query that differs little between the databases.
 """
 
 import re

@@ -104,7 +104,7 @@ class Metrics:
     __slots__ = ("_counts", "_durations", "_exchange", "_listed", "_unlisted")
 
     def __init__(self, listed_models: AbstractSet[tuple[str, str]] = frozenset()) -> None:
-        """`listed_models`: slug and upstream name of those that are in a table."""
+        """`listed_models` are the models that are in a table, each as its provider's slug and its upstream name."""
         self._counts: dict[str, dict[Labels, int]] = {name: {} for name in (*_COUNTERS, _COST)}
         self._durations: dict[str, dict[Labels, Durations]] = {name: {} for name in _HISTOGRAMS}
         self._listed = listed_models

@@ -62,9 +62,8 @@ class Upstream:
         self._local_servers = local_servers
         self._settings = settings
         self._turns = LoopTurns()
-        self.on_exchange: Callable[[Candidate, HttpRequest, Reply], None] = lambda *exchange: (
-            None
-        )  # called after every exchange
+        # Called after every exchange.
+        self.on_exchange: Callable[[Candidate, HttpRequest, Reply], None] = lambda *exchange: None
 
     # ---------------------------------------------------------------------------------------------------- generations
 
@@ -270,10 +269,10 @@ class Upstream:
     ) -> Any:
         """GET a JSON document on the host of the provider's catalogue, without redirects. Raises AttemptFailed."""
         provider = candidate.provider
-        address = absolute_url(base_url, url)
-        if not same_origin(address, base_url):
+        absolute = absolute_url(base_url, url)
+        if not same_origin(absolute, base_url):
             raise AttemptFailed(provider.slug, "broken", f"{provider.name} named a catalogue on another host.")
-        outgoing = HttpRequest("GET", address, translate.request_headers(provider, candidate.key))
+        outgoing = HttpRequest("GET", absolute, translate.request_headers(provider, candidate.key))
         try:
             reply = await self._http.send(outgoing, timeout_seconds=seconds, max_bytes=max_bytes)
         except (NotSent, MaybeSent) as problem:

@@ -15,6 +15,7 @@ from penstock.providers import openai
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider
 from penstock.upstream.candidate import Candidate
+from penstock.values import InputImage
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.net.test_guard import FORBIDDEN
@@ -83,6 +84,25 @@ async def test_a_provider_in_the_own_network_gets_the_image_instead_of_its_url(o
 
 
 @sqlite_only
+async def test_images_are_fetched_for_the_organization_of_the_caller(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lookups and child processes are shared among organizations, so each must be counted for its own."""
+    async with open_gateway(**LOOPBACK) as running:
+        transfer = running.gateway.transfer
+        load_input = transfer.load_input
+        orgs = []
+
+        async def load(role: str, source: str, param: str, *, for_org: str) -> InputImage:
+            orgs.append(for_org)
+            return await load_input(role, source, param, for_org=for_org)
+
+        monkeypatch.setattr(transfer, "load_input", load)
+        await ask(running, image_at(running))
+        assert orgs == [running.caller.org_id]
+
+
+@sqlite_only
 async def test_an_image_that_cannot_be_fetched_is_refused_by_its_place(open_gateway: OpenGateway) -> None:
     """A missing file, a file that is no image, and one that is too large; nothing is reserved or sent."""
     async with open_gateway(image_bytes=len(png(8, 8)), **LOOPBACK) as running:
@@ -122,6 +142,6 @@ async def test_a_public_provider_gets_public_urls_only(open_gateway: OpenGateway
     async with open_gateway(**LOOPBACK) as running:
         chat = chat_with(running, PUBLIC, image_at(running))
         route = Route((candidate(openai.PROVIDER),))
-        inlined = await inline_images(chat, route, running.gateway.transfer)
+        inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id)
         parts = inlined.body["messages"][0]["content"]
         assert [part["image_url"]["url"] for part in parts[1:]] == [PUBLIC, uri(png(8, 8))]

@@ -1,45 +1,16 @@
 -- Usage over time. :buckets is a JSON list of buckets of time, each with the first id in it, the first id after it, and the
 -- milliseconds at which it begins.
 
--- name: sum_usage [sqlite]
+-- name: sum_usage [{sqlite|postgres}]
 -- Requests, costs and tokens in each bucket by status and, if :group_by is given, by model, provider, key or kind; and how
 -- many completed requests had which duration, as a JSON object. Durations are rounded down to three digits, so that their
--- number is limited however many requests there are. The join makes each bucket a range of the primary key.
-SELECT bucket, name, status, SUM(count) AS count, SUM(cost) AS cost, SUM(input_tokens) AS input_tokens,
-    SUM(output_tokens) AS output_tokens, json_group_object(duration, count) FILTER (WHERE duration IS NOT NULL) AS durations
-FROM (
-    SELECT b.key AS bucket,
-        CASE CAST(:group_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
-            WHEN 'kind' THEN r.kind END AS name,
-        r.status, COUNT(*) AS count, SUM(r.cost) AS cost,
-        COALESCE(SUM(r.input_tokens), 0) AS input_tokens, COALESCE(SUM(r.output_tokens), 0) AS output_tokens,
-        CASE WHEN r.status <> 'completed' THEN NULL
-            WHEN r.duration_ms < 1000 THEN r.duration_ms WHEN r.duration_ms < 10000 THEN r.duration_ms / 10 * 10
-            WHEN r.duration_ms < 100000 THEN r.duration_ms / 100 * 100
-            WHEN r.duration_ms < 1000000 THEN r.duration_ms / 1000 * 1000
-            WHEN r.duration_ms < 10000000 THEN r.duration_ms / 10000 * 10000
-            ELSE r.duration_ms / 100000 * 100000 END AS duration
-    FROM json_each(:buckets) AS b
-    CROSS JOIN requests AS r ON r.org_id = :org_id AND r.id >= b.value ->> 0 AND r.id < b.value ->> 1
-    WHERE +r.id >= :low AND +r.id < :high  -- with a plus these do not replace the range of the bucket
-        AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
-        AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
-        AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
-    GROUP BY 1, 2, 3, duration
-) AS durations
-GROUP BY 1, 2, 3;
-
--- name: sum_usage [postgres]
--- The same from one range of the primary key: Postgres finds the bucket of a time by bisection.
-WITH starts AS MATERIALIZED (
-    SELECT array_agg(CAST(b.value ->> 2 AS BIGINT) ORDER BY b.number) AS list
-    FROM json_array_elements(CAST(:buckets AS json)) WITH ORDINALITY AS b (value, number)
-)
+-- number is limited however many requests there are. In SQLite the join makes each bucket a range of the primary key.
+-- Postgres reads one range, and finds the bucket of a time by bisection.
 SELECT bucket, name, status, SUM(count) AS count, SUM(cost) AS cost, SUM(input_tokens) AS input_tokens,
     SUM(output_tokens) AS output_tokens,
-    CAST(json_object_agg(duration, count) FILTER (WHERE duration IS NOT NULL) AS TEXT) AS durations
+    CAST({json_group_object|json_object_agg}(duration, count) FILTER (WHERE duration IS NOT NULL) AS TEXT) AS durations
 FROM (
-    SELECT width_bucket(r.created_at_ms, starts.list) - 1 AS bucket,
+    SELECT {b.key|width_bucket(r.created_at_ms, b.starts) - 1} AS bucket,
         CASE CAST(:group_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
             WHEN 'kind' THEN r.kind END AS name,
         r.status, COUNT(*) AS count, SUM(r.cost) AS cost,
@@ -50,8 +21,11 @@ FROM (
             WHEN r.duration_ms < 1000000 THEN r.duration_ms / 1000 * 1000
             WHEN r.duration_ms < 10000000 THEN r.duration_ms / 10000 * 10000
             ELSE r.duration_ms / 100000 * 100000 END AS duration
-    FROM requests AS r CROSS JOIN starts
-    WHERE r.org_id = :org_id AND r.id >= :low AND r.id < :high
+    FROM {json_each(:buckets)|(SELECT array_agg(CAST(listed.value ->> 2 AS BIGINT) ORDER BY listed.number) AS starts}
+        { |FROM json_array_elements(CAST(:buckets AS json)) WITH ORDINALITY AS listed (value, number))} AS b
+    CROSS JOIN requests AS r
+    WHERE r.org_id = :org_id {AND r.id >= b.value ->> 0 AND r.id < b.value ->> 1| }
+        AND {+r.id|r.id} >= :low AND {+r.id|r.id} < :high  -- with a plus these do not replace the range of the bucket
         AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
         AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
         AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
