@@ -167,8 +167,8 @@ class InputImage:
     content_type: str
     width: int
     height: int
-    name: str = "image"  # image, mask, reference or a role of VIDEO_ROLES; after an upload the provider's name for it
-    role: str = ""  # images of videos: one of VIDEO_ROLES, when a provider table gets them
+    role: str = "image"  # image, mask, reference, or one of VIDEO_ROLES; a table of videos gets only the latter
+    uploaded_name: str = ""  # the provider's name for it, after an upload
 
 
 @dataclass(frozen=True, slots=True)

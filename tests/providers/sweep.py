@@ -16,7 +16,7 @@ from penstock.schema import Input, Request
 from penstock.upstream import translate
 from penstock.values import InputImage
 
-IMAGE = InputImage(b"image data", "image/png", 720, 1280, "17")  # with a name as a provider may give it after an upload
+IMAGE = InputImage(b"image data", "image/png", 720, 1280, uploaded_name="17")
 INPUTS = {"images": "image", "mask": "mask", "input_reference": "reference"}  # roles by the names in the tables
 SIZES = "120x60 512x512 1024x1024 1792x1024 1024x1792 1280x720 1920x1080 2048x2048 3840x2160 4096x4096".split()
 RATIOS = "1:1 16:9 9:16 4:3 3:2 21:9 4:1".split()

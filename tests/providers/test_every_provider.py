@@ -94,7 +94,8 @@ def images(model: Model) -> dict[str, list[InputImage]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
     return {
-        row.name: [InputImage(b"image data", "image/png", 64, 48, UPLOADED)] * max(1, row.min_items) for row in rows
+        row.name: [InputImage(b"image data", "image/png", 64, 48, uploaded_name=UPLOADED)] * max(1, row.min_items)
+        for row in rows
     }
 
 
@@ -154,7 +155,7 @@ def test_a_video_has_the_shape_of_the_image_that_it_begins_with(candidate: Candi
     described = (Input("reference", "", "image/png", 720, 1280, 1),) * count
     written = Request(task="video", model=model.id, values={"prompt": "a fox"}, inputs=described)
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    inputs = {"input_reference": [InputImage(b"image data", "image/png", 720, 1280, UPLOADED)] * count}
+    inputs = {"input_reference": [InputImage(b"image data", "image/png", 720, 1280, uploaded_name=UPLOADED)] * count}
     fields = translate.provider_body(model, translate.table_values(request, 1, inputs), {})
     assert not re.search(r"16[:*x]9\b|1280[:*x]720|landscape", str(fields)), fields
 

@@ -133,12 +133,12 @@ async def _load_inputs(gateway: Gateway, org_id: str, sources: Sequence[InputSou
 
 def _described(inputs: Sequence[InputImage]) -> tuple[Input, ...]:
     """What pricing needs to know of the inputs; they get their media ids when the call is accepted."""
-    return tuple(Input(item.name, "", item.content_type, item.width, item.height, len(item.data)) for item in inputs)
+    return tuple(Input(item.role, "", item.content_type, item.width, item.height, len(item.data)) for item in inputs)
 
 
 def _check_mask(inputs: Sequence[InputImage]) -> None:
-    mask = next((item for item in inputs if item.name == "mask"), None)
-    image = next((item for item in inputs if item.name == "image"), None)
+    mask = next((item for item in inputs if item.role == "mask"), None)
+    image = next((item for item in inputs if item.role == "image"), None)
     if mask and image and (mask.width, mask.height) != (image.width, image.height):
         raise InvalidRequest(
             f"`mask` must have the image's dimensions, {image.width}x{image.height}; "

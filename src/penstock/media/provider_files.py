@@ -18,7 +18,7 @@ _READ_SECONDS = 60.0
 class UnusableFile(Exception):
     """A provider's file is not an image or video of the requested kind, is too large, or has a blocked URL.
 
-    `may_change`: the download brought an error page, nothing, or half of the file; another one may bring the file.
+    `may_change`: the download brought an error page, nothing, or half of the file; another download may succeed.
     `too_large`: for the limits of this gateway; the provider did nothing wrong.
     """
 

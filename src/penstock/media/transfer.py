@@ -123,7 +123,7 @@ class Transfer:
             media_id = new_id("med", at_ms)
             await self._storage.create(storage_key(media_id), image.data, image.content_type)
             record = Input(
-                role=image.name,
+                role=image.role,
                 media_id=media_id,
                 content_type=image.content_type,
                 width=image.width,
@@ -149,7 +149,7 @@ class Transfer:
             image = InputImage(data, stored.content_type, stored.width, stored.height, stored.role)
             if max_bytes is not None and len(data) > max_bytes and stored.role != "mask":
                 small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)
-                image = InputImage(**small, name=stored.role)
+                image = InputImage(**small, role=stored.role)
             images.setdefault(_PARAMETER_OF_ROLE.get(stored.role, "input_reference"), []).append(image)
         return images
 

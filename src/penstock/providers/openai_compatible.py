@@ -105,7 +105,8 @@ def _error(reply: Reply) -> Any:
 
 def form_file(image: InputImage) -> Upload:
     """An input image as a file of a multipart form."""
-    return Upload(image.data, image.content_type, f"{image.name}.{image.content_type.split('/')[1]}")
+    name = "mask" if image.role == "mask" else "image"
+    return Upload(image.data, image.content_type, f"{name}.{image.content_type.split('/')[1]}")
 
 
 def image_url_object(images: Sequence[InputImage]) -> dict[str, str]:

@@ -72,8 +72,8 @@ def read_upload(reply: Reply) -> str:
 
 
 def image_id(number: int) -> Callable[[list[InputImage]], int]:
-    """The id of an uploaded image, which is its name."""
-    return lambda images: int(images[number].name)
+    """The id of an uploaded image."""
+    return lambda images: int(images[number].uploaded_name)
 
 
 def both_ids(images: list[InputImage]) -> tuple[int, int]:

@@ -128,7 +128,7 @@ class Upstream:
         except (NotSent, MaybeSent):  # the image may have arrived, but no job was submitted
             message = f"{candidate.provider.name} did not accept an input image."
             raise AttemptFailed(candidate.provider.slug, "unsent", message, sent=False) from None
-        return replace(image, name=self._read(candidate, reply, upload.read))
+        return replace(image, uploaded_name=self._read(candidate, reply, upload.read))
 
     async def poll(self, candidate: Candidate, ref: Mapping[str, str]) -> Result:
         """Ask for the state of a job. Raises AttemptFailed if the call failed; that says nothing about the job."""

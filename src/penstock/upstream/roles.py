@@ -25,7 +25,7 @@ def assign_roles(row: Param, stated: Sequence[str]) -> list[str]:
 
 def with_roles(row: Param, images: Sequence[InputImage]) -> list[InputImage]:
     """The images with their roles: the first frame, the last frame, then references."""
-    roles = assign_roles(row, [image.name for image in images])
+    roles = assign_roles(row, [image.role for image in images])
     known = [replace(image, role=role) for image, role in zip(images, roles, strict=True)]
     return sorted(known, key=lambda image: VIDEO_ROLES.index(image.role))
 

@@ -19,7 +19,7 @@ from penstock.providers.spec import (
 from penstock.schema import Request
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
-from penstock.values import InputImage
+from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
 BASE_URL = "https://api.acme.example"
@@ -43,7 +43,7 @@ OP = Operation(
     model_field=None,
     params=(
         passthrough("prompt"),
-        converted("images", to="image", convert=lambda found: found[0].name),
+        converted("images", to="image", convert=lambda found: found[0].uploaded_name),
         converted("random_seed", to="seed", convert=lambda number: "drawn" if number in range(2**32) else "?"),
         passthrough("seed"),
     ),
@@ -83,6 +83,24 @@ async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
         candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org="org_1"
     )
     assert (result.ref["id"], script.left) == ("7", [])
+
+
+async def test_uploaded_images_keep_the_roles_that_the_caller_stated() -> None:
+    """The last frame is given first."""
+    row = converted(
+        "input_reference", to=("begin", "end"), convert=lambda found: tuple(each.uploaded_name for each in found)
+    )
+    op = {"task": "video", "image_upload": UPLOAD, "params": (passthrough("prompt"), row)}
+    script = ScriptedHttpClient(
+        [
+            exchange("POST", "/uploads", {"json": {"name": "p-1"}}, form=UPLOADED),
+            exchange("POST", "/uploads", {"json": {"name": "p-2"}}, form=UPLOADED),
+            exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "begin": "p-2", "end": "p-1"}),
+        ]
+    )
+    frames = [InputImage(b"pixels", "image/png", 64, 48, role) for role in (LAST_FRAME, FIRST_FRAME)]
+    await scripted_upstream(script).submit(candidate(**op), request(), 1, {"input_reference": frames}, for_org="org_1")
+    assert script.left == []
 
 
 @pytest.mark.parametrize(

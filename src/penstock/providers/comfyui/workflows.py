@@ -28,7 +28,7 @@ NAMES_SHOWN_MAX = 8
 
 def uploaded_name(image: InputImage) -> str:
     """The name of an uploaded image, which the reply to the upload has."""
-    return image.name
+    return image.uploaded_name
 
 
 # ------------------------------------------------------------------------------------------------------------ checking

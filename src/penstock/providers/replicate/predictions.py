@@ -74,8 +74,8 @@ def error_message(reply: Reply) -> str | None:
 
 
 def uploaded_url(image: InputImage) -> str:
-    """The URL of an uploaded image, which `read_upload` has put into its name."""
-    return image.name
+    """The URL of an uploaded image, which `read_upload` has found in the reply."""
+    return image.uploaded_name
 
 
 def upload_form(image: InputImage) -> tuple[tuple[str, Upload], ...]:

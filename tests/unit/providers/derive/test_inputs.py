@@ -10,7 +10,7 @@ from penstock.values import InputImage
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT, "maxItems": 3, "minItems": 2}
-IMAGES = [InputImage(b"", "image/png", 8, 8, name=f"i{number}") for number in range(3)]
+IMAGES = [InputImage(b"", "image/png", 8, 8, uploaded_name=f"i{number}") for number in range(3)]
 
 
 def draft(required: list[str], **properties: Any) -> Draft:
@@ -18,7 +18,7 @@ def draft(required: list[str], **properties: Any) -> Draft:
 
 
 def name(image: InputImage) -> str:
-    return image.name
+    return image.uploaded_name
 
 
 def test_images_of_an_edit() -> None:

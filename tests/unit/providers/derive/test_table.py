@@ -17,7 +17,7 @@ def made(makes: str, required: list[str], name: str = "a/b", **properties: Any) 
     live = LiveModel(input={"type": "object", "properties": properties, "required": required})
 
     def encode(image: InputImage) -> str:
-        return image.name
+        return image.uploaded_name
 
     return {task: {row.name: row for row in rows} for task, rows in tables(name, live, makes, encode).items()}
 
