@@ -38,23 +38,23 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     is_async = "respond-async" in call.headers.get("prefer", "") and not planned.validated.stream
     accepted = await accept(gateway, call, planned, is_awaited=not is_async)
     assert accepted.lease is not None, "the process that accepts an image runs it"
-    job = gateway.jobs.start(accepted.lease, accepted.first_run)
+    running = gateway.jobs.start(accepted.lease, accepted.first_run)
     if planned.validated.stream:
-        return image_stream(gateway, call, planned, job)
+        return image_stream(gateway, call, planned, running)
     if is_async:
         return Response(status=202, json=respond.image_status(accepted.row), headers=respond.poll_headers(accepted.row))
     try:
         with gateway.interrupts.allowed(call.line):  # of the wait only: the generation goes on
-            is_finished = await job.wait(gateway.settings.image_wait_seconds)
+            is_finished = await running.wait(gateway.settings.image_wait_seconds)
     except ProcessStopped:
         is_finished = False
     if not is_finished:
         raise unfinished(call.id)
-    if job.problem:
-        raise mark_recorded(job.problem)
+    if running.problem:
+        raise mark_recorded(running.problem)
     if planned.due_ms[1] > gateway.clock.steady_ms():
         return await delayed_image_result(gateway, call.caller.org_id, call.id, call.base_url, planned.due_ms)
-    return await job_result(gateway, job, call.caller.org_id, call.base_url)
+    return await job_result(gateway, running, call.caller.org_id, call.base_url)
 
 
 # -------------------------------------------------------------------------------------------------------------- videos

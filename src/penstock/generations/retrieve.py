@@ -45,11 +45,11 @@ async def image_status(gateway: Gateway, call: Call) -> Response:
     return await image_result(gateway, row.org_id, row.id, call.base_url)
 
 
-async def job_result(gateway: Gateway, job: RunningJob, org_id: str, base_url: str) -> Response:
+async def job_result(gateway: Gateway, running: RunningJob, org_id: str, base_url: str) -> Response:
     """The result of an image request whose job has ended in this process."""
-    if isinstance(job.completed, CompletedGeneration):
-        return await _images_response(gateway, job.completed, base_url, job.outputs)
-    return await image_result(gateway, org_id, job.id, base_url)
+    if isinstance(running.completed, CompletedGeneration):
+        return await _images_response(gateway, running.completed, base_url, running.outputs)
+    return await image_result(gateway, org_id, running.id, base_url)
 
 
 async def image_result(gateway: Gateway, org_id: str, request_id: str, base_url: str) -> Response:
