@@ -52,7 +52,10 @@ def find_problem(slug: str, request: ReceivedRequest) -> str | None:
     if request.method != "POST" or is_chat or slug not in descriptions.descriptions():
         return None
     is_form = not request.headers.get("content-type", "").startswith("application/json")
-    return descriptions.first_breach(slug, request.path.partition("?")[0], request.fields, is_form=is_form)
+    fields: Any = request.fields
+    if isinstance(fields, list):  # of one task
+        (fields,) = fields
+    return descriptions.first_breach(slug, request.path.partition("?")[0], fields, is_form=is_form)
 
 
 async def create_image(running: RunningGateway, **body: Any) -> dict[str, Any]:

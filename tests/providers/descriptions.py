@@ -1,9 +1,9 @@
 """What providers and others publish about the providers' requests, as JSON Schemas to compare ours with.
 
-Most of it is in client libraries, which `make setup` installs. Three packages are only read and never run: Comfy's
-command line, which has an OpenAPI document of the providers behind its nodes, and the clients of Together and
-Cloudflare. They are installed apart, without their requirements (descriptions.txt). fal_types.json is made from the
-types in fal's client for Node.
+Most of it is in client libraries, which `make setup` installs. Four packages are only read and never run: Comfy's
+command line, which has an OpenAPI document of the providers behind its nodes, and the clients of Together, Cloudflare
+and Runware. They are installed apart, without their requirements (descriptions.txt). fal_types.json is made from the
+types in fal's client for Node. Providers that speak OpenAI's API are compared with OpenAI's client.
 """
 
 import importlib
@@ -159,6 +159,15 @@ def cloudflare() -> Validator:
     return Validator(schema | {"required": ["prompt"]})
 
 
+# The types of Runware's client, by model.
+RUNWARE_TYPES = {"runware:100@1": "BflFlux1SchnellParams", "runware:101@1": "BflFlux1DevParams"}
+
+
+@cache
+def runware(model: str) -> Validator:
+    return Validator(parameters("runware", "task_map", RUNWARE_TYPES[model]))
+
+
 @cache
 def luma() -> Validator:
     return Validator(parameters("luma_agents", "generation_create_params", "GenerationCreateParams"))
@@ -242,15 +251,21 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
     found: dict[str, tuple[Description, ...]] = {slug: (_of_comfy(slug),) for slug in COMFY_PATHS}
     found |= {
         "cloudflare": (_package("cloudflare", lambda path, body: cloudflare()),),
+        "deepinfra": (_package("openai", lambda path, body: openai(_last(path))),),
         "fal": (Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.lstrip("/"))),),
         "gemini-omni": (
             _package("google-genai", lambda path, body: interactions() if _last(path) == "interactions" else None),
             _of_comfy("gemini-omni"),
         ),
         "google": (_package("google-genai", lambda path, body: google()),),
+        "huggingface": (
+            Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.removeprefix("/fal-ai/"))),
+            _package("openai", lambda path, body: openai(_last(path)) if path.startswith("/nscale/") else None),
+        ),
         "luma": (_package("luma-agents", lambda path, body: luma()),),
         "openai": (_package("openai", lambda path, body: openai(_last(path))),),
         "openrouter": (_package("openrouter", lambda path, body: openrouter(_last(path))),),
+        "runware": (_package("runware-sdk", lambda path, body: runware(body["model"])),),
         "runway": (_package("runwayml", lambda path, body: runway(_last(path), body["model"])),),
         "together": (_package("together", lambda path, body: together(_last(path))),),
     }

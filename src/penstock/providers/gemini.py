@@ -2,7 +2,7 @@
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message, failure_kind
-from penstock.providers.spec import LITELLM, Provider, bearer, ignored, refused
+from penstock.providers.spec import LITELLM, Provider, Source, bearer, ignored, refused
 
 # The endpoint rejects fields that it does not know. Its usage counts thinking tokens only in the total.
 CHAT = chat_operation(
@@ -26,6 +26,9 @@ MODELS = """
     gemini-2.5-flash-lite   0.1   0.4   0.01                           until 2026-10-16
 """
 
+# Until 2026-11-30; then both models of Gemini 4 cost twice as much.
+CARBON = Source("apidog.com and docs.laozhang.ai, which quote Google", "2026-11-11", is_second_hand=True)
+
 PROVIDER = Provider(
     slug="gemini",
     name="Google Gemini",
@@ -35,5 +38,8 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=chat_models("google", LITELLM, MODELS, CHAT),
+    models=(
+        *chat_models("google", CARBON, "gemini-4-carbon 2 10 0.1", CHAT),
+        *chat_models("google", LITELLM, MODELS, CHAT),
+    ),
 )
