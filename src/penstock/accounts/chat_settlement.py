@@ -214,6 +214,8 @@ class ChatSettlement:
                 log.error("a chat call cannot be charged and is recorded as a loss", request_id=ended.id)
             else:
                 log.error("a chat call cannot be recorded", request_id=ended.id, cost_nanos=ended.end.cost)
+                if not ended.reservation.in_store:  # otherwise its hold shows it
+                    await self._write_or_log(org_id, ended.id, partial(self._record_loss, ended))
 
     async def _write_or_log(self, org_id: str, name: str, work: Callable[[Transaction], Awaitable[None]]) -> bool:
         """Write, and return whether that succeeded. Raises StorageUnavailable."""
@@ -282,6 +284,11 @@ class ChatSettlement:
         if loss := Nanos(ended.end.cost + ended.loss - charged):
             await transfers.record_loss(tx, ended.org_id, ended.id, loss, now)
         await transfers.capture_reserved(tx, [] if in_store else _charges(written), now)
+
+    async def _record_loss(self, ended: EndedCall, tx: Transaction) -> None:
+        """Record what a call without a record cost, also if that is nothing, so that the audit finds it."""
+        loss = Nanos(ended.end.cost + ended.loss)
+        await transfers.record_loss(tx, ended.org_id, ended.id, loss, self.clock.now_ms())
 
 
 def _request_row(ended: EndedCall) -> Row:

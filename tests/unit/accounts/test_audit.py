@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from penstock.accounts import audit
+from tests.api.http_calls import served_api
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
@@ -74,6 +75,22 @@ async def test_damage_is_found(open_gateway: OpenGateway, statement: str, messag
         breaches = await running.run_audit()
         assert any(breach.startswith(message) for breach in breaches) or not message, breaches
         assert all(re.match(r"[a-z_]+: ", breach) for breach in breaches)
+
+
+@sqlite_only
+async def test_the_audit_compares_answered_chats_with_records(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, audited=False) as api:
+        settlement = api.running.gateway.chat_settlement
+        await api.chat()
+        await settlement.catch_up(api.running.caller.org_id)
+        assert await api.running.run_audit() == []
+        await api.running.change("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT RAISE(ABORT, 'full'); END")
+        answered = await api.chat()
+        assert answered.status == 200
+        await settlement.catch_up(api.running.caller.org_id)
+        request_id = answered.headers["x-request-id"]
+        assert await api.running.run_audit() == [f"unrecorded: {request_id}: has a loss but no record"]
+        assert await api.running.transfers(request_id) == {"loss": (await api.running.records())[0]["cost"]}
 
 
 @sqlite_only

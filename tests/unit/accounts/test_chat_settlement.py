@@ -116,7 +116,7 @@ async def test_every_read_writes_waiting_calls_first(open_gateway: OpenGateway) 
 
 @sqlite_only
 async def test_a_call_that_cannot_be_written_does_not_block_others(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
+    async with open_gateway(audited=False) as running:
         good = await reserve(running, 1_000_000)
         running.gateway.chat_settlement.add(unwritable(running))
         settle(running, good, 1000)
@@ -182,7 +182,7 @@ async def test_a_store_that_fails_between_two_single_writes_is_waited_for(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch is written call by call because one cannot be written; then the store becomes unavailable."""
-    async with open_gateway(works=False) as running:
+    async with open_gateway(works=False, audited=False) as running:
         settlement, write, writes = running.gateway.chat_settlement, running.gateway.store.write, 0
 
         async def failing(work: Any, **which: Any) -> Any:

@@ -37,10 +37,11 @@ WHERE (r.status IN ('pending', 'processing')
         AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.kind = 'capture'));
 
 -- name: audit_unrecorded
--- Holds, captures and releases of requests that have no record.
+-- Holds, captures, releases and losses of requests that have no record. Every chat that was answered has one of them.
 SELECT DISTINCT t.ref AS id, t.kind FROM transfers t
-WHERE t.step IN ('hold', 'end')
-    AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.org_id = t.org_id AND r.id = t.ref);
+WHERE t.step IN ('hold', 'end', 'loss')
+    AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.org_id = t.org_id AND r.id = t.ref)
+    AND NOT (t.step = 'loss' AND EXISTS (SELECT 1 FROM attempts a WHERE a.id = t.ref));
 
 -- name: audit_costs
 -- Requests whose cost differs from the captured amount.
