@@ -372,7 +372,8 @@ def test_output_that_a_library_prints_does_not_reach_the_frames() -> None:
 
 
 async def test_a_task_waits_for_one_child_however_many_another_organization_has_queued() -> None:
-    async with WorkerPool(workers=2) as pool:
+    """With one child, so that no other goes on meanwhile: on a busy machine that one may take any number of tasks."""
+    async with WorkerPool(workers=1) as pool:
         ended: list[str] = []
 
         async def run(org: str) -> None:
@@ -380,7 +381,8 @@ async def test_a_task_waits_for_one_child_however_many_another_organization_has_
             ended.append(org)
 
         many = [asyncio.create_task(run("org_a")) for _ in range(20)]
-        await wait_until(lambda: len(pool.pids) == 2)
+        await wait_until(lambda: bool(ended))
+        ended_before = len(ended)
         await run("org_b")
-        assert ended.count("org_a") <= 2 * pool.workers
+        assert ended.count("org_a") - ended_before <= 2, "the one that ran, and one whose result had just come"
         await asyncio.gather(*many)
