@@ -174,7 +174,8 @@ async def _image_events(response: Response) -> AsyncIterator[dict[str, Any]]:
     """The events of an image call; those of one that is not streamed are the same as if it were."""
     if response.chunks is None:
         result = response.json
-        yield {"type": "image_generation.completed", **result, **result["data"][0]}
+        (image,) = result["data"]
+        yield {"type": "image_generation.completed", **result, **image, "b64_json": str(image["b64_json"])}
         return
     async for chunk in response.chunks:
         for data in data_of_events(chunk):

@@ -227,6 +227,18 @@ async def test_the_image_tool_makes_images_with_the_gateways_models(open_gateway
         assert failed.status == "failed"
 
 
+async def test_the_image_tool_returns_an_image_that_the_gateway_has_converted(open_gateway: OpenGateway) -> None:
+    """Its base64 is then not the provider's text."""
+    tool: Any = {"type": "image_generation", "model": "image-1", "size": "64x64", "output_format": "jpeg"}
+    async with client(open_gateway) as (ours, _):
+        response = await ours.responses.create(
+            model=ECHO, input="a pear", tools=[tool], tool_choice={"type": "image_generation"}
+        )
+        image = response.output[0]
+        assert image.type == "image_generation_call"
+        assert base64.b64decode(image.result or "").startswith(b"\xff\xd8\xff")
+
+
 async def test_the_image_tool_edits_the_images_of_the_conversation(open_gateway: OpenGateway) -> None:
     tool: Any = {"type": "image_generation", "model": "edit-1", "size": "64x64"}
     sent: Any = {
