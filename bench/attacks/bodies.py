@@ -47,7 +47,7 @@ add_posts(
 add_posts(
     "JSON: the most values that are accepted",
     IMAGES,
-    lambda _: _prompt(b'"a"', rest=b',"extra":[' + b'"x",' * 249_000 + b"0]"),
+    lambda _: _prompt(b'"a"', rest=b',"extra":[' + b'"x",' * 49_000 + b"0]"),
 )
 add_posts("JSON: the deepest nesting", IMAGES, lambda _: _prompt(b'"a"', rest=b',"extra":' + _nested(JSON_BYTES // 2)))
 add_posts(
@@ -59,7 +59,7 @@ add_posts("JSON: one long number", IMAGES, lambda _: _prompt(b'"a"', rest=b',"ex
 add_posts(
     "JSON: the most names",
     IMAGES,
-    lambda _: _prompt(b'"a"', rest=b',"extra":' + json.dumps({str(n): n for n in range(249_000)}).encode()),
+    lambda _: _prompt(b'"a"', rest=b',"extra":' + json.dumps({str(n): n for n in range(49_000)}).encode()),
 )
 add_posts("JSON: blanks", IMAGES, lambda _: b" " * JSON_BYTES + _prompt(b'"a"'))
 
@@ -173,7 +173,7 @@ def chat_body(content: Any, model: str = "lab/chat-small", **fields: Any) -> byt
 
 add_posts("chat: the longest message", CHAT, lambda _: chat_body("a" * JSON_BYTES))
 add_posts("chat: the most messages", CHAT, lambda _: json_body(
-    model="lab/chat-small", messages=[{"role": "user", "content": "a"}] * 80_000, max_tokens=9))  # fmt: skip
+    model="lab/chat-small", messages=[{"role": "user", "content": "a"}] * 24_000, max_tokens=9))  # fmt: skip
 add_posts("chat: images in base64", CHAT, lambda _: chat_body(
     [{"type": "image_url", "image_url": {"url": data_uri(noisy_png(700))}}] * 16))  # fmt: skip
 add_posts("chat: echo with log probabilities", CHAT, lambda _: json_body(
