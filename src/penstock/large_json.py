@@ -1,6 +1,7 @@
-"""Decode large JSON in small steps, between which other threads run; refuse what takes long in a single step."""
+"""Decode and encode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
 
 import re
+from io import BytesIO
 from secrets import token_hex
 from typing import Any
 
@@ -24,6 +25,7 @@ _ESCAPED_BYTES = 16 * 1024  # of a piece of a text with escapes, which take much
 _decode = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
 
 _BETWEEN_LONG_TEXTS = re.compile(rb'(?:[^"]++|"[^"\\]{0,%d}+")*+' % _SHORT_TEXT)
 # A part of a text that can be decoded by itself: it ends neither in an escape nor between the halves of a pair.
@@ -163,6 +165,39 @@ def _with_texts(value: Any, texts: dict[str, str | memoryview]) -> Any:
                 elif kind is dict or kind is list:
                     inner.append(item)
         level = inner
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------ encoding
+
+
+def encode(value: Any, size_bytes: int) -> bytes:
+    """Encode as `msgspec.json.encode` does; where there are many bytes, long texts are encoded in pieces."""
+    if size_bytes <= STEP_BYTES:
+        return _encode(value)
+    texts: list[str] = []
+    secret = token_hex(16)
+    rest = _encode(_without_texts(value, texts, secret))
+    whole = BytesIO()
+    for number, part in enumerate(re.split(rb'"%b"' % secret.encode(), rest)):
+        if number:
+            whole.write(b'"')
+            for start in range(0, len(texts[number - 1]), STEP_BYTES):
+                whole.write(_encode(texts[number - 1][start : start + STEP_BYTES])[1:-1])
+            whole.write(b'"')
+        whole.write(part)
+    return whole.getvalue()
+
+
+def _without_texts(value: Any, texts: list[str], mark: str) -> Any:
+    """Return a copy of a value with a mark in the place of each long text, and add the texts to a list, in order."""
+    if isinstance(value, str) and len(value) > STEP_BYTES:
+        texts.append(value)
+        return mark
+    if isinstance(value, dict):
+        return {name: _without_texts(item, texts, mark) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_texts(item, texts, mark) for item in value]
     return value
 
 

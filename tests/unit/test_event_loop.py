@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 
-from penstock import event_loop
+from penstock import event_loop, large_json
 from penstock.api import body
 from penstock.event_loop import FileThreads, LoopTurns, low_priority_threads, run_aside
 from penstock.generations import validate
 from penstock.media import transfer
+from penstock.providers import convert
 from penstock.recordings import files, recordings
 from penstock.schema import Request
 from tests.api.http_calls import served_api
@@ -179,6 +180,8 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     watch(validate, "_body_digest", lambda call: call.size_bytes)
     watch(transfer, "_sha256", len)
     watch(files, "_decode_base64", len)
+    watch(convert, "_append_base64", lambda _, data: len(data))
+    watch(large_json, "encode", lambda _, size_bytes: size_bytes)
     for module in (recordings, validate):
         watch(module, "input_digest", len)
     file = io.BytesIO()
@@ -198,6 +201,8 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
         exported["files"][0]["data"] = text
         exported["files"][0]["content_type"] = "image/png"
         assert (await api.call("POST", "/v1/recordings", exported)).status == 200
+        parts = [{"type": "image_url", "image_url": {"url": uri}}]
+        assert (await api.chat(messages=[{"role": "user", "content": parts}])).status == 200
         await api.running.wait_until_idle()
     assert found == []
 

@@ -14,17 +14,18 @@ STEP = large_json.STEP_BYTES
 
 
 class Steps:
-    """Notes how many bytes each call of the decoder works on."""
+    """Notes how many bytes each call of the decoder or the encoder works on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
-        for name in ("_decode", "_decode_object", "_decode_array"):
+        for name in ("_decode", "_decode_object", "_decode_array", "_encode"):
             monkeypatch.setattr(large_json, name, self._noting(getattr(large_json, name)))
 
-    def _noting(self, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-        def note(raw: bytes) -> Any:
-            self.sizes.append(len(raw))
-            return decode(raw)
+    def _noting(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def note(value: Any) -> Any:
+            result = function(value)
+            self.sizes.append(len(result if isinstance(result, bytes) else value))
+            return result
 
         return note
 
@@ -61,6 +62,14 @@ def test_values_are_the_same_and_steps_are_small(value: Any, monkeypatch: pytest
         assert large_json.decode(json.dumps(value, **options).encode()) == value
     assert max(steps.sizes) <= large_json.MAX_BYTES_BESIDE_TEXTS
     assert sum(size > STEP + 2 for size in steps.sizes) <= 3 * 4, "only those that find where values end"
+
+
+@pytest.mark.parametrize("value", LARGE.values(), ids=LARGE)
+def test_what_is_encoded_is_what_msgspec_encodes(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = msgspec.json.encode(value)
+    steps = Steps(monkeypatch)
+    assert large_json.encode(value, len(expected)) == expected
+    assert max(steps.sizes) <= large_json.MAX_BYTES_BESIDE_TEXTS
 
 
 REFUSED = {

@@ -162,6 +162,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         api.body(gateway.settings.chat_output_tokens),
         gateway.settings.upstream_seconds,
         for_org=reserved.reservation.call.caller.org_id,
+        size_bytes=reserved.reservation.call.size_bytes,
     )
     try:
         found = api.read(reply.body)
@@ -209,6 +210,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
         idle_seconds=idle_seconds(provider, gateway.settings),
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=reserved.reservation.call.caller.org_id,
+        size_bytes=reserved.reservation.call.size_bytes,
     )
     try:
         first = b""

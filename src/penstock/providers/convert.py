@@ -122,12 +122,22 @@ def with_unit(unit: str) -> Callable[[float], str]:
 # -------------------------------------------------------------------------------------------------------- input images
 
 
+_BASE64_STEP = 3 * 64 * 1024  # bytes: a multiple of three, so that there is padding only at the end
+
+
 def data_uri(image: InputImage) -> str:
-    return f"data:{image.content_type};base64,{plain_base64(image)}"
+    return _append_base64(f"data:{image.content_type};base64,", image.data)
 
 
 def plain_base64(image: InputImage) -> str:
-    return base64.b64encode(image.data).decode("ascii")
+    return _append_base64("", image.data)
+
+
+def _append_base64(text: str, data: bytes) -> str:
+    """The text, and after it the data in base64; encoded in pieces, between which other threads run."""
+    for start in range(0, len(data), _BASE64_STEP):
+        text += base64.b64encode(data[start : start + _BASE64_STEP]).decode("ascii")
+    return text
 
 
 def inline_image(image: InputImage) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from penstock.event_loop import LoopTurns
+from penstock.event_loop import LoopTurns, run_aside
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
@@ -81,23 +82,28 @@ class Upstream:
     ) -> Result:
         """Send a generation of an organization once. Unfinished images that it asks for are shown as they arrive.
 
-        `own_id` is for providers who find a job also by an id of ours; see `find`.
-
-        Raises AttemptFailed, or OutcomeUnknown if the provider may have accepted it.
+        `own_id` is for providers who find a job also by an id of ours; see `find`. Raises AttemptFailed, or
+        OutcomeUnknown if the provider may have accepted it.
         """
-        provider, model = candidate.provider, candidate.model
+        provider, model, key = candidate.provider, candidate.model, candidate.key
         if model.op.image_upload:
             inputs = await self._upload_inputs(candidate, model.op.image_upload, inputs)
-        values = {**translate.table_values(request, count, inputs), **translate.random_values()}
-        if own_id:
-            values["own_id"] = own_id
-        fields = translate.provider_body(model, values, request.extras)
+        is_streamed = show is not None and translate.streams(model, request)
+        size_bytes = sum(len(image.data) for images in inputs.values() for image in images)
+        own = {"own_id": own_id} if own_id else {}
+        values = {**translate.table_values(request, count, inputs), **translate.random_values(), **own}
+
+        def build() -> HttpRequest:
+            fields = translate.provider_body(model, values, request.extras)
+            if is_streamed:
+                return translate.stream_request(provider, model, fields, request, key, size_bytes)
+            return translate.http_request(provider, model, fields, key, callback, size_bytes)
+
+        outgoing = await run_aside(size_bytes, build)
         try:
-            if show and translate.streams(model, request):
-                outgoing = translate.stream_request(provider, model, fields, request.partial_images, candidate.key)
+            if show and is_streamed:
                 reply = await self._send_streamed(candidate, outgoing, show)
             else:
-                outgoing = translate.http_request(provider, model, fields, candidate.key, callback)
                 reply = await self._send(candidate, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise self._connection_error(provider, problem) from None
@@ -205,10 +211,10 @@ class Upstream:
     # ----------------------------------------------------------------------------------------------------------- chat
 
     async def send_chat(
-        self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: str
+        self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: str, size_bytes: int = 0
     ) -> Reply:
         """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed or OutcomeUnknown."""
-        outgoing = translate.http_request(candidate.provider, candidate.model, fields, candidate.key)
+        outgoing = await self._chat_request(candidate, fields, size_bytes)
         try:
             reply = await self._send(candidate, outgoing, seconds, for_org, interruptible=True)
         except (NotSent, MaybeSent) as problem:
@@ -225,11 +231,10 @@ class Upstream:
         total_seconds: float,
         *,
         for_org: str,
+        size_bytes: int = 0,
     ) -> ByteStream:
         """Start a streamed chat call as `send_chat`; the caller closes the stream. Reading it raises MaybeSent."""
-        outgoing = self._traced(
-            candidate, translate.http_request(candidate.provider, candidate.model, fields, candidate.key)
-        )
+        outgoing = self._traced(candidate, await self._chat_request(candidate, fields, size_bytes))
         if server := self._local_servers.get(candidate.provider.slug):
             return local.stream(server, outgoing, for_org)
         try:
@@ -245,6 +250,11 @@ class Upstream:
         async with aclosing(response):
             body = await response.read(_ERROR_BYTES_MAX)
         raise self._http_failure(candidate, Reply(response.status, response.headers, body))
+
+    @staticmethod
+    async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
+        build = partial(translate.http_request, size_bytes=size_bytes)
+        return await run_aside(size_bytes, build, candidate.provider, candidate.model, fields, candidate.key)
 
     def failure_in_body(self, candidate: Candidate, body: bytes) -> AttemptFailed:
         """The failure for an error that came with status 200. A code from 400 to 599 in it is used as the status."""

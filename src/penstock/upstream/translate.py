@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from penstock import json_schema
+from penstock import json_schema, large_json
 from penstock.errors import InvalidRequest
 from penstock.fields import number_text
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
@@ -353,9 +353,9 @@ def request_headers(provider: Provider, key: str) -> dict[str, str]:
 
 
 def http_request(
-    provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = ""
+    provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = "", size_bytes: int = 0
 ) -> HttpRequest:
-    """The HTTP request that submits these fields."""
+    """The HTTP request that submits these fields, which have about so many bytes; many are encoded in small steps."""
     method, path = model.op.send.split(" ", 1)
     url = provider.base_url.rstrip("/") + path.replace("{model}", model.upstream)
     if callback and (model.op.callback_field or "").startswith("?"):
@@ -369,7 +369,7 @@ def http_request(
         return HttpRequest(method, url, headers, msgspec.msgpack.encode(fields))
     headers["content-type"] = "application/json"
     content: Any = [fields] if model.op.body == "json-list" else fields
-    return HttpRequest(method, url, headers, msgspec.json.encode(content))
+    return HttpRequest(method, url, headers, large_json.encode(content, size_bytes))
 
 
 def streams(model: Model, request: Request) -> bool:
@@ -378,10 +378,11 @@ def streams(model: Model, request: Request) -> bool:
 
 
 def stream_request(
-    provider: Provider, model: Model, fields: Mapping[str, Any], partial_images: int, key: str
+    provider: Provider, model: Model, fields: Mapping[str, Any], request: Request, key: str, size_bytes: int = 0
 ) -> HttpRequest:
-    """The HTTP request for a stream with so many unfinished images."""
-    return http_request(provider, model, {**fields, "stream": True, "partial_images": partial_images}, key)
+    """The HTTP request for a stream with as many unfinished images as the caller wants."""
+    fields = {**fields, "stream": True, "partial_images": request.partial_images}
+    return http_request(provider, model, fields, key, size_bytes=size_bytes)
 
 
 def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
