@@ -15,8 +15,9 @@ from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
 from penstock.generations.retrieve import video_preview
 from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
+from penstock.media.storage import storage_key
 from penstock.models.catalog import Catalog
-from penstock.providers.spec import LocalService, Provider
+from penstock.providers.spec import File, LocalService, Provider
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
@@ -164,6 +165,10 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         stored = await transfer.store_inputs([InputImage(png(512, 512), "image/png", 512, 512, "image")], 1)
         request = Request(task="edit", model="m", values={}, inputs=tuple(record for record, _ in stored))
         await transfer.read_inputs(request, max_bytes=1000, for_org=org_id)
+        drawing = File(data=b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8"/></svg>')
+        vector = Request(task="image", model="m", values={"output_format": "svg"})
+        found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, for_org=org_id)
+        await running.storage.delete(storage_key(found.output.media_id))
     assert {owner for _, owner in seen} == {org_id}
     assert {name for name, _ in seen} == {*TASKS, *local.child_tasks([PROVIDER])}
 
