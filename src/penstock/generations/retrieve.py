@@ -6,6 +6,7 @@ import msgspec
 
 from penstock import errors
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
+from penstock.event_loop import LONG_BYTES
 from penstock.extras import ExtraMissing, check_extra
 from penstock.gateway import Gateway
 from penstock.generations import respond
@@ -96,7 +97,9 @@ async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | No
     if not text:
         data = (in_memory and in_memory.data) or await gateway.media.read(output.media_id, output.size_bytes)
         text = await gateway.transfer.encode_base64(data)
-    return text if isinstance(text, str) else LongText(text)
+    if isinstance(text, str):
+        return text
+    return LongText(text) if len(text) > LONG_BYTES else str(text, "ascii")
 
 
 def unfinished(request_id: str) -> Problem:

@@ -122,7 +122,7 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     (IMAGES, "quality", ["best", ""], "must be one of `standard`, `hd`, `auto`, `low`, `medium`, `high`,"),
     ((validate.image,), "style", ["baroque"], "must be one of `vivid`, `natural`."),
     (IMAGES, "response_format", ["base64"], "must be one of `url`, `b64_json`."),
-    (IMAGES, "output_format", ["jpg", "PNG"], "must be one of `png`, `jpeg`, `gif`, `webp`, `avif`."),
+    (IMAGES, "output_format", ["jpg", "PNG"], "must be one of `png`, `jpeg`, `gif`, `webp`, `avif`, `svg`."),
     (IMAGES, "output_compression", [0, 101, -5], "must be from 1 to 100."),
     (IMAGES, "output_compression", ["80", 80.5], "must be an integer."),
     (IMAGES, "thinking", ["hard"], "must be one of `off`, `on`, `minimal`, `high`."),

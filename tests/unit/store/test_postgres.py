@@ -123,7 +123,7 @@ async def test_a_deadlock_is_retried(postgres_database: Database) -> None:
             store.write(lambda transaction: move(transaction, "a", "b")),
             store.write(lambda transaction: move(transaction, "b", "a")),
         )
-        assert runs == 3
+        assert runs in (3, 4), "one of them was run again; on a busy machine Postgres may stop both"
         assert [row["available"] for row in await store.all("list_accounts")] == [1000, 1000]
 
 
