@@ -14,9 +14,8 @@ STEP_BYTES = 128 * 1024
 MAX_COMMAS = 50_000  # outside of long texts: there is at most one value more than commas and brackets
 MAX_BYTES_BESIDE_TEXTS = 4 * 1024**2  # without texts of more than `_SHORT_TEXT` bytes
 MAX_ESCAPES = 4_000_000
-MAX_CHARACTERS = (
-    4 * 1024**2
-)  # of a text that is not only ASCII: one such letter may make all of them four times as wide
+# Of a text that is not only ASCII: one such letter may make all of them four times as wide.
+MAX_CHARACTERS = 4 * 1024**2
 _SHORT_TEXT = 512
 _LONG_BASE64 = 256 * 1024
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{256}")
