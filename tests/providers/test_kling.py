@@ -39,9 +39,12 @@ def test_the_provider_accepts_both_credentials(key: str, status: int) -> None:
         assert made.status_code == status
 
 
-def test_token_is_fresh() -> None:
+def test_token_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_800_000_000
+    monkeypatch.setattr(time, "time", lambda: now + 0.5)
     token = kling.auth(f"{ACCESS}:{SECRET}")["authorization"].removeprefix("Bearer ")
-    assert abs(claims_of(token)["exp"] - 1800 - time.time()) < 5
+    claims = claims_of(token)
+    assert (claims["nbf"], claims["exp"]) == (now - 5, now + 1800)
 
 
 # ---------------------------------------------------------------------------------------------------------- the gateway
