@@ -23,6 +23,17 @@ ONLY_IN = {
     "apsw": {"store"},
     "PIL": {"imaging", "atelier"},
     "av": {"imaging", "atelier"},
+    "xml": {"imaging"},
+    "zlib": {"net", "accounts"},  # `net` decompresses responses in small steps; `accounts` computes a checksum
+    "gzip": {"web"},  # compresses the pages
+}
+
+# Modules that decode images, videos and XML, and what they offer to a process that holds secrets and an event loop:
+# functions that read a few bytes or decode nothing. `shrink` is for a command that runs beside the gateway.
+DECODERS = {
+    ("imaging", "convert"): {"unconverted", "sample_image", "Polarity", "shrink"},
+    ("imaging", "svg"): {"is_svg"},
+    ("imaging", "previews"): set[str](),
 }
 
 LINES_MAX = 400
@@ -168,6 +179,35 @@ def test_libraries_stay_where_they_belong() -> None:
         for module in modules()
         for words in imported(module)
         if module.unit not in ONLY_IN.get(words[0], {module.unit})
+    )
+
+
+def names_used(module: Module, of: tuple[str, ...]) -> set[str]:
+    """What a module uses of another one of ours, whether it imports the module or names in it."""
+    of = ("penstock", *of)
+    names = {words[len(of)] for words in imported(module) if words[: len(of)] == of and len(words) > len(of)}
+    if of in imported(module):
+        attributes = (node for node in nodes(module) if isinstance(node, ast.Attribute))
+        names |= {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == of[-1]}
+    return names
+
+
+def test_files_of_strangers_are_decoded_only_in_child_processes() -> None:
+    """By name, a decoder is used only as a child task; what renders in children may import it."""
+    in_children = {*DECODERS, *(module.words for module in modules() if module.words[:2] == ("atelier", "renderers"))}
+    none(
+        f"{module} imports {words[0]}; name it in DECODERS"
+        for module in modules()
+        if module.words not in in_children
+        for words in imported(module)
+        if words[0] in ("PIL", "av", "xml")
+    )
+    none(
+        f"{module} uses {'/'.join(decoder)}.{name}; run it in a child process, as a task of `imaging.workers`"
+        for module in modules()
+        if module.words not in in_children
+        for decoder, harmless in DECODERS.items()
+        for name in sorted(names_used(module, decoder) - harmless)
     )
 
 

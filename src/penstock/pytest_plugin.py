@@ -79,7 +79,7 @@ async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> t
     documents = [] if records else await asyncio.to_thread(lambda: sorted(folder.glob("*.json")))
     for document in documents:
         loaded = await asyncio.to_thread(files.load_recording, document)
-        await files.import_recording(gateway.store, gateway.recordings, org.id, *loaded, now)
+        await files.import_recording(gateway.store, gateway.recordings, org.id, *loaded, now, pool=gateway.worker_pool)
     mode = "replay-or-record" if records else "replay-or-error"
     made = await gateway.keys.create_key(org.id, name="tests", replay_mode=mode)
     return org.id, made.key

@@ -52,7 +52,12 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
                 loaded = files.load_recording(document)
                 now = running.clock.now_ms()
                 await files.import_recording(
-                    running.gateway.store, running.gateway.recordings, running.caller.org_id, *loaded, now
+                    running.gateway.store,
+                    running.gateway.recordings,
+                    running.caller.org_id,
+                    *loaded,
+                    now,
+                    pool=running.gateway.worker_pool,
                 )
             before = await running.money()
             again, video_again = await run(running, REPLAY)

@@ -399,7 +399,13 @@ class Organization(RuleBasedStateMachine):
                 document, _ = await files.export_recording(gateway.recordings, row, inline=True)
                 encoded = {**_as_json(document), "id": row["id"], "duration_ms": next(self.world.serial)}
                 await files.import_recording(
-                    gateway.store, gateway.recordings, self.caller.org_id, encoded, {}, self.running.clock.now_ms()
+                    gateway.store,
+                    gateway.recordings,
+                    self.caller.org_id,
+                    encoded,
+                    {},
+                    self.running.clock.now_ms(),
+                    pool=gateway.worker_pool,
                 )
 
     # ---------------------------------------------------------------------------------------------------------- checks

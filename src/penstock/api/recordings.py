@@ -84,6 +84,13 @@ async def export_recording(gateway: Gateway, call: Call) -> Response:
 async def import_recording(gateway: Gateway, call: Call) -> Response:
     now_ms, org_id = gateway.clock.now_ms(), call.caller.org_id
     recording_id = await files.import_recording(
-        gateway.store, gateway.recordings, org_id, call.json, {}, now_ms, gateway.quota
+        gateway.store,
+        gateway.recordings,
+        org_id,
+        call.json,
+        {},
+        now_ms,
+        gateway.quota,
+        pool=gateway.worker_pool,
     )
     return Response(json=files.summary(await gateway.recordings.get(org_id, recording_id)))

@@ -8,6 +8,7 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
+from penstock.imaging.workers import WorkerPool
 from penstock.media.opening import open_storage
 from penstock.recordings import files
 from penstock.recordings.recordings import Recordings
@@ -104,10 +105,13 @@ def import_recordings(
         recordings = _recordings(store, settings)
         owner = await org_id(store, org, settings)
         now_ms = Clock().now_ms()
-        return [
-            await files.import_recording(store, recordings, owner, *files.load_recording(document), now_ms)
-            for document in documents
-        ]
+        async with WorkerPool() as pool:
+            return [
+                await files.import_recording(
+                    store, recordings, owner, *files.load_recording(document), now_ms, pool=pool
+                )
+                for document in documents
+            ]
 
     imported = with_store(settings, work)
     report("\n".join(imported), as_json, ids=imported)

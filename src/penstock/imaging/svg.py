@@ -86,6 +86,14 @@ def clean(data: bytes) -> ImageFile:
     return ImageFile(cleaned, SVG_TYPE, *document.size)
 
 
+def is_cleaned(data: bytes) -> dict[str, bool]:
+    """Say whether a file is an SVG that `clean` does not change."""
+    try:
+        return {"is_cleaned": clean(data).data == data}
+    except BadImage:
+        return {"is_cleaned": False}
+
+
 class _Document:
     """Collects what is kept of a document while it is parsed."""
 

@@ -47,6 +47,7 @@ TASKS: Mapping[str, ChildTask] = {
     "image.limit_bytes": ChildTask("penstock.imaging.convert:limit_bytes", cpu_seconds=30, wall_seconds=90),
     "image.convert_mask": ChildTask("penstock.imaging.convert:convert_mask"),
     "image.clean_svg": ChildTask("penstock.imaging.svg:clean"),
+    "image.is_cleaned_svg": ChildTask("penstock.imaging.svg:is_cleaned"),
     "video.preview": ChildTask("penstock.imaging.previews:preview", cpu_seconds=30, wall_seconds=90),
 }
 

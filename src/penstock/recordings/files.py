@@ -11,10 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from penstock.errors import InvalidRequest
-from penstock.imaging import svg
-from penstock.imaging.convert import BadImage
 from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
+from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, RecordedResult, Recordings
 from penstock.schema import Output, StoredOutput
@@ -144,6 +143,8 @@ async def import_recording(
     media: Mapping[str, bytes],
     now_ms: int,
     quota: StorageQuota | None = None,
+    *,
+    pool: WorkerPool,
 ) -> str:
     """Add the recording of a recording file to an organization. Returns its id.
 
@@ -153,6 +154,9 @@ async def import_recording(
     when it is not a recording file or does not fit its media files, StorageQuotaExceeded when there is no room for it.
     """
     recording, request, outputs = await asyncio.to_thread(read_document, document, media)
+    for number, stored in enumerate(outputs):
+        if stored.output.content_type == SVG_TYPE:
+            await _check_svg(pool, org_id, f"files[{number}]", stored.data)
     import_digest = _import_digest(recording, outputs)
     if earlier := await _find_imported(store, org_id, import_digest):
         return earlier
@@ -192,13 +196,23 @@ async def import_recording(
     return recording_id
 
 
+async def _check_svg(pool: WorkerPool, org_id: str, where: str, content: bytes | None) -> None:
+    """Raise InvalidRequest for an SVG that no gateway has cleaned. It is parsed in a child process."""
+    try:
+        is_cleaned = (await pool.run("image.is_cleaned_svg", for_org=org_id, data=content))["is_cleaned"]
+    except WorkFailed:
+        is_cleaned = False
+    if not is_cleaned:
+        raise InvalidRequest(f"`{where}` is not an SVG as gateways store it: cleaned of all but shapes.", param=where)
+
+
 async def _find_imported(store: Store, org_id: str, import_digest: bytes) -> str | None:
     row = await store.one("find_imported_recording", org_id=org_id, import_digest=import_digest)
     return row["id"] if row else None
 
 
 def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
-    """Check the decoded JSON of a recording file, and decode its media. Raises InvalidRequest."""
+    """Check the decoded JSON of a recording file, all but its SVGs, and decode its media. Raises InvalidRequest."""
     try:
         recording = msgspec.convert(document, RecordingFile)
         request = msgspec.json.encode(recording.request)
@@ -228,7 +242,10 @@ def _contents(recording: RecordingFile, media: Mapping[str, bytes]) -> list[byte
 
 
 def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes:
-    """The bytes of a media file. Raises InvalidRequest when they are missing or of another content type."""
+    """The bytes of a media file. Raises InvalidRequest when they are missing or of another content type.
+
+    An SVG is not recognised by its first bytes: see `_check_svg`.
+    """
     where = f"files[{number}]"
     if file.data is not None:
         try:
@@ -239,23 +256,10 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
         content = media[file.file or ""]
     else:
         raise InvalidRequest(f"`{where}` names {file.file}, which does not exist.", param=where)
-    if file.content_type == SVG_TYPE:
-        _check_svg(where, content)
-        return content
     found = sniff(content)
-    if found is None or found.content_type != file.content_type:
+    if file.content_type != SVG_TYPE and (found is None or found.content_type != file.content_type):
         raise InvalidRequest(f"`{where}` is not {file.content_type}.", param=where)
     return content
-
-
-def _check_svg(where: str, content: bytes) -> None:
-    """Raise InvalidRequest for an SVG that no gateway has cleaned."""
-    try:
-        is_clean = svg.clean(content).data == content
-    except BadImage:
-        is_clean = False
-    if not is_clean:
-        raise InvalidRequest(f"`{where}` is not an SVG as gateways store it: cleaned of all but shapes.", param=where)
 
 
 def _decode_base64(text: str) -> bytes:

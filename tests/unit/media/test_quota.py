@@ -61,7 +61,14 @@ async def test_an_import_must_fit(open_gateway: OpenGateway) -> None:
         gateway.quota._max_bytes = await stored_bytes(running, org_id) + 10
         with pytest.raises(StorageQuotaExceeded):
             await files.import_recording(
-                gateway.store, gateway.recordings, org_id, document, {}, running.clock.now_ms(), gateway.quota
+                gateway.store,
+                gateway.recordings,
+                org_id,
+                document,
+                {},
+                running.clock.now_ms(),
+                gateway.quota,
+                pool=gateway.worker_pool,
             )
         assert [file.key for file in stored] == [file.key for file in await running.storage.list_files()]
 

@@ -40,7 +40,9 @@ async def test_a_recording_moves_to_another_organization(open_gateway: OpenGatew
         now = running.clock.now_ms()
         gateway = running.gateway
         org_id = running.caller.org_id
-        imported = await files.import_recording(gateway.store, gateway.recordings, org_id, document, media, now)
+        imported = await files.import_recording(
+            gateway.store, gateway.recordings, org_id, document, media, now, pool=gateway.worker_pool
+        )
         assert imported != row["id"]
         call = running.call(BODY, endpoint="/image", headers={"x-service-replay": "replay-or-error"})
         response = await endpoints.make_images(running.gateway, call)
@@ -59,7 +61,7 @@ async def test_media_inside_the_recording_file(open_gateway: OpenGateway) -> Non
         gateway = running.gateway
         now = running.clock.now_ms()
         imported = await files.import_recording(
-            gateway.store, gateway.recordings, running.caller.org_id, document, {}, now
+            gateway.store, gateway.recordings, running.caller.org_id, document, {}, now, pool=gateway.worker_pool
         )
         again, _ = await files.export_recording(
             gateway.recordings, await gateway.recordings.get(running.caller.org_id, imported), inline=True
@@ -78,7 +80,9 @@ async def test_the_same_file_is_imported_once(open_gateway: OpenGateway) -> None
         async def import_file(recording_file: files.RecordingFile, media: dict[str, bytes]) -> str:
             document = json.loads(msgspec.json.encode(recording_file))
             now = running.clock.now_ms()
-            return await files.import_recording(gateway.store, recordings, running.caller.org_id, document, media, now)
+            return await files.import_recording(
+                gateway.store, recordings, running.caller.org_id, document, media, now, pool=gateway.worker_pool
+            )
 
         imported = await asyncio.gather(*(import_file(inline, {}) for _ in range(3)))
         assert len(set(imported)) == 1
@@ -99,7 +103,7 @@ async def test_an_imported_recording_can_be_pinned_by_the_id_in_its_file(open_ga
         running.caller = await running.create_caller_in_new_org()
         now = running.clock.now_ms()
         imported = await files.import_recording(
-            gateway.store, gateway.recordings, running.caller.org_id, document, {}, now
+            gateway.store, gateway.recordings, running.caller.org_id, document, {}, now, pool=gateway.worker_pool
         )
         for pinned in (imported, recording_file.id):
             headers = {
@@ -131,7 +135,13 @@ async def test_an_imported_file_is_decoded_outside_the_event_loop_and_in_steps(
         recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
         document = json.loads(msgspec.json.encode(recording_file))
         imported = await files.import_recording(
-            gateway.store, gateway.recordings, running.caller.org_id, document, {}, running.clock.now_ms()
+            gateway.store,
+            gateway.recordings,
+            running.caller.org_id,
+            document,
+            {},
+            running.clock.now_ms(),
+            pool=gateway.worker_pool,
         )
         row = await gateway.recordings.get(running.caller.org_id, imported)
         again, _ = await files.export_recording(gateway.recordings, row, inline=True)
@@ -162,7 +172,9 @@ async def test_a_malformed_recording_file_is_refused(
         document = {**copy.deepcopy(json.loads(msgspec.json.encode(recording_file))), **change}
         gateway = running.gateway
         with pytest.raises(InvalidRequest, match=words):
-            await files.import_recording(gateway.store, gateway.recordings, running.caller.org_id, document, {}, 1)
+            await files.import_recording(
+                gateway.store, gateway.recordings, running.caller.org_id, document, {}, 1, pool=gateway.worker_pool
+            )
 
 
 def test_names_that_lead_to_another_folder_are_ignored(tmp_path: Path) -> None:
