@@ -3,7 +3,7 @@
     python -m bench.neighbours [--seconds 4] [--only WORDS] [--gateway PYTHON] [--short]
 
 Each attack has a fresh gateway with its defaults on SQLite. First its own OpenAPI document is walked: each field of
-each route gets a value at its limit. Then follow the attacks of bench/attacks.py. The neighbour, at another address,
+each route gets a value at its limit. Then follow the attacks in bench/attacks. The neighbour, at another address,
 lists its requests, chats, makes an image and asks for the health every few milliseconds, over new connections. Printed
 are its longest wait and its p99, each also as a ratio to a quiet gateway, its calls that failed, the peak memory of the
 gateway's own process, and the statuses that the attacker got. Attacker, neighbour and provider share one core, the

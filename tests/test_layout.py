@@ -65,7 +65,7 @@ BANNED = set(
 @dataclass(frozen=True, slots=True)
 class Module:
     path: Path
-    words: tuple[str, ...]  # ("api", "images") for `api/images.py`
+    words: tuple[str, ...]  # ("api", "models") for `api/models.py`
 
     @property
     def unit(self) -> str:
@@ -320,7 +320,7 @@ def test_modules_have_tests() -> None:
 
 
 def test_unit_tests_have_a_module() -> None:
-    """A module that is renamed takes its tests along; a long one may split them, as in test_wire_streams.py."""
+    """A module that is renamed takes its tests along; a long one may split them, as in test_deliveries_loop.py."""
     homes: dict[Path, set[str]] = {}
     for home in [home for module in modules() for home in homes_of_tests(module)]:
         homes.setdefault(home.parent, set()).add(f"{home.stem}_")

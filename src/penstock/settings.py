@@ -255,7 +255,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = ()
 
-    # Checked by upstream/configured.py, which knows the providers.
+    # Checked by models/configured.py, which knows the providers.
     providers: Annotated[
         dict[str, Any], Meta(description="OpenAI-compatible servers and changes to known providers.")
     ] = {}
