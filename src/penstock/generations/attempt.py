@@ -146,11 +146,11 @@ class _Attempt:
             return await self._find_job(OutcomeUnknown(self.provider.slug, _INTERRUPTED, timeout=False))
         inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
         try:
-            with self.job.running.sending():
+            with self.job.running.send_guard.sending():
                 if earlier is None and self.stored_intent is None:
                     await self._store_intent()
                 failpoint("submit.intent_committed")
-                self.job.running.unsent_attempts.discard(self.id)
+                self.job.running.send_guard.unsent_attempts.discard(self.id)
                 return await self._submit(inputs)
         except OutcomeUnknown as problem:
             return await self._find_job(problem)
@@ -201,7 +201,7 @@ class _Attempt:
                 upstream_model=self.candidate.model.upstream,
             )
 
-        job.running.unsent_attempts.add(self.id)  # also if this raises: it may be stored all the same
+        job.running.send_guard.unsent_attempts.add(self.id)  # also if this raises: it may be stored all the same
         await gateway.store.write(write)
 
     async def _submit_again(self) -> Result:

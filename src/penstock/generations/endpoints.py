@@ -1,13 +1,15 @@
 """The endpoints for images and videos, step by step; start reading here."""
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, Problem
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
+from penstock.generations.mailbox import Mailbox, PartialImages
 from penstock.generations.plan import PlannedCall, estimate, make_plan
 from penstock.generations.retrieve import delayed_image_result, job_result, mark_recorded, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
+from penstock.generations.run import start_generation
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
@@ -37,10 +39,11 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
         return estimate(planned)
     is_async = "respond-async" in call.headers.get("prefer", "") and not planned.validated.stream
     accepted = await accept(gateway, call, planned, is_awaited=not is_async)
-    assert accepted.lease is not None, "the process that accepts an image runs it"
-    running = gateway.jobs.start(accepted.lease, accepted.first_run)
+    partial_images = planned.request.partial_images
+    mailbox = Mailbox(PartialImages(partial_images) if partial_images else None)
+    running = start_generation(gateway, accepted, mailbox)
     if planned.validated.stream:
-        return image_stream(gateway, call, planned, running)
+        return image_stream(gateway, call, planned, running, mailbox)
     if is_async:
         return Response(status=202, json=respond.image_status(accepted.row), headers=respond.poll_headers(accepted.row))
     try:
@@ -50,11 +53,11 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
         is_finished = False
     if not is_finished:
         raise unfinished(call.id)
-    if running.problem:
-        raise mark_recorded(running.problem)
+    if isinstance(mailbox.end, Problem):
+        raise mark_recorded(mailbox.end)
     if planned.due_ms[1] > gateway.clock.steady_ms():
         return await delayed_image_result(gateway, call.caller.org_id, call.id, call.base_url, planned.due_ms)
-    return await job_result(gateway, running, call.caller.org_id, call.base_url)
+    return await job_result(gateway, call, mailbox)
 
 
 # -------------------------------------------------------------------------------------------------------------- videos
@@ -75,7 +78,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
     if accepted.is_repeated:
         return await _repeated(gateway, call, accepted.row)
     if accepted.lease:
-        gateway.jobs.start(accepted.lease, accepted.first_run)
+        start_generation(gateway, accepted)
     return video_created(gateway, accepted.row)
 
 

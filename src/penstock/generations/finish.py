@@ -14,7 +14,8 @@ from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations import orphans
-from penstock.generations.job import AttemptResult, CompletedGeneration, Job, attempt_end
+from penstock.generations.job import AttemptResult, Job, attempt_end
+from penstock.generations.mailbox import CompletedGeneration
 from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
@@ -82,8 +83,8 @@ async def complete(
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
     report_result(made_by, min(cost, job.row.hold))
-    job.running.outputs = outputs
-    job.running.completed = CompletedGeneration(job.row, job.request, job.plan, result, until)
+    if job.mailbox:
+        job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, result, until, outputs)
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
     _wake_deliveries(gateway, job.row)

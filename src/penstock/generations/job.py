@@ -12,10 +12,11 @@ from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restor
 from penstock.accounts.transfers import record_loss
 from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
+from penstock.generations.mailbox import Mailbox
 from penstock.generations.rows import AttemptRow, FirstRun, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
-from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate, Request, StoredOutput
+from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
@@ -47,6 +48,7 @@ class Job:
     failed_attempts: list[AttemptSummary] = field(default_factory=list)
     stored_intents: dict[tuple[int, int], str] = field(default_factory=dict)  # ids of attempts to be sent now
     made: list["AttemptResult"] = field(default_factory=list)  # a loss, should the generation fail all the same
+    mailbox: Mailbox | None = None  # of a caller that waits in this process
 
     @property
     def id(self) -> str:
@@ -63,7 +65,7 @@ class Job:
     @property
     def show_image(self) -> Callable[[Mapping[str, Any]], None] | None:
         """Shows an unfinished image to the caller, if a caller waits who wants to see them."""
-        return self.running.partial_images.add if self.running.partial_images else None
+        return self.mailbox.partial_images.add if self.mailbox and self.mailbox.partial_images else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +76,6 @@ class Part:
     candidate_index: int
     index: int
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedGeneration:
-    """A generation at its end, for a caller that waits in this process."""
-
-    row: GenerationRow
-    request: Request
-    plan: Plan
-    result: GenerationResult
-    expires_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +102,14 @@ def part_sizes(count: int, native_n: int) -> list[int]:
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
-async def load_job(gateway: Gateway, running: RunningJob) -> Job:
-    """Read a generation and its attempts. Raises LeaseLost when the lease is no longer valid."""
-    first_run = running.first_run
-    running.first_run = None
-    if isinstance(first_run, FirstRun):
+async def load_job(gateway: Gateway, running: RunningJob, first_run: FirstRun | None = None) -> Job:
+    """Read a generation and its attempts, unless this process has just stored them. Raises LeaseLost when the lease is
+    no longer valid.
+    """
+    unsent_attempts = running.send_guard.unsent_attempts
+    if first_run is not None:
         stored_intents = {(0, 0): first_run.attempt_id} if first_run.attempt_id else {}
-        running.unsent_attempts.update(stored_intents.values())
+        unsent_attempts.update(stored_intents.values())
         return await _job(gateway, running, first_run.row, [], stored_intents)
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
@@ -126,7 +118,7 @@ async def load_job(gateway: Gateway, running: RunningJob) -> Job:
     row = GenerationRow(**found)
     attempts = await list_last_attempts(gateway.store, row.id)
     stored_intents = {
-        (attempt.candidate, attempt.part): attempt.id for attempt in attempts if attempt.id in running.unsent_attempts
+        (attempt.candidate, attempt.part): attempt.id for attempt in attempts if attempt.id in unsent_attempts
     }
     return await _job(gateway, running, row, attempts, stored_intents)
 
@@ -151,7 +143,7 @@ async def _job(
         attempts={
             (attempt.candidate, attempt.part): attempt
             for attempt in attempts
-            if attempt.is_open and attempt.id not in running.unsent_attempts
+            if attempt.is_open and attempt.id not in running.send_guard.unsent_attempts
         },
         failures={
             (attempt.candidate, attempt.part): PastFailure(attempt.round, _past_failure(attempt))
@@ -221,7 +213,7 @@ async def confirm_survival(gateway: Gateway, job: Job) -> None:
     if job.running.lease.crashes:
         await gateway.store.write(lambda tx: check_lease(tx, job, is_progress=True))
         job.running.forget_crashes()
-    job.running.mark_survived()
+    job.running.survived.set()
 
 
 async def record_attempt(

@@ -91,7 +91,7 @@ async def _wait_until_due(gateway: Gateway, job: Job, due_ms: int) -> None:
     """
     if job.row.task != "video" and not job.row.webhook_url:
         return
-    with job.running.wakeup() as wakeup:
+    with job.running.wakeups.waiting() as wakeup:
         while True:
             wakeup.clear()
             if await is_cancel_requested(gateway.store, job):

@@ -43,7 +43,7 @@ class Polling:
         Cancelled or UpstreamTimeout when it was cancelled or took too long; failed polls are repeated.
         """
         if not result.done:
-            with self.job.running.wakeup() as wakeup:
+            with self.job.running.wakeups.waiting() as wakeup:
                 result = await self._poll_until_done(result, wakeup)
         if result.status == "failed":
             raise self.gateway.upstream.job_failure(self.candidate, result)

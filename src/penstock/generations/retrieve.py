@@ -1,6 +1,6 @@
 """Return images and videos after they were accepted: their state, their result and their files."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
@@ -10,7 +10,7 @@ from penstock.event_loop import LONG_BYTES
 from penstock.extras import ExtraMissing, check_extra
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.job import CompletedGeneration
+from penstock.generations.mailbox import CompletedGeneration, Mailbox
 from penstock.generations.rows import (
     Follow,
     GenerationRow,
@@ -24,7 +24,6 @@ from penstock.generations.rows import (
     list_last_attempts,
 )
 from penstock.imaging.workers import WorkFailed
-from penstock.jobs.running import RunningJob
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, LongText, Output, Response, StoredOutput
 from penstock.store.base import Row
@@ -46,11 +45,11 @@ async def image_status(gateway: Gateway, call: Call) -> Response:
     return await image_result(gateway, row.org_id, row.id, call.base_url)
 
 
-async def job_result(gateway: Gateway, running: RunningJob, org_id: str, base_url: str) -> Response:
+async def job_result(gateway: Gateway, call: Call, mailbox: Mailbox) -> Response:
     """The result of an image request whose job has ended in this process."""
-    if isinstance(running.completed, CompletedGeneration):
-        return await _images_response(gateway, running.completed, base_url, running.outputs)
-    return await image_result(gateway, org_id, running.id, base_url)
+    if isinstance(mailbox.end, CompletedGeneration):
+        return await _images_response(gateway, mailbox.end, call.base_url)
+    return await image_result(gateway, call.caller.org_id, call.id, call.base_url)
 
 
 async def image_result(gateway: Gateway, org_id: str, request_id: str, base_url: str) -> Response:
@@ -72,16 +71,13 @@ async def image_result(gateway: Gateway, org_id: str, request_id: str, base_url:
     return await _images_response(gateway, completed, base_url)
 
 
-async def _images_response(
-    gateway: Gateway, completed: CompletedGeneration, base_url: str, stored: Sequence[StoredOutput] = ()
-) -> Response:
-    """The response with the images; `stored` are the outputs if they are still in memory."""
+async def _images_response(gateway: Gateway, completed: CompletedGeneration, base_url: str) -> Response:
     in_base64 = completed.request.values.get("response_format") == "b64_json"
     until_ms = min(completed.expires_at_ms, gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
     data = []
     for position, output in enumerate(completed.result.outputs):
         if in_base64:
-            in_memory = stored[position] if position < len(stored) else None
+            in_memory = completed.outputs[position] if position < len(completed.outputs) else None
             data.append(respond.image(output, b64_json=await _base64(gateway, output, in_memory)))
         else:
             url = await gateway.media.signed_url(output.media_id, until_ms, base_url)

@@ -12,6 +12,7 @@ import structlog
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import playback
+from penstock.generations.accept import Accepted
 from penstock.generations.attempt import run_attempt
 from penstock.generations.finish import complete, fail
 from penstock.generations.job import (
@@ -24,7 +25,8 @@ from penstock.generations.job import (
     load_job,
     part_sizes,
 )
-from penstock.generations.rows import Follow, Mock, Recording, Replay
+from penstock.generations.mailbox import Mailbox
+from penstock.generations.rows import FirstRun, Follow, Mock, Recording, Replay
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.media.transfer import OutputNotStored
 from penstock.schema import AttemptSummary, GenerationResult, StoredOutput
@@ -44,19 +46,30 @@ _PAUSE_FACTOR_MAX = 1.25  # a random factor, so that the jobs of an outage do no
 _IMAGE_RETRY_SECONDS = 5.0  # how long images are tried again, because their callers wait
 
 
-async def run_generation(gateway: Gateway, running: RunningJob) -> None:
+def start_generation(gateway: Gateway, accepted: Accepted, mailbox: Mailbox | None = None) -> RunningJob:
+    """Run a generation that this process has just accepted; the mailbox is that of a caller who waits for it."""
+    assert accepted.lease is not None, "another process runs it"
+    run = partial(run_generation, gateway, first_run=accepted.first_run, mailbox=mailbox)
+    return gateway.jobs.start(accepted.lease, run)
+
+
+async def run_generation(
+    gateway: Gateway, running: RunningJob, *, first_run: FirstRun | None = None, mailbox: Mailbox | None = None
+) -> None:
     """Bring a generation from whatever state it is in to `completed` or `failed`, waiting for an unavailable store.
 
     Raises LeaseLost when another worker runs it now.
     """
-    run = partial(_run, gateway, running)
+
+    async def run() -> None:
+        nonlocal first_run
+        just_stored, first_run = first_run, None  # after an outage of the store, the next run reads what is stored then
+        job = await load_job(gateway, running, just_stored)
+        job.mailbox = mailbox
+        with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
+            await _run_loaded(gateway, job)
+
     await retry_while_unavailable(gateway.clock, run, pause_seconds=_RETRY_STORE_SECONDS, request_id=running.id)
-
-
-async def _run(gateway: Gateway, running: RunningJob) -> None:
-    job = await load_job(gateway, running)
-    with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
-        await _run_loaded(gateway, job)
 
 
 async def _run_loaded(gateway: Gateway, job: Job) -> None:
@@ -74,7 +87,8 @@ async def _run_loaded(gateway: Gateway, job: Job) -> None:
 
 async def _fail(gateway: Gateway, job: Job, problem: Problem) -> None:
     await fail(gateway, job.row, job.lease_token, problem, job.made)
-    job.running.problem = problem
+    if job.mailbox:
+        job.mailbox.end = problem
 
 
 async def _make_and_complete(gateway: Gateway, job: Job) -> None:
@@ -137,7 +151,7 @@ def _pause_seconds(rounds: int, failures: Sequence[Failure], is_video: bool) -> 
 async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
     """Wait between two rounds; raise Cancelled at once when a cancel is requested."""
     await confirm_survival(gateway, job)
-    with job.running.wakeup() as wakeup, provider_wait():
+    with job.running.wakeups.waiting() as wakeup, provider_wait():
         await gateway.clock.wait(wakeup, seconds)
     if await is_cancel_requested(gateway.store, job):
         raise Cancelled()

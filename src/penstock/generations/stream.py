@@ -7,10 +7,11 @@ import msgspec
 
 from penstock.errors import Problem
 from penstock.gateway import Gateway
+from penstock.generations.mailbox import Mailbox
 from penstock.generations.plan import PlannedCall
 from penstock.generations.retrieve import job_result, mark_recorded, source_headers, unfinished
 from penstock.interrupts import CallerLine, ProcessStopped
-from penstock.jobs.running import PartialImages, RunningJob
+from penstock.jobs.running import RunningJob
 from penstock.net.event_stream import named_event
 from penstock.schema import Call, Response
 
@@ -22,14 +23,12 @@ _EVENT_NAMES = {"image": "image_generation", "edit": "image_edit", "upscale": "i
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
-def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, running: RunningJob) -> Response:
+def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, running: RunningJob, mailbox: Mailbox) -> Response:
     """A stream of unfinished images, if the caller wants them and the provider sends them. It ends with one `completed`
     event for each image, or with an `error` event.
     """
-    if planned.request.partial_images:
-        running.partial_images = PartialImages(planned.request.partial_images)
     headers = {**_HEADERS, **source_headers(planned.plan, None)}
-    events = _events(gateway, call, planned, running)
+    events = _events(gateway, call, planned, running, mailbox)
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
 
 
@@ -38,17 +37,18 @@ def event_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
     return named_event(name, _encode({"type": name, **fields}))
 
 
-async def _events(gateway: Gateway, call: Call, planned: PlannedCall, running: RunningJob) -> AsyncIterator[bytes]:
+async def _events(
+    gateway: Gateway, call: Call, planned: PlannedCall, running: RunningJob, mailbox: Mailbox
+) -> AsyncIterator[bytes]:
     yield _COMMENT
     deadline = gateway.clock.monotonic() + gateway.settings.image_wait_seconds
     size_bytes = 0
     shown = 0
     try:
         while True:
-            is_finished = await _wait(
-                gateway, running, min(_COMMENT_SECONDS, max(0.0, deadline - gateway.clock.monotonic()))
-            )
-            partial_images = running.partial_images.take_all() if running.partial_images else []
+            seconds = min(_COMMENT_SECONDS, max(0.0, deadline - gateway.clock.monotonic()))
+            is_finished = await _wait(gateway, running, mailbox, seconds)
+            partial_images = mailbox.partial_images.take_all() if mailbox.partial_images else []
             for number, image in enumerate(partial_images, shown):
                 event = _partial_event(call, planned, image, number)
                 size_bytes += len(event)
@@ -60,9 +60,9 @@ async def _events(gateway: Gateway, call: Call, planned: PlannedCall, running: R
                 raise unfinished(call.id)
             if not partial_images:
                 yield _COMMENT
-        if running.problem:
-            raise mark_recorded(running.problem)
-        result = (await job_result(gateway, running, call.caller.org_id, call.base_url)).json
+        if isinstance(mailbox.end, Problem):
+            raise mark_recorded(mailbox.end)
+        result = (await job_result(gateway, call, mailbox)).json
         await gateway.clock.sleep(max(0.0, (planned.due_ms[1] - gateway.clock.steady_ms()) / 1000))
         for event in _completed_events(planned, result):
             size_bytes += len(event)
@@ -75,11 +75,11 @@ async def _events(gateway: Gateway, call: Call, planned: PlannedCall, running: R
         gateway.chat_settlement.set_response_size(call.caller.org_id, call.id, size_bytes)
 
 
-async def _wait(gateway: Gateway, running: RunningJob, seconds: float) -> bool:
+async def _wait(gateway: Gateway, running: RunningJob, mailbox: Mailbox, seconds: float) -> bool:
     """Wait for the job or an unfinished image; return whether the job is finished. Also ends when the process stops."""
     try:
         with gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
-            return await running.wait_for_image(seconds)
+            return await mailbox.wait(running, seconds)
     except ProcessStopped:
         return False
 

@@ -102,26 +102,26 @@ class Jobs:
         is_queued = self._is_shared and not self.runs_here(task)
         return [("defer_generation", {"id": request_id})] if is_queued else []
 
-    def start(self, lease: Lease, first_run: object | None = None) -> RunningJob:
+    def start(self, lease: Lease, run: Run | None = None) -> RunningJob:
         """Run a generation in this process; the lease was taken in the transaction that accepted or claimed it.
 
-        `first_run` is what that transaction stored.
+        `run` takes the place of the function that `run_with` has set.
         """
-        job = RunningJob(lease, first_run=first_run)
-        job.task = asyncio.create_task(self._run_job(job), name=f"run {lease.id}")
+        job = RunningJob(lease)
+        job.task = asyncio.create_task(self._run_job(job, run or self._run), name=f"run {lease.id}")
         self._running[lease.id] = job
         job.task.add_done_callback(lambda _: self._forget(job))
         return job
 
     def _forget(self, job: RunningJob) -> None:
-        job.mark_survived()
+        job.survived.set()
         if self._running.get(job.id) is job:
             del self._running[job.id]
 
-    async def _run_job(self, job: RunningJob) -> None:
-        assert self._run is not None, "run_with was not called"
+    async def _run_job(self, job: RunningJob, run: Run | None) -> None:
+        assert run is not None, "run_with was not called"
         try:
-            await self._run(job)
+            await run(job)
         except LeaseLost:
             log.warning("lease lost", request_id=job.id)
             with suppress(StorageUnavailable):
@@ -136,7 +136,7 @@ class Jobs:
     def wake(self, request_id: str) -> None:
         """Wake the job of a generation if it runs in this process."""
         if job := self._running.get(request_id):
-            job.wake()
+            job.wakeups.wake()
 
     async def wake_everywhere(self, tx: Transaction, request_id: str) -> None:
         """Wake the job of a generation in the other processes of a cluster when the transaction is committed."""
@@ -305,7 +305,7 @@ class Jobs:
 
     async def _stop_job(self, job: RunningJob) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(job.wait_until_sent(), self._settings.drain_seconds)
+            await asyncio.wait_for(job.send_guard.wait_until_sent(), self._settings.drain_seconds)
         await cancel_and_wait([job.task])
 
 

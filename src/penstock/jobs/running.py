@@ -1,14 +1,9 @@
 """A job that runs in this process, and the lease that gives the right to run it."""
 
 import asyncio
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from penstock.errors import Problem
-from penstock.schema import StoredOutput
 
 _CRASHES_MAX = 5
 SUSPECT_CRASHES = 2
@@ -39,99 +34,49 @@ class Lease:
         return self.crashes >= SUSPECT_CRASHES
 
 
-class PartialImages:
-    """Unfinished images on their way to a caller: at most so many are kept, and the job never waits for the caller."""
+class Wakeups:
+    """Wakes the parts of a job that wait: to look for a cancel request, or to ask the provider now."""
 
-    def __init__(self, max_images: int) -> None:
-        self._images: deque[Mapping[str, Any]] = deque(maxlen=max_images)
-        self._changed = asyncio.Event()
+    __slots__ = ("_events", "_is_missed")
 
-    def add(self, image: Mapping[str, Any]) -> None:
-        self._images.append(image)
-        self._changed.set()
-
-    def take_all(self) -> list[Mapping[str, Any]]:
-        """The images that have come since the last call."""
-        images = list(self._images)
-        self._images.clear()
-        self._changed.clear()
-        return images
-
-    async def wait(self) -> None:
-        """Wait for the next image."""
-        await self._changed.wait()
-
-
-@dataclass(slots=True, eq=False)
-class RunningJob:
-    """What a job needs while it runs in this process: wake-ups, the send guard, whether the process survives it, and
-    its result for a caller that waits here.
-    """
-
-    lease: Lease
-    task: asyncio.Task[None] = field(init=False, repr=False)
-    first_run: object | None = None  # what this process has just stored, so that the first run need not read it
-    # How it ended, for a caller that waits in this process and need not read it back from the store.
-    problem: Problem | None = None
-    completed: object | None = None
-    outputs: Sequence[StoredOutput] = ()
-    partial_images: PartialImages | None = None  # for a caller that wants to see them
-    is_taken_over: bool = False  # by another worker, although this process lives
-    # Attempts that are, or may be, stored but that this process has not begun to send.
-    unsent_attempts: set[str] = field(default_factory=set)
-    _wakeups: set[asyncio.Event] = field(default_factory=set)
-    _survived: asyncio.Event = field(default_factory=asyncio.Event)
-    _missed_wakeup: bool = False  # `wake` was called while nothing waited
-    _sending: int = 0
-    # Created when something waits for it; there are thousands of jobs, and this is rare.
-    _all_sent: asyncio.Event | None = None
-
-    @property
-    def id(self) -> str:
-        return self.lease.id
-
-    async def wait(self, seconds: float) -> bool:
-        """Wait for the job; return whether it ended in time. It goes on in either case."""
-        done, _ = await asyncio.wait({self.task}, timeout=seconds)
-        return bool(done)
-
-    async def wait_for_image(self, seconds: float) -> bool:
-        """Wait for the job or for the next unfinished image; return whether the job has ended."""
-        if self.partial_images is None:
-            return await self.wait(seconds)
-        arrival = asyncio.create_task(self.partial_images.wait())
-        try:
-            await asyncio.wait({self.task, arrival}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            arrival.cancel()
-        return self.task.done()
-
-    # --------------------------------------------------------------------------------------------------------- wake-ups
+    def __init__(self) -> None:
+        self._events: set[asyncio.Event] = set()
+        self._is_missed = False  # `wake` was called while nothing waited
 
     @contextmanager
-    def wakeup(self) -> Iterator[asyncio.Event]:
+    def waiting(self) -> Iterator[asyncio.Event]:
         """Yield an event that `wake` sets. Each part of the work waits on an event of its own."""
         event = asyncio.Event()
-        if self._missed_wakeup:
+        if self._is_missed:
             event.set()
-        self._missed_wakeup = False
-        self._wakeups.add(event)
+        self._is_missed = False
+        self._events.add(event)
         try:
             yield event
         finally:
-            self._wakeups.discard(event)
+            self._events.discard(event)
 
     def wake(self) -> None:
-        """Have the job look now for a cancel request, or ask its provider now."""
-        self._missed_wakeup = not self._wakeups
-        for event in self._wakeups:
+        self._is_missed = not self._events
+        for event in self._events:
             event.set()
 
-    # ------------------------------------------------------------------------------------------------------- send guard
+
+class SendGuard:
+    """Keeps a job from being stopped while it sends: an interrupted attempt could never be sent again."""
+
+    __slots__ = ("_all_sent", "_sending", "unsent_attempts")
+
+    def __init__(self) -> None:
+        # Attempts that are, or may be, stored but that this process has not begun to send.
+        self.unsent_attempts: set[str] = set()
+        self._sending = 0
+        # Created when something waits for it; there are thousands of jobs, and this is rare.
+        self._all_sent: asyncio.Event | None = None
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Mark the time from storing the intent to send until the outcome is stored; `Jobs.stop` waits for its end."""
+        """Mark the time from storing the intent to send until the outcome is stored."""
         self._sending += 1
         try:
             yield
@@ -146,15 +91,26 @@ class RunningJob:
             self._all_sent = asyncio.Event()
             await self._all_sent.wait()
 
-    # ------------------------------------------------------------------------------------------------------------ trial
 
-    async def wait_until_survived(self) -> None:
-        """Wait until this process has survived a round of work on the job, or all of it."""
-        await self._survived.wait()
+@dataclass(slots=True, eq=False)
+class RunningJob:
+    """A job that runs in this process, as `Jobs` knows it: whose lease it has, and how it is woken and stopped."""
 
-    def mark_survived(self) -> None:
-        """Note that this process survived a round of work on the job, or all of it."""
-        self._survived.set()
+    lease: Lease
+    task: asyncio.Task[None] = field(init=False, repr=False)
+    is_taken_over: bool = False  # by another worker, although this process lives
+    wakeups: Wakeups = field(default_factory=Wakeups)
+    send_guard: SendGuard = field(default_factory=SendGuard)
+    survived: asyncio.Event = field(default_factory=asyncio.Event)  # set after a round of work on it, or all of it
+
+    @property
+    def id(self) -> str:
+        return self.lease.id
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for the job; return whether it ended in time. It goes on in either case."""
+        done, _ = await asyncio.wait({self.task}, timeout=seconds)
+        return bool(done)
 
     def forget_crashes(self) -> None:
         """Note that the stored number of crashes was set to zero."""

@@ -50,6 +50,6 @@ class Trials:
         try:
             while job := await self._start_next():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(job.wait_until_survived(), _TRIAL_SECONDS)
+                    await asyncio.wait_for(job.survived.wait(), _TRIAL_SECONDS)
         except StorageUnavailable:
             log.warning("suspects not tried: storage unavailable")

@@ -142,7 +142,7 @@ async def test_wake_wakes_the_job(open_gateway: OpenGateway) -> None:
     woken = asyncio.Event()
 
     async def run(job: RunningJob) -> None:
-        with job.wakeup() as wakeup:
+        with job.wakeups.waiting() as wakeup:
             await wakeup.wait()
         woken.set()
 
@@ -429,7 +429,7 @@ async def test_suspects_are_tried_one_at_a_time(open_gateway: OpenGateway) -> No
             assert run.ids == [innocent, suspects[0]]
             assert [(await get_row(running, suspect))["crashes"] for suspect in suspects] == [2, 1, 1]
             assert await ours.resume() == 0, "each waits for its trial"
-            run.started[1].mark_survived()
+            run.started[1].survived.set()
             await until(lambda: len(run.started) == 3)
             run.finish(run.ids[2])
             await until(lambda: len(run.started) == 4)
@@ -512,7 +512,7 @@ class CrashingProcess:
             values = {"id": job.id, "lease_token": job.lease.token, "is_progress": 1}
             await self._store.write(lambda tx: tx.one("check_lease", **values))
             self.survivors.append(job.id)
-            job.mark_survived()
+            job.survived.set()
         await self.is_over.wait()
         raise LeaseLost(job.id)  # without giving the lease back, as in a crash
 
@@ -607,7 +607,7 @@ async def test_stopping_waits_for_a_submission_that_is_being_sent(open_gateway: 
     arrived = asyncio.Event()
 
     async def run(job: RunningJob) -> None:
-        with job.sending():
+        with job.send_guard.sending():
             await arrived.wait()
             done.append("sent")
         await asyncio.Event().wait()
@@ -628,7 +628,7 @@ async def test_stopping_waits_for_a_submission_that_is_being_sent(open_gateway: 
 @sqlite_only
 async def test_stopping_waits_for_a_submission_only_for_the_drain_time(open_gateway: OpenGateway) -> None:
     async def run(job: RunningJob) -> None:
-        with job.sending():
+        with job.send_guard.sending():
             await asyncio.Event().wait()
 
     async with open_gateway(works=False, worker=False, drain_seconds=0.05) as running, open_jobs(running, run) as ours:

@@ -60,7 +60,7 @@ async def test_the_next_one_is_tried_when_the_last_was_survived() -> None:
         await let_others_run()
         assert len(suspects.started) == count
         assert not waiting.done()
-        suspects.started[-1].mark_survived()
+        suspects.started[-1].survived.set()
     await asyncio.wait_for(waiting, 60)
 
 
