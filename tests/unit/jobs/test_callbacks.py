@@ -144,7 +144,7 @@ async def test_a_callback_after_the_end(with_callbacks: Installation) -> None:
     async with with_callbacks.open(public_url=PUBLIC, job_deadline_seconds=60) as running:
         running.lab.cancels.always(faults.rejected)
         video_id, address = await begun(running)
-        await running.wait_for_request(video_id, step_seconds=10)
+        await running.wait_for_request(video_id, step_seconds=2)
         (before,) = await running.rows("SELECT check_at_ms FROM attempts")
         await running.gateway.callbacks.receive(*parts(address), {}, b"{}")
         (after,) = await running.rows("SELECT check_at_ms FROM attempts")
