@@ -31,8 +31,9 @@ gateway.
 
 Prices are in US dollars, each with its source and the date of the source. *Second-hand* prices are what others recorded
 of the provider's prices; the others are the provider's own words, or a copy of them. The first price that applies
-counts; `penstock.toml` can set others. *Until* is the day on which the provider shuts a model down, if it has announced
-one.
+counts; `penstock.toml` can set others. *From* is the first day, in UTC, of a price that has been announced; a request
+that was accepted before keeps the old one, also if it ends later. *Until* is the day on which the provider shuts a
+model down, if it has announced one.
 """
 
 PROOF = """## What proves the requests
@@ -123,7 +124,7 @@ def row(model: Model, sources: Sequence[Source]) -> str:
 
 
 def prices(model: Model) -> str:
-    return "; ".join(dict.fromkeys(money(price) for price in shown_prices(model))) or "unknown"
+    return "; ".join(dict.fromkeys(money(price) for price in shown_prices(model.prices))) or "unknown"
 
 
 def money(price: Price) -> str:
@@ -137,6 +138,8 @@ def money(price: Price) -> str:
     conditions = [f"{name.removeprefix('sent.')} {value}" for name, value in price.when.items()]
     if price.above:
         conditions.append(f"more than {price.above} {'input tokens' if price.unit == 'token' else 'pixels'}")
+    if price.from_date:
+        conditions.append(f"from {price.from_date}")
     return f"{words} ({', '.join(conditions)})" if conditions else words
 
 

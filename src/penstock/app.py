@@ -113,7 +113,7 @@ async def build_gateway(
         store, vault = await stack.enter_async_context(open_store_and_vault(settings))
         http_client = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(http_client.close)
-        catalog = Catalog(providers.discover(), settings, environ)
+        catalog = Catalog(providers.discover(), settings, environ, clock)
         _log_shutdowns(catalog, clock)
         tasks = local.child_tasks(catalog.known.values())
         workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())

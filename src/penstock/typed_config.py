@@ -117,7 +117,7 @@ def _explanation(problem: msgspec.ValidationError, kind: inspect.Type, written: 
     if isinstance(problem.__cause__, ValueError):  # from the __post_init__ of a struct, in our words already
         return f"{place} {message}".lstrip()
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL):
-        known = [field.name for field in kind.fields] if isinstance(kind, inspect.StructType) else []
+        known = [field.encode_name for field in kind.fields] if isinstance(kind, inspect.StructType) else []
         return f"{place} has an unknown key: {with_hint(found[1], known)}"
     if found := re.fullmatch(r"Object missing required field `(\w+)`", message):
         return f"{place} needs {found[1]}, which must be {allowed(_member(kind, found[1]))}"
@@ -143,7 +143,7 @@ def _member(kind: inspect.Type, name: str) -> inspect.Type:
     """The type of a struct's field, also where the struct is one of several possibilities."""
     for each in _possibilities(kind):
         if isinstance(each, inspect.StructType):
-            return next(field.type for field in each.fields if field.name == name)
+            return next(field.type for field in each.fields if field.encode_name == name)
     raise AssertionError(f"{name} is in no struct")
 
 

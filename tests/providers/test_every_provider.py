@@ -197,6 +197,8 @@ def test_prices_have_source_and_date(provider: Provider) -> None:
             is_dated = re.fullmatch(r"20\d\d-\d\d(-\d\d)?", price.source.as_of)
             is_undated = provider.slug in OWN_PRICES or "what is reported is charged" in price.source.name
             assert is_dated or is_undated, f"{model.id}: {price.source}"
+            if price.from_date:
+                assert date.fromisoformat(price.from_date).isoformat() == price.from_date
 
 
 @every_provider
@@ -213,7 +215,9 @@ def test_prices_are_amounts_and_one_always_applies(provider: Provider) -> None:
         assert model.op.task == "chat" or all(price.max_tokens > 0 for price in prices if price.unit == "token"), (
             model.id
         )
-        assert not prices or not prices[-1].when, f"{model.id}: the last row is for all that no other row is for"
+        assert not prices or not (prices[-1].when or prices[-1].from_date), (
+            f"{model.id}: the last row is for all that no other row is for"
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------- addresses

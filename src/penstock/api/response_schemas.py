@@ -172,6 +172,7 @@ _MODEL = closed_object(
                     "other_usd": {"type": "object"},
                     "when": {"type": "object"},
                     "above": INTEGER,
+                    "from": TEXT,
                 },
             )
         ),

@@ -4,14 +4,16 @@ import difflib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
+from penstock.clock import Clock
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.models import configured, credentials
 from penstock.models.description import describe, modes
-from penstock.providers.spec import Model, Provider
+from penstock.providers.spec import Model, Provider, prices_in_force
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
@@ -47,7 +49,14 @@ class Route:
 class Catalog:
     """The models of all active providers: those that have a credential and are not disabled."""
 
-    def __init__(self, providers: Iterable[Provider], settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        providers: Iterable[Provider],
+        settings: Settings,
+        environ: Mapping[str, str],
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or Clock()
         known = {provider.slug: _with_base_url(provider, environ) for provider in providers}
         everything = list(configured.providers(known, settings.providers, settings.data))
         self._router = settings.router
@@ -156,10 +165,10 @@ class Catalog:
     def route(self, model: str, tasks: Sequence[str], is_healthy: Callable[[str, str], bool]) -> Route:
         """Candidates by priority, and in random order by weight among the same priority; unhealthy ones come last.
 
-        Raises ModelNotFound, ModelDisabled or InvalidRequest.
+        The models have the prices of today. Raises ModelNotFound, ModelDisabled or InvalidRequest.
         """
         find = self._find_route if model in self._live else self._cached_route  # the live ones change
-        route = find(model, tuple(tasks))
+        route = find(model, tuple(tasks), self._today())
         if len(route.candidates) == 1:
             return route
         ordered = sorted(
@@ -172,8 +181,8 @@ class Catalog:
         )
         return Route(tuple(ordered), route.forced)
 
-    def _find_route(self, model: str, tasks: tuple[str, ...]) -> Route:
-        """The enabled candidates that can do one of the tasks, in no particular order."""
+    def _find_route(self, model: str, tasks: tuple[str, ...], day: str) -> Route:
+        """The enabled candidates that can do one of the tasks, in no particular order, with the prices of a day."""
         candidates, forced = self._find(model)
         if not candidates and "chat" in tasks:
             candidates, forced = self._find_any_model(model)
@@ -184,7 +193,7 @@ class Catalog:
             self._raise_unusable(model, candidates, tasks)
         if not (enabled := [candidate for candidate in fitting if candidate.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
-        return Route(tuple(enabled), forced)
+        return Route(tuple(_with_prices_of(candidate, day) for candidate in enabled), forced)
 
     def _find(self, model: str) -> tuple[list[Candidate], bool]:
         """Candidates for an id, or for `{provider}/{id or upstream name}`, and whether the name forces one provider."""
@@ -343,7 +352,7 @@ class Catalog:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
-        return describe(candidates, schema)
+        return describe(candidates, self._today(), schema)
 
     def any_model_servers(self) -> tuple[Candidate, ...]:
         """Servers of the operator's own that take any model, whose models are not in the catalog."""
@@ -352,12 +361,24 @@ class Catalog:
     def describe_server_model(self, server: Candidate, name: str, schema: bool = False) -> dict[str, Any]:
         """One model of a server that takes any, as the model list shows it."""
         model = replace(server.model, id=f"{server.provider.slug}/{name}", upstream=name, name=name)
-        return describe([replace(server, model=model)], schema)
+        return describe([replace(server, model=model)], self._today(), schema)
+
+    def _today(self) -> str:
+        """The day in UTC, which decides between the prices of before and after an announced change."""
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date().isoformat()
 
 
 def _with_model(candidate: Candidate, model: str) -> Candidate:
     """The candidate of a provider that takes any model, for this model."""
     return replace(candidate, model=replace(candidate.model, id=model, upstream=model))
+
+
+def _with_prices_of(candidate: Candidate, day: str) -> Candidate:
+    """The candidate without the prices that do not apply on a day; most have none, and stay the same object."""
+    prices = prices_in_force(candidate.model.prices, day)
+    if prices is candidate.model.prices:
+        return candidate
+    return replace(candidate, model=replace(candidate.model, prices=prices))
 
 
 def _with_base_url(provider: Provider, environ: Mapping[str, str]) -> Provider:

@@ -39,6 +39,11 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     above: Annotated[
         Whole, Meta(description="This price is for chat with more input tokens, or images with more pixels, than this.")
     ] = 0
+    from_date: Annotated[
+        str,
+        Meta(pattern=r"^(20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?$", title='a date such as "2026-12-01"'),
+        Meta(description="The first day, in UTC, of this price, in place of the one with the same `when` and `above`."),
+    ] = msgspec.field(default="", name="from")
     max_tokens: Annotated[Whole, Meta(description="The most tokens that one output can use.")] = 0
     max_seconds: Annotated[
         Whole, Meta(description="Priced by the compute second: the most that one call can take, which is held.")

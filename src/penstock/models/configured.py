@@ -300,8 +300,10 @@ def _changes(where: str, table: ModelChanges) -> dict[str, Any]:
 def _prices(where: str, written: Prices) -> tuple[Price, ...]:
     """An empty list is an unknown price."""
     prices = tuple(_price(table) for table in (written if isinstance(written, list) else [written]))
-    if prices and (prices[-1].when or prices[-1].above):
-        raise Misconfigured(f"{where}.price: the last price must have no `when` and `above`; it is for all other calls")
+    if prices and (prices[-1].when or prices[-1].above or prices[-1].from_date):
+        raise Misconfigured(
+            f"{where}.price: the last price must have no `when`, `above` and `from`; it is for all other calls"
+        )
     return prices
 
 
@@ -314,6 +316,7 @@ def _price(table: PriceTable) -> Price:
         other_usd={name: str(usd) for name, usd in table.other_usd.items()},
         when=table.when,
         above=table.above,
+        from_date=table.from_date,
         max_tokens=table.max_tokens,
         max_seconds=table.max_seconds,
         source=Source(table.source, table.as_of),

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.models import model_schema
 from penstock.providers.live import FoundModel
-from penstock.providers.spec import Model, Price, Source
+from penstock.providers.spec import Model, Price, Source, announced_prices, prices_in_force
 from penstock.upstream.candidate import Candidate
 
 MODES = {
@@ -19,8 +19,11 @@ MODES = {
 MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
 
 
-def describe(candidates: Sequence[Candidate], schema: bool = False) -> dict[str, Any]:
-    """Candidates of one model as the model list shows it; with `schema` also its parameters as a JSON Schema."""
+def describe(candidates: Sequence[Candidate], today: str, schema: bool = False) -> dict[str, Any]:
+    """Candidates of one model as the model list shows it: with the prices of today, and after them the announced ones.
+
+    With `schema` also its parameters as a JSON Schema.
+    """
     first = candidates[0]
     described = {
         "id": first.model.id,
@@ -36,7 +39,8 @@ def describe(candidates: Sequence[Candidate], schema: bool = False) -> dict[str,
         "pricing": [
             {"provider": candidate.provider.slug, "task": candidate.model.op.task, **pricing(price)}
             for candidate in candidates
-            for price in shown_prices(candidate.model)
+            for prices in (prices_in_force, announced_prices)
+            for price in shown_prices(prices(candidate.model.prices, today))
         ],
     }
     if schema:
@@ -78,10 +82,10 @@ def modes(model: Model) -> tuple[str, ...]:
     return ("image-to-video",) if row.required else ("text-to-video", "image-to-video")
 
 
-def shown_prices(model: Model) -> tuple[Price, ...]:
+def shown_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:
     """The price rows that say something: one, if all of them differ only in how much is held."""
-    charged = [replace(price, when={}, max_tokens=0, ceiling="1") for price in model.prices]
-    return model.prices[-1:] if all(price == charged[-1] for price in charged) else model.prices
+    charged = [replace(price, when={}, max_tokens=0, ceiling="1") for price in prices]
+    return prices[-1:] if all(price == charged[-1] for price in charged) else prices
 
 
 def pricing(price: Price) -> dict[str, Any]:
@@ -91,6 +95,8 @@ def pricing(price: Price) -> dict[str, Any]:
     shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
     if price.above:
         shown["above"] = price.above
+    if price.from_date:
+        shown["from"] = price.from_date
     return {**shown, **_source(price)}
 
 

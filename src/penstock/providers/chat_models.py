@@ -60,9 +60,9 @@ def chat_models(
 
     A line has the model's name and its prices in dollars per million tokens: input, output and, if there is a discount,
     cached input. `name=other` is for models that the provider calls `other`. `>200000` is followed by the prices for
-    calls with more than 200,000 input tokens, `until` by the day on which the model is shut down. The public id is
-    `owner/name`, unless the name has a slash itself. `fields` are further fields of each Model, such as
-    `max_image_tokens`.
+    calls with more than 200,000 input tokens, `from 2026-12-01` by the prices from that day on, `until` by the day on
+    which the model is shut down. The public id is `owner/name`, unless the name has a slash itself. `fields` are
+    further fields of each Model, such as `max_image_tokens`.
     """
     lines = table.strip().splitlines()
     return tuple(replace(_chat_model(owner, source, line, op), priority=priority, **fields) for line in lines)
@@ -70,16 +70,26 @@ def chat_models(
 
 def _chat_model(owner: str, source: Source, line: str, op: Operation) -> Model:
     line, _, shutdown_date = line.partition(" until ")
-    first, *long_inputs = line.split(">")
-    names, *usd = first.split()
+    line, *changes = line.split(" from ")
+    names, usd = line.split(maxsplit=1)
     name, _, upstream = names.partition("=")
-    prices = [_token_price(source, *usd)]
-    for above, *usd_above in map(str.split, long_inputs):
-        prices.insert(0, replace(_token_price(source, *usd_above), above=int(above)))
+    prices = _token_prices(source, usd)
+    for from_date, changed_usd in (change.split(maxsplit=1) for change in changes):
+        changed = [replace(price, from_date=from_date) for price in _token_prices(source, changed_usd)]
+        prices = changed + prices
     model_id = name if "/" in name else f"{owner}/{name}"
     return Model(
         id=model_id, upstream=upstream or name, op=op, prices=tuple(prices), shutdown_date=shutdown_date.strip()
     )
+
+
+def _token_prices(source: Source, usd: str) -> list[Price]:
+    """Rows from the prices in a line, those for long inputs first."""
+    first, *long_inputs = usd.split(">")
+    prices = [_token_price(source, *first.split())]
+    for above, *usd_above in map(str.split, long_inputs):
+        prices.insert(0, replace(_token_price(source, *usd_above), above=int(above)))
+    return prices
 
 
 def _token_price(

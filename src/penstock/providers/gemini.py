@@ -12,10 +12,6 @@ CHAT = chat_operation(
 )
 # Google calls its shutdown dates the earliest possible ones.
 MODELS = """
-    gemini-4-argon          2     10    0.1
-    gemini-3.8-flash        0.75  3.75  0.075
-    gemini-3.7-flash        0.75  3.75  0.075
-    gemini-3.6-flash        0.75  3.75  0.075
     gemini-3.5-flash        1.5   9     0.15
     gemini-3.5-flash-lite   0.3   2.5   0.03
     gemini-3.1-pro-preview  2     12    0.2    >200000  4  18  0.4
@@ -26,8 +22,18 @@ MODELS = """
     gemini-2.5-flash-lite   0.1   0.4   0.01                           until 2026-10-16
 """
 
-# Until 2026-11-30; then both models of Gemini 4 cost twice as much.
-CARBON = Source("apidog.com and docs.laozhang.ai, which quote Google", "2026-11-11", is_second_hand=True)
+# Prices that Google calls introductory, and those that follow them.
+GEMINI_4 = """
+    gemini-4-carbon  2  10  0.1  from 2026-12-01  4  20  0.2
+    gemini-4-argon   2  10  0.1  from 2026-12-01  4  20  0.2
+"""
+GEMINI_4_SOURCE = Source("docs.laozhang.ai, which quotes Google", "2026-11-11", is_second_hand=True)
+FLASH = """
+    gemini-3.8-flash  0.75  3.75  0.075  from 2027-01-01  1.5  7.5  0.15
+    gemini-3.7-flash  0.75  3.75  0.075  from 2027-01-01  1.5  7.5  0.15
+    gemini-3.6-flash  0.75  3.75  0.075  from 2027-01-01  1.5  7.5  0.15
+"""
+FLASH_SOURCE = Source("the releases of agent-telemetry and PromptLab, which quote Google", "2026-09-30", True)
 
 PROVIDER = Provider(
     slug="gemini",
@@ -39,7 +45,8 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     models=(
-        *chat_models("google", CARBON, "gemini-4-carbon 2 10 0.1", CHAT),
+        *chat_models("google", GEMINI_4_SOURCE, GEMINI_4, CHAT),
+        *chat_models("google", FLASH_SOURCE, FLASH, CHAT),
         *chat_models("google", LITELLM, MODELS, CHAT),
     ),
 )

@@ -149,6 +149,7 @@ PROVIDER = Provider(
             image_frame("512", "1K", "2K", "4K", ratios=MORE_RATIOS),
             usd=("0.5", "3", "60"),
             max_tokens={"512": 900, **TOKENS_BY_SIZE},
+            shutdown_date="2026-10-29",
         ),
         *image_models(
             "nano-banana-pro",

@@ -44,7 +44,30 @@ class Price:
     other_usd: Mapping[str, str] = field(default_factory=dict)
     # Chat: this row applies to calls with more input tokens. Images: to outputs with more pixels. Such rows come first.
     above: int = 0
+    # The first day, in UTC, on which the row applies, in place of the row with the same `when` and `above` and an
+    # earlier date or none. Empty: it applies from the beginning.
+    from_date: str = ""
     source: Source | None = None  # tables must have one
+
+
+def prices_in_force(prices: tuple[Price, ...], day: str) -> tuple[Price, ...]:
+    """The rows that apply on a day. A row with a date takes the place of the one with the same conditions."""
+    if not any(price.from_date for price in prices):
+        return prices
+    rows = [price for price in prices if not price.from_date]
+    changes = [price for price in prices if price.from_date and price.from_date <= day]
+    for change in sorted(changes, key=lambda price: price.from_date):
+        replaced = [place for place, row in enumerate(rows) if (row.when, row.above) == (change.when, change.above)]
+        if replaced:
+            rows[replaced[0]] = change
+        else:
+            rows.insert(0, change)
+    return tuple(rows)
+
+
+def announced_prices(prices: tuple[Price, ...], day: str) -> tuple[Price, ...]:
+    """The rows that apply only after a day, the first to begin first."""
+    return tuple(sorted((price for price in prices if price.from_date > day), key=lambda price: price.from_date))
 
 
 def price_list(source: Source) -> Callable[..., Price]:

@@ -22,7 +22,9 @@ from penstock.providers.prices import OWN_HARDWARE as OWN_HARDWARE
 from penstock.providers.prices import Price as Price
 from penstock.providers.prices import Source as Source
 from penstock.providers.prices import Unit as Unit
+from penstock.providers.prices import announced_prices as announced_prices
 from penstock.providers.prices import price_list as price_list
+from penstock.providers.prices import prices_in_force as prices_in_force
 from penstock.values import InputImage
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]

@@ -2,11 +2,13 @@
 
 import asyncio
 import base64
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.errors import (
     AllProvidersExhausted,
     ContentPolicyViolation,
@@ -420,6 +422,23 @@ async def test_prices_are_those_of_the_acceptance(open_gateway: OpenGateway) -> 
             done = await running.wait_for_video(video_id)
             assert done["metadata"]["cost"] == Decimal("0.4")
             assert (await running.video(query={"dryRun": "true"})).json["total_cost_micros"] == 396_000_000
+
+
+async def test_an_announced_price_is_for_requests_that_are_accepted_from_its_day_on(open_gateway: OpenGateway) -> None:
+    """One video is accepted before the day of the change and ends after it; the next one is accepted after it."""
+    clock = ManualClock(int(datetime(2026, 11, 30, 23, 59, tzinfo=UTC).timestamp() * 1000))
+    change = {"unit": "second", "usd": "0.2", "from": "2026-12-01"}
+    prices = {"video-1": {"price": [change, {"unit": "second", "usd": "0.1"}]}}
+    async with two_providers() as labs, open_gateway(labs=labs, clock=clock, models=prices) as running:
+        labs[0].videos.next(faults.never_ends)
+        before = (await running.video()).json
+        await labs[0].videos.reached(1)
+        clock.advance(60)
+        after = (await running.video()).json
+        next(iter(labs[0].video_jobs.values())).states.append("completed")
+        costs = [(await running.wait_for_video(video["id"]))["metadata"]["cost"] for video in (before, after)]
+        assert costs == [Decimal("0.4"), Decimal("0.8")]
+        assert [video["metadata"]["cost_estimate"] for video in (before, after)] == costs
 
 
 # -------------------------------------------------------------------------------------------------------------- secrets

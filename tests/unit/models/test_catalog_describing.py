@@ -1,10 +1,12 @@
 """The model list: modalities, modes, providers, prices and parameters."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.models.catalog import Catalog
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source, converted, passthrough, refused
@@ -92,6 +94,23 @@ def test_the_modes_of_a_video_model_follow_from_its_table(row: Any, modes: list[
 def test_the_modality_and_modes_of_each_task(task: str, modality: str, modes: list[str]) -> None:
     shown = catalog(provider("one", model("x", task))).describe("x")
     assert (shown["modality"], shown["modes"]) == (modality, modes)
+
+
+def test_the_prices_of_today_are_shown_before_announced_ones() -> None:
+    usual = Price(unit="image", usd="0.1")
+    december = replace(usual, usd="0.2", from_date="2026-12-01")
+    clock = ManualClock(int(datetime(2026, 11, 30, 23, 59, tzinfo=UTC).timestamp() * 1000))
+    known = Catalog([provider("one", model("fox", prices=(december, usual)))], Settings(), {}, clock)
+
+    def shown() -> list[tuple[str, str | None]]:
+        return [(price["usd"], price.get("from")) for price in known.describe("fox")["pricing"]]
+
+    def charged() -> list[str]:
+        return [price.usd for price in known.route("fox", ("image",), lambda *_: True).first.model.prices]
+
+    assert (shown(), charged()) == ([("0.1", None), ("0.2", "2026-12-01")], ["0.1"])
+    clock.advance(60)
+    assert (shown(), charged()) == ([("0.2", "2026-12-01")], ["0.2"])
 
 
 def test_conditions_of_prices_are_shown() -> None:

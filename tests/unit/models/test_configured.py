@@ -243,7 +243,7 @@ def test_providers_without_a_table_are_unchanged() -> None:
 
 MODEL = '[[providers.lab.models]]\nid = "m"\ntask = "image"\n'
 PRICED = f"{LAB}{MODEL}price = "
-LAST = "price: the last price must have no `when` and `above`; it is for all other calls"
+LAST = "price: the last price must have no `when`, `above` and `from`; it is for all other calls"
 
 
 TEXT = "must be text that is not empty"
@@ -293,6 +293,8 @@ MISTAKES = {
     PRICED + '{unit = "image"}': f"{M}.price needs usd or output_usd, and not both",
     PRICED + '{unit = "image", usd = "1", output_usd = "2"}': f"{M}.price needs usd or output_usd, and not both",
     PRICED + '[{unit = "image", usd = "1"}, {unit = "image"}]': f"{M}.price[1] needs usd or output_usd, and not both",
+    PRICED + '{unit = "image", usd = "1", from = "2026-12-01"}': f"{M}.{LAST}",
+    PRICED + '{unit = "image", usd = "1", from = "in May"}': f'{M}.price.from must be a date such as "2026-12-01"',
     PRICED + '{unit = "image", cents = 4}': f"{M}.price has an unknown key: cents",
     PRICED + '{unit = "image", usd = "1", when = 5}': f"{M}.price.when must be a table",
     PRICED + '{unit = "image", usd = "1", other_usd = "1"}': (

@@ -8,7 +8,7 @@ PAGE = Source("a page", "2026-11")
 TABLE = """
     large            2    10   0.2  >200000  4  15  0.4
     small-1.5=small  0.5  2         until 2027-01-14
-    other/model=m    1    3
+    other/model=m    1    3    from 2026-12-01  2  6
 """
 
 
@@ -23,6 +23,7 @@ def test_a_table_of_chat_models() -> None:
               source=PAGE),
         Price(unit="token", usd="0.00001", input_usd="0.000002", other_usd={"cached": "0.0000002"}, source=PAGE),
     )  # fmt: skip
+    assert [(price.usd, price.from_date) for price in other.prices] == [("0.000006", "2026-12-01"), ("0.000003", "")]
     assert [model.shutdown_date for model in (large, small, other)] == ["", "2027-01-14", ""]
     assert {model.priority for model in (large, small, other)} == {10}
     assert large.op is CHAT

@@ -117,7 +117,7 @@ function ModelPage({ id }) {
         ["Name", model.name], ["By", model.owned_by], ["Does", model.modes.join(", ")], ["Providers", model.providers.join(", ")],
         ["Prices", html`<ul class="plain">${model.pricing.map((price, place) => html`<li key=${place} class="figures">
             ${priceText(price)}${price.when ? html` <span class="soft small">
-            ${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}</li>`)}</ul>`],
+            ${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}${price.from ? html` <span class="soft small">from ${price.from}</span>` : ""}</li>`)}</ul>`],
         ["Source", sourceText(model.pricing)],
         ...(model.shutdown_date ? [["Until", model.shutdown_date]] : []),
       ]} /></div></aside></div>`;
