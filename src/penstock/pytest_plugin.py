@@ -89,7 +89,7 @@ async def _export_recordings(gateway: Gateway, org_id: str, folder: Path) -> Non
     """Replace the recordings in the folder by those of this run."""
     from penstock.recordings import files
 
-    rows = [await gateway.recordings.get(org_id, row["id"]) for row in await gateway.recordings.all(org_id)]
+    rows = [await gateway.recordings.get(org_id, row.id) for row in await gateway.recordings.all(org_id)]
     exported = [await files.export_recording(gateway.recordings, row, inline=False) for row in rows]
 
     def save() -> None:

@@ -43,7 +43,7 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
             assert len(running.lab.invoice) == 2
             recordings = running.gateway.recordings
             for listed in (await recordings.page(running.caller.org_id)).data:
-                row = await recordings.get(running.caller.org_id, listed["id"])
+                row = await recordings.get(running.caller.org_id, listed.id)
                 files.save_recording(folder, *await files.export_recording(recordings, row, inline=False))
         port = labs[0].port
         second = Installation(tmp_path / "second", "", ManualClock())

@@ -395,9 +395,9 @@ class Organization(RuleBasedStateMachine):
         recordings = await gateway.recordings.all(self.caller.org_id)
         if recordings:
             with suppress(Problem):
-                row = await gateway.recordings.get(self.caller.org_id, recordings[number % len(recordings)]["id"])
+                row = await gateway.recordings.get(self.caller.org_id, recordings[number % len(recordings)].id)
                 document, _ = await files.export_recording(gateway.recordings, row, inline=True)
-                encoded = {**_as_json(document), "id": row["id"], "duration_ms": next(self.world.serial)}
+                encoded = {**_as_json(document), "id": row.id, "duration_ms": next(self.world.serial)}
                 await files.import_recording(
                     gateway.store,
                     gateway.recordings,

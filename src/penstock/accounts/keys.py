@@ -4,7 +4,7 @@ import re
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 from zlib import crc32
@@ -78,7 +78,7 @@ class Keys:
         self._store = store
         self._vault = vault
         self._clock = clock
-        self._pager = Pager(store, "key", "key")
+        self._pager = Pager(store, "key", "key", KeyRow)
         # Recent callers and until when they may be used, by a keyed digest of the whole header: the key itself is not
         # kept in memory. This digest takes a third of the time of the stored one.
         self._cache: dict[bytes, tuple[float, Caller]] = {}
@@ -238,16 +238,16 @@ class Keys:
         starting_after: str | None = None,
         ending_before: str | None = None,
         status: str | None = None,
-    ) -> Page:
+    ) -> Page[dict[str, Any]]:
         """Return one page of key records, newest first; with `status`, only keys of that status."""
         if status is not None and status not in KEY:
             raise InvalidRequest(f"`status` must be one of: {', '.join(KEY)}.", param="status")
         page = await self._pager.page(org_id, limit, starting_after, ending_before, status=status)
-        return replace(page, data=await self.records(org_id, [KeyRow(**row) for row in page.data]))
+        return page.with_data(await self.records(org_id, page.data))
 
     async def list_all(self, org_id: str) -> list[KeyRow]:
         """Return every key, newest first."""
-        return [KeyRow(**row) for row in await self._pager.all(org_id, status=None)]
+        return await self._pager.all(org_id, status=None)
 
 
 def _caller(row: Row) -> Caller:

@@ -261,7 +261,7 @@ class Requests:
     def __init__(self, store: Store, clock: Clock, catch_up: Callable[[str], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
-        self._pager = Pager(store, "request", "req")
+        self._pager = Pager(store, "request", "req", RequestRow)
         self._catch_up = catch_up
 
     async def reject(
@@ -305,12 +305,12 @@ class Requests:
         row = await self.get(org_id, request_id)
         return request_record(row) if row else None
 
-    async def list_records(self, org_id: str, filters: Filters) -> Page:
+    async def list_records(self, org_id: str, filters: Filters) -> Page[dict[str, Any]]:
         """Return the matching records, newest first, and their summary if the filters ask for it."""
         page = await self.list_page(org_id, filters)
-        return replace(page, data=[request_record(RequestRow(**row)) for row in page.data])
+        return page.with_data([request_record(row) for row in page.data])
 
-    async def list_page(self, org_id: str, filters: Filters) -> Page:
+    async def list_page(self, org_id: str, filters: Filters) -> Page[RequestRow]:
         """Return the matching rows, as `list_records` does."""
         if self._catch_up:
             await self._catch_up(org_id)
@@ -338,8 +338,8 @@ class Requests:
                 org_id, _ROWS_AT_ONCE, low=filters.low, high=high, query_suffix=filters.query_suffix, **columns
             )
             for row in rows:
-                yield RequestRow(**row)
-            high = rows[-1]["id"] if rows else None
+                yield row
+            high = rows[-1].id if rows else None
 
     async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
         """Return count and cost of everything that matches, on all pages.

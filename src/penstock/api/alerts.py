@@ -1,9 +1,5 @@
 """Show alerts to operators and how they were delivered, send them again, send a test event, show the secret."""
 
-from dataclasses import replace
-
-import msgspec
-
 from penstock.api import query
 from penstock.api.paging import LIMIT, cursors, page_body
 from penstock.api.responses import NO_STORE
@@ -13,10 +9,9 @@ from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import MESSAGE
-from penstock.store.base import Row
 from penstock.store.paging import Pager
 from penstock.webhooks.events import ALERT_PREFIX, OPERATOR
-from penstock.webhooks.records import message_records
+from penstock.webhooks.records import MessageRow, complete_message_record, get_message, message_records
 
 ALERTS_QUERY = (
     LIMIT,
@@ -28,25 +23,20 @@ ALERTS_QUERY = (
 
 async def list_alerts(gateway: Gateway, call: Call) -> Response:
     asked = query.read(ALERTS_QUERY, call.query)
-    pager = Pager(gateway.store, "message", ALERT_PREFIX, get="get_message_of_org")
+    pager = Pager(gateway.store, "message", ALERT_PREFIX, MessageRow, get="get_message_of_org")
     filters = {"state": asked["status"], "event": asked["event"], "request_id": None}
     page = await pager.page(OPERATOR, asked["limit"], asked["starting_after"], asked["ending_before"], **filters)
     records = await message_records(gateway.store, page.data)
-    return Response(json=page_body(call, ALERTS_QUERY, replace(page, data=records)))
+    return Response(json=page_body(call, ALERTS_QUERY, page.with_data(records)))
 
 
 async def redeliver_alert(gateway: Gateway, call: Call) -> Response:
     """Start the deliveries of an ended alert over."""
     message_id = call.path["message_id"]
     await gateway.deliveries.redeliver(message_id, OPERATOR)
-    row = await gateway.store.one("get_message_of_org", id=message_id, org_id=OPERATOR)
-    assert row is not None, "it was sent again"
-    return Response(json=await _record(gateway, row))
-
-
-async def _record(gateway: Gateway, row: Row) -> dict[str, object]:
-    [record] = await message_records(gateway.store, [row])
-    return {**record, "body": msgspec.json.decode(row["body"])}
+    message = await get_message(gateway.store, message_id, OPERATOR)
+    assert message is not None, "it was sent again"
+    return Response(json=await complete_message_record(gateway.store, message))
 
 
 async def send_test_alert(gateway: Gateway, call: Call) -> Response:

@@ -22,7 +22,7 @@ def cursors(noun: str) -> tuple[Query, Query]:
     )
 
 
-def page_body(call: Call, rows: tuple[Query, ...], page: Page) -> dict[str, Any]:
+def page_body(call: Call, rows: tuple[Query, ...], page: Page[dict[str, Any]]) -> dict[str, Any]:
     """Return the JSON body of a page, with the URLs of the next and the previous page."""
     return {
         "object": "list",

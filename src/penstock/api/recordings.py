@@ -1,7 +1,6 @@
 """List, retrieve, delete, export and import recordings."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from penstock.api import query
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
@@ -59,8 +58,8 @@ RECORDING_FIELDS: Mapping[str, Field] = {
 async def list_recordings(gateway: Gateway, call: Call) -> Response:
     asked = query.read(RECORDINGS_QUERY, call.query)
     page = await gateway.recordings.page(call.caller.org_id, **asked)
-    page = replace(page, data=[files.summary(row) for row in page.data])
-    return Response(json=page_body(call, RECORDINGS_QUERY, page))
+    records = [files.summary(recording) for recording in page.data]
+    return Response(json=page_body(call, RECORDINGS_QUERY, page.with_data(records)))
 
 
 async def retrieve_recording(gateway: Gateway, call: Call) -> Response:

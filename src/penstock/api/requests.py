@@ -1,11 +1,9 @@
 """List and retrieve request records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from penstock.accounts.records import RequestRow
 from penstock.accounts.requests import KINDS, STATUSES, Filters
 from penstock.api import query
 from penstock.api.csv_export import csv_lines
@@ -44,8 +42,8 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
     if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
         return _csv_response(gateway, call, filters)
     page = await gateway.requests.list_page(call.caller.org_id, filters)
-    records = await complete_records(gateway, call, [RequestRow(**row) for row in page.data])
-    body = page_body(call, REQUESTS_QUERY, replace(page, data=records))
+    records = await complete_records(gateway, call, page.data)
+    body = page_body(call, REQUESTS_QUERY, page.with_data(records))
     return tagged_response(call, {**body, "summary": page.summary} if filters.summary else body, records)
 
 

@@ -1,9 +1,6 @@
 """Show webhook messages and their deliveries, send them again, send a test event, show and rotate the secret."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-
-import msgspec
 
 from penstock.api import query
 from penstock.api.fields import checked_fields
@@ -18,7 +15,7 @@ from penstock.states import MESSAGE
 from penstock.store.paging import Pager
 from penstock.values import iso
 from penstock.webhooks.delivery import TrialDelivery
-from penstock.webhooks.records import message_records
+from penstock.webhooks.records import MessageRow, complete_message_record, get_message, message_records
 
 _MAX_OVERLAP_HOURS = 168
 _DEFAULT_OVERLAP_HOURS = 24
@@ -52,7 +49,7 @@ ROTATE_FIELDS: Mapping[str, Field] = {
 
 async def list_messages(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MESSAGES_QUERY, call.query)
-    pager = Pager(gateway.store, "message", "msg_req", get="get_message_of_org")
+    pager = Pager(gateway.store, "message", "msg_req", MessageRow, get="get_message_of_org")
     page = await pager.page(
         call.caller.org_id,
         asked["limit"],
@@ -63,17 +60,16 @@ async def list_messages(gateway: Gateway, call: Call) -> Response:
         request_id=asked["request_id"],
     )
     records = await message_records(gateway.store, page.data)
-    return Response(json=page_body(call, MESSAGES_QUERY, replace(page, data=records)))
+    return Response(json=page_body(call, MESSAGES_QUERY, page.with_data(records)))
 
 
 async def retrieve_message(gateway: Gateway, call: Call) -> Response:
     """Return a message with the event that receivers get."""
     message_id = call.path["message_id"]
-    row = await gateway.store.one("get_message_of_org", id=message_id, org_id=call.caller.org_id)
-    if row is None:
+    message = await get_message(gateway.store, message_id, call.caller.org_id)
+    if message is None:
         raise NotFound(f"No such message: {message_id[:64]}.")
-    [record] = await message_records(gateway.store, [row])
-    return Response(json={**record, "body": msgspec.json.decode(row["body"])})
+    return Response(json=await complete_message_record(gateway.store, message))
 
 
 async def redeliver_message(gateway: Gateway, call: Call) -> Response:

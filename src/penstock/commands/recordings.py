@@ -27,7 +27,7 @@ def list_recordings(data: Data = None, config: Config = None, org: Org = None, a
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
         rows = await _recordings(store, settings).all(await org_id(store, org, settings))
-        return [[row["id"], row["kind"], row["model"], iso(row["created_at_ms"]), row["duration_ms"]] for row in rows]
+        return [[row.id, row.kind, row.model, iso(row.created_at_ms), row.duration_ms] for row in rows]
 
     columns = ["id", "kind", "model", "created", "duration ms"]
     show("Recordings", columns, with_store(settings, work), as_json)
@@ -80,7 +80,7 @@ def export_recordings(
         recordings = _recordings(store, settings)
         owner = await org_id(store, org, settings)
         paths = []
-        for recording_id in recording_ids or [row["id"] for row in await recordings.all(owner)]:
+        for recording_id in recording_ids or [row.id for row in await recordings.all(owner)]:
             row = await recordings.get(owner, recording_id)
             paths.append(files.save_recording(folder, *await files.export_recording(recordings, row, inline=False)))
         return paths

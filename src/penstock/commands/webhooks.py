@@ -11,6 +11,7 @@ from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
+from penstock.webhooks import records
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import OPERATOR, WebhookSecrets
 
@@ -31,10 +32,17 @@ def list_messages(
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        rows = await _deliveries(store, vault, settings).list_messages(state, limit)
+        messages = await records.list_messages(store, state, limit)
         return [
-            [row["id"], row["event"], row["state"], row["deliveries"], iso(row["created_at_ms"]), row["last_result"]]
-            for row in rows
+            [
+                message.id,
+                message.event,
+                message.state,
+                message.deliveries,
+                iso(message.created_at_ms),
+                message.last_result,
+            ]
+            for message in messages
         ]
 
     columns = ["id", "event", "state", "deliveries", "created", "last result"]

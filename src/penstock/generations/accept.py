@@ -30,6 +30,7 @@ from penstock.generations.rows import (
 )
 from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
+from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
@@ -223,8 +224,8 @@ async def _claim_recording(tx: Transaction, org_id: str, request_id: str, planne
         leader = await tx.one("get_recording_claim", **claim)
         return msgspec.structs.replace(plan, source=Follow(leader["request_id"], source)) if leader else plan
     # The previous holder of the claim may have stored its recording after `make_plan` looked for one.
-    found = await tx.one(f"find_{fingerprint.by}_recording", **claim)
+    found = await find_recording(tx, org_id, fingerprint)
     if found is None:
         return plan
     await tx.run("release_recording_claim", request_id=request_id)
-    return msgspec.structs.replace(plan, source=Replay(found["id"]))
+    return msgspec.structs.replace(plan, source=Replay(found.id))

@@ -20,8 +20,9 @@ from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
+from penstock.recordings.rows import RecordingFileRow, RecordingRow
 from penstock.schema import GenerationResult, Output, StoredOutput
-from penstock.store.base import Change, Row, Transaction
+from penstock.store.base import Change, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
@@ -111,7 +112,7 @@ async def _prepare_files(
     outputs: Sequence[StoredOutput],
     recording: Recording | None,
     until_ms: int,
-) -> tuple[list[Row], list[str]]:
+) -> tuple[list[RecordingFileRow], list[str]]:
     """Store the files of the recording, if there is one, and sign the URLs for the webhook, if there is one."""
     try:
         copies = await gateway.recordings.store_files(recording.recording_id, outputs) if recording else []
@@ -151,22 +152,22 @@ async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: in
 
 def _recording_row(
     job: Job, recording: Recording, result: GenerationResult, outputs: Sequence[StoredOutput], now: int
-) -> dict[str, object]:
+) -> RecordingRow:
     fingerprint = recording.fingerprint
-    return {
-        "id": recording.recording_id,
-        "org_id": job.org_id,
-        "request_id": job.id,
-        "kind": fingerprint.kind,
-        "task": job.request.task,
-        "model": fingerprint.model,
-        "standard": fingerprint.standard,
-        "strict": fingerprint.strict,
-        "request": msgspec.json.encode(fingerprint.values),
-        "result": recordings.encode_result(result, [stored.output for stored in outputs]),
-        "duration_ms": max(0, now - job.row.created_at_ms),
-        "created_at_ms": now,
-    }
+    return RecordingRow(
+        id=recording.recording_id,
+        org_id=job.org_id,
+        request_id=job.id,
+        kind=fingerprint.kind,
+        task=job.request.task,
+        model=fingerprint.model,
+        standard=fingerprint.standard,
+        strict=fingerprint.strict,
+        request=msgspec.json.encode(fingerprint.values),
+        result=recordings.encode_result(result, [stored.output for stored in outputs]),
+        duration_ms=max(0, now - job.row.created_at_ms),
+        created_at_ms=now,
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- failing

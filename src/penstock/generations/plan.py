@@ -19,8 +19,8 @@ from penstock.models.preferences import FIELD
 from penstock.models.selection import Choice
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
+from penstock.recordings.rows import RecordingRow
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
-from penstock.store.base import Row
 from penstock.upstream.candidate import Candidate
 from penstock.values import InputImage
 
@@ -162,15 +162,17 @@ def _with_recording(
     return replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")
 
 
-def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, found: Row) -> PlannedCall:
+def _plan_replay(
+    gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, found: RecordingRow
+) -> PlannedCall:
     """Needs no route: the recorded provider may no longer be configured."""
-    recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
-    candidate = PlannedCandidate(recorded.provider, found["model"], recorded.executed_model.partition("/")[2])
-    request = msgspec.structs.replace(validated.request, task=found["task"])
-    is_video = found["kind"] == "video"
+    recorded = found.decode_result()
+    candidate = PlannedCandidate(recorded.provider, found.model, recorded.executed_model.partition("/")[2])
+    request = msgspec.structs.replace(validated.request, task=found.task)
+    is_video = found.kind == "video"
     now_ms = gateway.clock.steady_ms()
-    due_ms = recordings.replay_times(options.latency, found["duration_ms"], now_ms, is_video=is_video)
-    return PlannedCall(validated, request, Plan((candidate,), Replay(found["id"], due_ms[1])), due_ms=due_ms)
+    due_ms = recordings.replay_times(options.latency, found.duration_ms, now_ms, is_video=is_video)
+    return PlannedCall(validated, request, Plan((candidate,), Replay(found.id, due_ms[1])), due_ms=due_ms)
 
 
 async def _plan_mock(

@@ -10,7 +10,7 @@ from penstock.generations.job import Job, check_lease, is_cancel_requested
 from penstock.generations.rows import Follow, Mock, Recording, Replay, get_generation
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
-from penstock.recordings import recordings
+from penstock.recordings.rows import find_recording, get_recording
 from penstock.schema import Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
@@ -22,20 +22,20 @@ _MOCK_POLL_SECONDS = 0.05
 
 async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[GenerationResult, list[StoredOutput]]:
     """Copy a recording's outputs under new media ids, so that they expire with this request; costs nothing."""
-    found = await gateway.store.one("get_recording", id=source.recording_id, org_id=job.org_id)
+    found = await get_recording(gateway.store, source.recording_id, job.org_id)
     if found is None:
         raise RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
     await _wait_until_due(gateway, job, source.due_ms)  # before the files are read into memory
-    recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
+    recorded = found.decode_result()
     outputs = []
-    for position, row in enumerate(await gateway.recordings.list_files(found["id"])):
+    for position, file in enumerate(await gateway.recordings.list_files(found.id)):
         try:
-            data = await gateway.recordings.read_file(row)
+            data = await gateway.recordings.read_file(file)
         except FileMissing:
             raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
         output = msgspec.structs.replace(recorded.files[position], media_id=_media_id(job, position))
         await gateway.transfer.store_file(output, data)
-        outputs.append(StoredOutput(output=output, sha256=row["sha256"], data=data))
+        outputs.append(StoredOutput(output=output, sha256=file.sha256, data=data))
     result = GenerationResult(
         provider=recorded.provider,
         provider_name=recorded.provider_name,
@@ -45,7 +45,7 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[Generation
         upstream_id=recorded.upstream_id,
         seconds=recorded.seconds,
         origin="replayed",
-        recording_id=found["id"],
+        recording_id=found.id,
     )
     return result, outputs
 
@@ -111,14 +111,13 @@ async def follow(gateway: Gateway, job: Job, source: Follow) -> Replay | Recordi
     """
     leader: str | None = source.request_id
     fingerprint = source.otherwise.fingerprint
-    claim = {"org_id": job.org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
     while leader:
         row = await get_generation(gateway.store, leader, job.org_id)
         if row is not None and row.is_unfinished:
             await gateway.clock.sleep(_FOLLOW_SECONDS)
             continue
-        if found := await gateway.store.one(f"find_{fingerprint.by}_recording", **claim):
-            return Replay(found["id"])
+        if found := await find_recording(gateway.store, job.org_id, fingerprint):
+            return Replay(found.id)
         leader = await _take_over(gateway, job, fingerprint)
     return source.otherwise
 

@@ -10,7 +10,7 @@ from penstock.schema import Call
 from penstock.store.base import Row, Store
 from penstock.store.related import read_related
 from penstock.values import iso
-from penstock.webhooks.records import message_records
+from penstock.webhooks.records import list_messages_of_requests, message_records
 
 # Why an attempt failed, in plain words, by the kind of the failure.
 REASONS = {
@@ -38,7 +38,7 @@ async def complete_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
     generations = await read_related(store, "list_progress_of_requests", made, org_id=org_id)
     progress = {generation["id"]: generation["progress"] for generation in generations}
     outputs = await _outputs(gateway, call, made)
-    messages = await read_related(store, "list_messages_of_requests", made, org_id=org_id)
+    messages = await list_messages_of_requests(store, made, org_id)
     webhooks = {message["request_id"]: message for message in await message_records(store, messages)}
     keys = await read_related(store, "list_names_of_keys", sorted({row.key_id for row in rows}), org_id=org_id)
     key_names = {key["id"]: key["name"] for key in keys}

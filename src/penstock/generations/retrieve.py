@@ -159,12 +159,12 @@ async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | Non
     """OpenAI's list, oldest or newest first: up to `limit` videos that follow the video `after`."""
     if after:
         await get_video_row(gateway, after, call.caller.org_id)
-    pager = Pager(gateway.store, "generation", "req")
+    pager = Pager(gateway.store, "generation", "req", ShownRow)
     if ascending:
         rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
     else:
         rows, has_more = await pager.rows(call.caller.org_id, limit, high=after)
-    data = [await _video_object(gateway, call.base_url, ShownRow(**row)) for row in rows]
+    data = [await _video_object(gateway, call.base_url, row) for row in rows]
     return Response(
         json={
             "object": "list",

@@ -15,9 +15,10 @@ from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.quota import StorageQuota
-from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, RecordedResult, Recordings
+from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, Recordings
+from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingRow
 from penstock.schema import Output, StoredOutput
-from penstock.store.base import ConstraintViolated, Row, Store
+from penstock.store.base import ConstraintViolated, Store
 from penstock.values import is_id, iso, new_id
 
 VERSION = 1
@@ -75,23 +76,23 @@ class ReadRecording(NamedTuple):
     outputs: list[StoredOutput]
 
 
-def summary(row: Row) -> dict[str, Any]:
+def summary(recording: ListedRecording) -> dict[str, Any]:
     """A recording as the API lists it; a list does not contain requests that are very long."""
     return {
-        "id": row["id"],
+        "id": recording.id,
         "object": "recording",
-        "created_at": iso(row["created_at_ms"]),
-        "kind": row["kind"],
-        "model": row["model"],
-        "request_id": row["request_id"],
-        "imported_id": row["imported_id"],
-        "duration_ms": row["duration_ms"],
-        "request": None if row["request"] is None else msgspec.json.decode(row["request"]),
+        "created_at": iso(recording.created_at_ms),
+        "kind": recording.kind,
+        "model": recording.model,
+        "request_id": recording.request_id,
+        "imported_id": recording.imported_id,
+        "duration_ms": recording.duration_ms,
+        "request": None if recording.request is None else msgspec.json.decode(recording.request),
     }
 
 
 async def export_recording(
-    recordings: Recordings, row: Row, *, inline: bool
+    recordings: Recordings, row: RecordingRow, *, inline: bool
 ) -> tuple[RecordingFile, list[tuple[str, bytes]]]:
     """The recording file, and the names and bytes of the media files beside it; none when they are `inline`.
 
@@ -99,10 +100,10 @@ async def export_recording(
     names, unless that id means another recording of the organization.
     """
     file_id = await recordings.pinned_id(row)
-    result = msgspec.json.decode(row["result"], type=RecordedResult)
-    stored = await recordings.list_files(row["id"])
+    result = row.decode_result()
+    stored = await recordings.list_files(row.id)
     contents = [await recordings.read_file(file) for file in stored]
-    names = [f"{file_id}-{number}.{extension(file['content_type'])}" for number, file in enumerate(stored)]
+    names = [f"{file_id}-{number}.{extension(file.content_type)}" for number, file in enumerate(stored)]
     files = tuple(
         _MediaFile(
             content_type=output.content_type,
@@ -117,20 +118,20 @@ async def export_recording(
     document = RecordingFile(
         penstock_recording=VERSION,
         id=file_id,
-        kind=row["kind"],
-        task=row["task"],
-        model=row["model"],
-        recorded_at=iso(row["created_at_ms"]),
-        duration_ms=row["duration_ms"],
-        request=msgspec.json.decode(row["request"]),
+        kind=row.kind,
+        task=row.task,
+        model=row.model,
+        recorded_at=iso(row.created_at_ms),
+        duration_ms=row.duration_ms,
+        request=row.decode_request(),
         provider=result.provider,
         provider_name=result.provider_name,
         executed_model=result.executed_model,
         upstream_id=result.upstream_id,
         seconds=result.seconds,
         files=files,
-        standard=row["standard"].hex(),
-        strict=row["strict"].hex(),
+        standard=row.standard.hex(),
+        strict=row.strict.hex(),
     )
     return document, [] if inline else list(zip(names, contents, strict=True))
 
@@ -172,22 +173,22 @@ async def import_recording(
         seconds=recording.seconds,
         files=tuple(stored.output for stored in outputs),
     )
-    row = {
-        "id": recording_id,
-        "org_id": org_id,
-        "request_id": None,
-        "imported_id": recording.id if is_id(recording.id, "rec") else None,
-        "import_digest": import_digest,
-        "kind": recording.kind,
-        "task": recording.task,
-        "model": recording.model,
-        "standard": bytes.fromhex(recording.standard),
-        "strict": bytes.fromhex(recording.strict),
-        "request": request,
-        "result": msgspec.json.encode(result),
-        "duration_ms": recording.duration_ms,
-        "created_at_ms": now_ms,
-    }
+    row = RecordingRow(
+        id=recording_id,
+        org_id=org_id,
+        request_id=None,
+        imported_id=recording.id if is_id(recording.id, "rec") else None,
+        import_digest=import_digest,
+        kind=recording.kind,
+        task=recording.task,
+        model=recording.model,
+        standard=bytes.fromhex(recording.standard),
+        strict=bytes.fromhex(recording.strict),
+        request=request,
+        result=msgspec.json.encode(result),
+        duration_ms=recording.duration_ms,
+        created_at_ms=now_ms,
+    )
     try:
         await store.write(lambda tx: recordings.add(tx, row, rows))
     except ConstraintViolated:  # the same file has just been imported by another call

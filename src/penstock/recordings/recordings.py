@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -13,8 +13,17 @@ from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.fields import TABLES, UploadedFile
 from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
+from penstock.recordings.rows import (
+    ListedRecording,
+    RecordedResult,
+    RecordingFileRow,
+    RecordingRow,
+    find_pinned_recording,
+    find_recording,
+    get_recording,
+)
 from penstock.schema import Fingerprint, GenerationResult, Output, Request, StoredOutput
-from penstock.store.base import Change, Row, Store, Transaction
+from penstock.store.base import Change, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
 
@@ -53,17 +62,6 @@ class ReplayOptions:
     def records(self) -> bool:
         """Whether the result of a live call is recorded."""
         return self.mode.endswith("record")
-
-
-class RecordedResult(msgspec.Struct, frozen=True):
-    """The result of a recorded generation, without the gateway's own ids and without its cost."""
-
-    provider: str
-    provider_name: str
-    executed_model: str
-    upstream_id: str | None
-    seconds: float | None
-    files: tuple[Output, ...]
 
 
 def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOptions | None:
@@ -173,20 +171,19 @@ class Recordings:
         self._store = store
         self._storage = storage
         self._clock = clock
-        self._pager = Pager(store, "recording", "rec")
+        self._pager = Pager(store, "recording", "rec", ListedRecording)
 
-    async def find(self, org_id: str, options: ReplayOptions, fingerprint: Fingerprint) -> Row | None:
+    async def find(self, org_id: str, options: ReplayOptions, fingerprint: Fingerprint) -> RecordingRow | None:
         """The newest recording that matches, or None."""
         if options.match == "pinned":
-            row = await self._store.one("find_pinned_recording", id=options.recording, org_id=org_id)
-            return row if row and row["kind"] == fingerprint.kind else None
+            assert options.recording is not None, "`replay_options` requires it"
+            pinned = await find_pinned_recording(self._store, options.recording, org_id)
+            return pinned if pinned and pinned.kind == fingerprint.kind else None
         if options.match == "specific":
             return await self._find_specific(org_id, options.fields, fingerprint)
-        return await self._store.one(
-            f"find_{fingerprint.by}_recording", org_id=org_id, kind=fingerprint.kind, digest=fingerprint.digest
-        )
+        return await find_recording(self._store, org_id, fingerprint)
 
-    async def _find_specific(self, org_id: str, fields: Sequence[str], fingerprint: Fingerprint) -> Row | None:
+    async def _find_specific(self, org_id: str, fields: Sequence[str], fingerprint: Fingerprint) -> RecordingRow | None:
         high = "rec_~"
         rows_read = 0
         bytes_read = 0
@@ -202,7 +199,7 @@ class Recordings:
             for row in rows:
                 values = msgspec.json.decode(row["request"])
                 if all(values.get(name) == fingerprint.values.get(name) for name in fields):
-                    return await self._store.one("get_recording", id=row["id"], org_id=org_id)
+                    return await get_recording(self._store, row["id"], org_id)
             if len(rows) < _SEARCHED_PAGE:
                 return None
             high = rows[-1]["id"]
@@ -210,22 +207,21 @@ class Recordings:
             bytes_read += sum(len(row["request"]) for row in rows)
         return None
 
-    async def get(self, org_id: str, recording_id: str) -> Row:
+    async def get(self, org_id: str, recording_id: str) -> RecordingRow:
         """One recording. Raises NotFound for an unknown id and for one of another organization."""
-        row = None
+        recording = None
         if is_id(recording_id, "rec"):
-            row = await self._store.one("get_recording", id=recording_id, org_id=org_id)
-        if row is None:
+            recording = await get_recording(self._store, recording_id, org_id)
+        if recording is None:
             raise NotFound(f"No such recording: {recording_id}.")
-        return row
+        return recording
 
-    async def pinned_id(self, recording: Row) -> str:
+    async def pinned_id(self, recording: RecordingRow) -> str:
         """The id to pin a recording by: the id that it was imported with, unless that means another one."""
-        imported_id = recording["imported_id"]
-        if imported_id is None:
-            return str(recording["id"])
-        pinned = await self._store.one("find_pinned_recording", id=imported_id, org_id=recording["org_id"])
-        return str(imported_id if pinned and pinned["id"] == recording["id"] else recording["id"])
+        if recording.imported_id is None:
+            return recording.id
+        pinned = await find_pinned_recording(self._store, recording.imported_id, recording.org_id)
+        return recording.imported_id if pinned and pinned.id == recording.id else recording.id
 
     async def page(
         self,
@@ -233,28 +229,29 @@ class Recordings:
         limit: int = DEFAULT_LIMIT,
         starting_after: str | None = None,
         ending_before: str | None = None,
-    ) -> Page:
+    ) -> Page[ListedRecording]:
         """Return rows, newest first, without results and without very long requests."""
         return await self._pager.page(org_id, limit, starting_after, ending_before, max_bytes=SHOWN_REQUEST_BYTES)
 
-    async def all(self, org_id: str) -> list[Row]:
+    async def all(self, org_id: str) -> list[ListedRecording]:
         """Return every row, newest first, without results and without very long requests."""
         return await self._pager.all(org_id, max_bytes=SHOWN_REQUEST_BYTES)
 
-    async def list_files(self, recording_id: str) -> list[Row]:
+    async def list_files(self, recording_id: str) -> list[RecordingFileRow]:
         """The rows of a recording's files, in order."""
-        return await self._store.all("list_recording_files", recording_id=recording_id)
+        rows = await self._store.all("list_recording_files", recording_id=recording_id)
+        return [RecordingFileRow(**row) for row in rows]
 
-    async def read_file(self, file: Row) -> bytes:
+    async def read_file(self, file: RecordingFileRow) -> bytes:
         """The bytes of a recording's file, given its row."""
-        chunks = [chunk async for chunk in self._storage.read(storage_key(file["media_id"]), 0, file["size_bytes"])]
+        chunks = [chunk async for chunk in self._storage.read(storage_key(file.media_id), 0, file.size_bytes)]
         return b"".join(chunks)
 
     # ------------------------------------------------------------------------------------------------------ recording
 
     async def store_files(
         self, recording_id: str, files: Sequence[StoredOutput], *, is_imported: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[RecordingFileRow]:
         """Store copies of outputs, because a recording outlives the outputs of its request. Returns rows for `add`.
 
         A generation that is being recorded may have stored them before a crash; an import never has.
@@ -269,48 +266,48 @@ class Recordings:
             store_file = self._storage.create if is_imported else self._storage.replace
             await store_file(storage_key(media_id), data, file.output.content_type)
             rows.append(
-                {
-                    "recording_id": recording_id,
-                    "position": position,
-                    "media_id": media_id,
-                    "content_type": file.output.content_type,
-                    "size_bytes": file.output.size_bytes,
-                    "sha256": file.sha256,
-                }
+                RecordingFileRow(
+                    recording_id=recording_id,
+                    position=position,
+                    media_id=media_id,
+                    content_type=file.output.content_type,
+                    size_bytes=file.output.size_bytes,
+                    sha256=file.sha256,
+                )
             )
         return rows
 
-    async def add(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
+    async def add(self, tx: Transaction, recording: RecordingRow, files: Sequence[RecordingFileRow]) -> None:
         """Add a recording and its files."""
-        for name, values in new_recording(row, files):
+        for name, values in new_recording(recording, files):
             await tx.put(name, **values)
 
     async def delete(self, org_id: str, recording_id: str) -> int:
         """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
-        row = await self.get(org_id, recording_id)
-        deleted = await self.delete_files(await self.list_files(row["id"]))
+        recording = await self.get(org_id, recording_id)
+        deleted = await self.delete_files(await self.list_files(recording.id))
 
         async def write(tx: Transaction) -> None:
-            await tx.one("lock_recording", id=row["id"])
-            await tx.run("delete_recording_files", recording_id=row["id"])
-            await tx.run("delete_recording", id=row["id"], org_id=org_id)
+            await tx.one("lock_recording", id=recording.id)
+            await tx.run("delete_recording_files", recording_id=recording.id)
+            await tx.run("delete_recording", id=recording.id, org_id=org_id)
 
         await self._store.write(write)
         return deleted
 
-    async def delete_files(self, rows: Sequence[Mapping[str, Any]]) -> int:
+    async def delete_files(self, files: Sequence[RecordingFileRow]) -> int:
         """Delete the files of these rows from the storage; return how many there were."""
-        return sum([await self._storage.delete(storage_key(row["media_id"])) for row in rows])
+        return sum([await self._storage.delete(storage_key(file.media_id)) for file in files])
 
     def new_id(self) -> str:
         """An id for a new recording."""
         return new_id("rec", self._clock.now_ms())
 
 
-def new_recording(row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> list[Change]:
+def new_recording(recording: RecordingRow, files: Sequence[RecordingFileRow]) -> list[Change]:
     """What adds a recording and its files, if they are not stored already."""
-    recording = ("add_recording", {"imported_id": None, "import_digest": None, **row})
-    return [recording, *(("add_recording_file", dict(file)) for file in files)]
+    added_files = [("add_recording_file", msgspec.structs.asdict(file)) for file in files]
+    return [("add_recording", msgspec.structs.asdict(recording)), *added_files]
 
 
 def no_match() -> RecordingNotFound:

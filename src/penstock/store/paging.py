@@ -1,36 +1,58 @@
 """Read a list page by page, in the order of its ids."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.errors import InvalidRequest, NotFound
-from penstock.store.base import Row, Store
+from penstock.store.base import Store
 from penstock.values import is_id
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows of a list, newest first, and the cursors of the pages beside it; None where there is no such page."""
+class RowWithId(Protocol):
+    """What the rows of a list have in common."""
 
-    data: list[dict[str, Any]]
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T")
+Shown = TypeVar("Shown")
+TypedRow = TypeVar("TypedRow", bound=RowWithId)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some entries of a list, newest first, and the cursors of the pages beside it; None where there is none."""
+
+    data: list[T]
     next_cursor: str | None = None
     previous_cursor: str | None = None
     summary: dict[str, Any] | None = None
 
+    def with_data(self, data: list[Shown]) -> "Page[Shown]":
+        """The same page of the list, with its entries in another form."""
+        return Page(data, self.next_cursor, self.previous_cursor, self.summary)
 
-class Pager:
+
+class Pager(Generic[TypedRow]):
     """Reads one kind of row of an organization, a page at a time.
 
     For the noun `key` it needs the queries `get_key`, `list_older_keys` and `list_newer_keys`. The lists take `org_id`,
     `low` and `high` (ids between which the rows lie, both excluded), `limit`, and the filters that are passed on.
     """
 
-    def __init__(self, store: Store, noun: str, prefix: str, *, get: str | None = None) -> None:
-        """`get` is the query of one row of an organization, if it is not `get_` and the noun."""
+    def __init__(
+        self, store: Store, noun: str, prefix: str, row: Callable[..., TypedRow], *, get: str | None = None
+    ) -> None:
+        """`row` makes a row of its columns; `get` is the query of one row of an organization, if it is not `get_` and
+        the noun.
+        """
         self._store = store
+        self._row = row
         self._noun = noun
         self._get = get or f"get_{noun}"
         self._prefix = prefix
@@ -48,7 +70,7 @@ class Pager:
         high: str | None = None,
         query_suffix: str = "",
         **filters: Any,
-    ) -> Page:
+    ) -> Page[TypedRow]:
         """Return the rows that are older than `starting_after`, newer than `ending_before`, or else the newest ones.
 
         Raises InvalidRequest for a limit that is out of range or for two cursors at once, and NotFound for a cursor
@@ -78,7 +100,7 @@ class Pager:
         behind = False
         if cursor is not None:
             # The row of the cursor may not match the filters, so only a query tells whether a row that does lies there.
-            low, high = (lowest, rows[0]["id"]) if ascending else (rows[0]["id"], highest)
+            low, high = (lowest, rows[0].id) if ascending else (rows[0].id, highest)
             found, _ = await self.rows(
                 org_id, 1, low=low, high=high, ascending=not ascending, query_suffix=query_suffix, **filters
             )
@@ -86,7 +108,7 @@ class Pager:
         if ascending:
             rows.reverse()
         older, newer = (behind, more) if ascending else (more, behind)
-        return Page(rows, rows[-1]["id"] if older else None, rows[0]["id"] if newer else None)
+        return Page(rows, rows[-1].id if older else None, rows[0].id if newer else None)
 
     async def rows(
         self,
@@ -98,7 +120,7 @@ class Pager:
         ascending: bool = False,
         query_suffix: str = "",
         **filters: Any,
-    ) -> tuple[list[Row], bool]:
+    ) -> tuple[list[TypedRow], bool]:
         """Return up to `limit` rows between two ids in the order of the query, and whether there are more of them."""
         direction = "newer" if ascending else "older"
         rows = await self._store.slow(
@@ -109,17 +131,17 @@ class Pager:
             limit=limit + 1,
             **filters,
         )
-        return rows[:limit], len(rows) > limit
+        return [self._row(**row) for row in rows[:limit]], len(rows) > limit
 
-    async def all(self, org_id: str, **filters: Any) -> list[Row]:
+    async def all(self, org_id: str, **filters: Any) -> list[TypedRow]:
         """Return every row, newest first."""
-        found: list[Row] = []
+        found: list[TypedRow] = []
         high: str | None = None
         more = True
         while more:
             rows, more = await self.rows(org_id, MAX_LIMIT, high=high, **filters)
             found += rows
-            high = rows[-1]["id"] if rows else None
+            high = rows[-1].id if rows else None
         return found
 
     async def _check_cursor(self, org_id: str, cursor: str) -> None:

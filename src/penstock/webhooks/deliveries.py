@@ -349,10 +349,6 @@ class Deliveries:
 
     # ------------------------------------------------------------------------------------------------------- operators
 
-    async def list_messages(self, state: str | None = None, limit: int = 50) -> list[Row]:
-        """The newest messages, of one state or of all."""
-        return await self._store.slow("list_messages", state=state, limit=limit)
-
     async def redeliver(self, message_id: str, org_id: str | None = None) -> None:
         """Start the deliveries of an ended message over, with the same id and body; without `org_id`, of anyone.
 

@@ -265,7 +265,7 @@ def expected_summary(made: list[Expected], filters: Filters) -> dict[str, Any]:
     return {"total_cost": spent, "currency": "usd", "count": len(matching)}
 
 
-def ids_and_cursors(page: Page) -> tuple[list[str], str | None, str | None]:
+def ids_and_cursors(page: Page[dict[str, Any]]) -> tuple[list[str], str | None, str | None]:
     return [record["id"] for record in page.data], page.next_cursor, page.previous_cursor
 
 

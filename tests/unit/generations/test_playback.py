@@ -39,7 +39,7 @@ async def test_alike_calls_make_one_recording_and_one_upstream_call(open_gateway
         stands = sorted(response["x-service-replay-status"] for response in responses if isinstance(response, dict))
         assert stands == ["recorded", *["replayed"] * 4]
         assert {response["x-service-replay-recording"] for response in responses if isinstance(response, dict)} == {
-            recordings[0]["id"]
+            recordings[0].id
         }
 
 

@@ -52,8 +52,8 @@ async def test_an_import_must_fit(open_gateway: OpenGateway) -> None:
         gateway = running.gateway
         org_id = running.caller.org_id
         await running.image(headers={"x-service-replay": "record"})
-        (row,) = await gateway.recordings.all(org_id)
-        row = await gateway.recordings.get(org_id, row["id"])
+        (listed,) = await gateway.recordings.all(org_id)
+        row = await gateway.recordings.get(org_id, listed.id)
         recording_file, _ = await files.export_recording(gateway.recordings, row, inline=True)
         document = json.loads(msgspec.json.encode(recording_file))
         stored = await running.storage.list_files()

@@ -13,12 +13,13 @@ import pytest
 from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
 from penstock.recordings import files
+from penstock.recordings.rows import RecordingRow
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 BODY = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 
 
-async def record(running: RunningGateway) -> Any:
+async def record(running: RunningGateway) -> RecordingRow:
     call = running.call(BODY, endpoint="/image", headers={"x-service-replay": "record"})
     response = await endpoints.make_images(running.gateway, call)
     return await running.gateway.recordings.get(running.caller.org_id, response.headers["x-service-replay-recording"])
@@ -31,7 +32,7 @@ async def test_a_recording_moves_to_another_organization(open_gateway: OpenGatew
         path = files.save_recording(
             tmp_path, *await files.export_recording(running.gateway.recordings, row, inline=False)
         )
-        assert sorted(path.name for path in tmp_path.glob("rec_*")) == [f"{row['id']}-0.png", f"{row['id']}.json"]
+        assert sorted(path.name for path in tmp_path.glob("rec_*")) == [f"{row.id}-0.png", f"{row.id}.json"]
         text = path.read_text()
         assert '"prompt": "a pear"' in text
         assert running.caller.org_id not in text
@@ -43,7 +44,7 @@ async def test_a_recording_moves_to_another_organization(open_gateway: OpenGatew
         imported = await files.import_recording(
             gateway.store, gateway.recordings, org_id, document, media, now, pool=gateway.worker_pool
         )
-        assert imported != row["id"]
+        assert imported != row.id
         call = running.call(BODY, endpoint="/image", headers={"x-service-replay": "replay-or-error"})
         response = await endpoints.make_images(running.gateway, call)
         assert response.headers["x-service-replay-recording"] == imported
@@ -57,7 +58,7 @@ async def test_media_inside_the_recording_file(open_gateway: OpenGateway) -> Non
         recording_file, media_files = await files.export_recording(running.gateway.recordings, row, inline=True)
         assert media_files == []
         document = json.loads(msgspec.json.encode(recording_file))
-        await running.gateway.recordings.delete(running.caller.org_id, row["id"])
+        await running.gateway.recordings.delete(running.caller.org_id, row.id)
         gateway = running.gateway
         now = running.clock.now_ms()
         imported = await files.import_recording(
@@ -192,9 +193,9 @@ async def test_recordings_of_another_organization_are_not_found(open_gateway: Op
         row = await record(running)
         stranger = await running.create_caller_in_new_org()
         with pytest.raises(NotFound):
-            await running.gateway.recordings.get(stranger.org_id, row["id"])
+            await running.gateway.recordings.get(stranger.org_id, row.id)
         with pytest.raises(NotFound):
-            await running.gateway.recordings.delete(stranger.org_id, row["id"])
+            await running.gateway.recordings.delete(stranger.org_id, row.id)
 
 
 @sqlite_only
@@ -203,15 +204,15 @@ async def test_pages_in_both_directions(open_gateway: OpenGateway) -> None:
         ids = []
         for _ in range(5):
             running.clock.advance(1)
-            ids.append((await record(running))["id"])
+            ids.append((await record(running)).id)
         newest = ids[::-1]
         recordings = running.gateway.recordings
         org = running.caller.org_id
         first = await recordings.page(org, 2)
-        assert ([row["id"] for row in first.data], first.previous_cursor) == (newest[:2], None)
+        assert ([row.id for row in first.data], first.previous_cursor) == (newest[:2], None)
         second = await recordings.page(org, 2, starting_after=first.next_cursor)
-        assert [row["id"] for row in second.data] == newest[2:4]
+        assert [row.id for row in second.data] == newest[2:4]
         back = await recordings.page(org, 2, ending_before=second.previous_cursor)
-        assert [row["id"] for row in back.data] == newest[:2]
+        assert [row.id for row in back.data] == newest[:2]
         last = await recordings.page(org, 2, starting_after=second.next_cursor)
-        assert ([row["id"] for row in last.data], last.next_cursor) == (newest[4:], None)
+        assert ([row.id for row in last.data], last.next_cursor) == (newest[4:], None)

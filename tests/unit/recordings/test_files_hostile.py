@@ -53,7 +53,7 @@ async def test_a_vector_image_must_be_as_a_gateway_stores_it(
     monkeypatch.delattr("xml.parsers.expat.ParserCreate")
     async with open_gateway() as running:
         gateway = running.gateway
-        stored = {}
+        imported_ids = []
         for content in (clean, head + b"<script>1</script></svg>", b"<svg", PNG):
             vector = {"content_type": "image/svg+xml", "data": base64.b64encode(content).decode()}
             imported = files.import_recording(
@@ -69,7 +69,8 @@ async def test_a_vector_image_must_be_as_a_gateway_stores_it(
                 with pytest.raises(InvalidRequest, match=r"`files\[1\]` is not an SVG as gateways store it"):
                     await imported
                 continue
-            (_, stored) = await gateway.recordings.list_files(await imported)
+            imported_ids.append(await imported)
+        (_, stored) = await gateway.recordings.list_files(*imported_ids)
         assert await gateway.recordings.read_file(stored) == clean
         assert len(await gateway.recordings.all(running.caller.org_id)) == 1
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.accounts.key_records import KeyRow
 from penstock.accounts.keys import Keys
 from penstock.accounts.orgs import create_org
 from penstock.clock import ManualClock
@@ -30,14 +31,14 @@ async def make_keys(store: Store, count: int) -> tuple[str, list[str]]:
     return org.id, made
 
 
-def ids(page: Page) -> list[str]:
-    return [row["id"] for row in page.data]
+def ids(page: Page[KeyRow]) -> list[str]:
+    return [row.id for row in page.data]
 
 
 async def test_pages_follow_each_other_in_both_directions(database: Database) -> None:
     async with database.open() as store:
         org_id, made = await make_keys(store, 5)
-        pager = Pager(store, "key", "key")
+        pager = Pager(store, "key", "key", KeyRow)
         first = await pager.page(org_id, 2, status=None)
         assert (ids(first), first.next_cursor, first.previous_cursor) == (made[:2], made[1], None)
         second = await pager.page(org_id, 2, starting_after=first.next_cursor, status=None)
@@ -53,29 +54,29 @@ async def test_pages_follow_each_other_in_both_directions(database: Database) ->
 async def test_a_page_past_the_last_row_is_empty_and_leads_nowhere(database: Database) -> None:
     async with database.open() as store:
         org_id, made = await make_keys(store, 1)
-        assert await Pager(store, "key", "key").page(org_id, starting_after=made[0], status=None) == Page([])
+        assert await Pager(store, "key", "key", KeyRow).page(org_id, starting_after=made[0], status=None) == Page([])
 
 
 async def test_rows_are_read_in_either_order_and_between_two_ids(database: Database) -> None:
     async with database.open() as store:
         org_id, made = await make_keys(store, 5)
-        pager = Pager(store, "key", "key")
+        pager = Pager(store, "key", "key", KeyRow)
         rows, more = await pager.rows(org_id, 2, ascending=True, status=None)
-        assert ([row["id"] for row in rows], more) == ([made[4], made[3]], True)
+        assert ([row.id for row in rows], more) == ([made[4], made[3]], True)
         rows, more = await pager.rows(org_id, 3, low=made[4], high=made[0], status=None)
-        assert ([row["id"] for row in rows], more) == (made[1:4], False)
+        assert ([row.id for row in rows], more) == (made[1:4], False)
 
 
 async def test_all_reads_more_rows_than_fit_on_a_page(database: Database) -> None:
     async with database.open() as store:
         org_id, made = await make_keys(store, MAX_LIMIT + 1)
-        assert [row["id"] for row in await Pager(store, "key", "key").all(org_id, status=None)] == made
+        assert [row.id for row in await Pager(store, "key", "key", KeyRow).all(org_id, status=None)] == made
 
 
 async def test_a_limit_or_a_pair_of_cursors_that_is_not_allowed_is_refused(database: Database) -> None:
     async with database.open() as store:
         org_id, made = await make_keys(store, 1)
-        pager = Pager(store, "key", "key")
+        pager = Pager(store, "key", "key", KeyRow)
         for limit in (0, MAX_LIMIT + 1):
             with pytest.raises(InvalidRequest, match="1 to 100"):
                 await pager.page(org_id, limit, status=None)
@@ -89,6 +90,6 @@ async def test_a_cursor_must_be_the_id_of_a_row_of_the_organization(database: Da
         _, foreign = await make_keys(store, 1)
         for cursor in (foreign[0], new_id("key", 1), "key_x", "req_" + "0" * 32, "x", "é", ""):
             with pytest.raises(NotFound, match="No such key"):
-                await Pager(store, "key", "key").page(org_id, starting_after=cursor, status=None)
+                await Pager(store, "key", "key", KeyRow).page(org_id, starting_after=cursor, status=None)
             with pytest.raises(NotFound, match="No such key"):
-                await Pager(store, "key", "key").page(org_id, ending_before=cursor, status=None)
+                await Pager(store, "key", "key", KeyRow).page(org_id, ending_before=cursor, status=None)

@@ -10,6 +10,7 @@ from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.settings import Settings
 from penstock.webhooks import deliveries
+from penstock.webhooks.records import list_messages
 from tests.databases import Database
 from tests.webhook_receivers import (
     ORG,
@@ -269,10 +270,10 @@ async def test_an_operator_sends_a_message_again(database: Database) -> None:
         for _ in range(4):
             await process.deliveries.deliver_due_messages()
             process.clock.advance(60)
-        (listed,) = await process.deliveries.list_messages("exhausted")
-        assert (listed["id"], listed["event"]) == (message_id, "video.failed")
-        assert (listed["url"], listed["deliveries"]) == (URL, 4)
-        assert await process.deliveries.list_messages("delivered") == []
+        (listed,) = await list_messages(process.store, "exhausted")
+        assert (listed.id, listed.event) == (message_id, "video.failed")
+        assert (listed.url, listed.deliveries) == (URL, 4)
+        assert await list_messages(process.store, "delivered") == []
         process.receiver.respond = 200
         for attempt in (5, 6):  # a delivered one may be sent again as well
             await process.deliveries.redeliver(message_id)

@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import StorageUnavailable
 from penstock.store.base import Transaction
 from penstock.webhooks import deliveries as module
+from penstock.webhooks.records import list_messages
 from tests.databases import Database
 from tests.webhook_receivers import (
     ORG,
@@ -37,7 +38,7 @@ async def test_several_processes_deliver_each_message_once(database: Database) -
         await asyncio.gather(*[process.deliveries.deliver_due_messages() for process in processes])
         sent_ids = [sent.headers["webhook-id"] for process in processes for sent in process.receiver.sent]
         assert sorted(sent_ids) == sorted(ids), "each message once"
-        assert {row["state"] for row in await processes[0].deliveries.list_messages(limit=1000)} == {"delivered"}
+        assert {message.state for message in await list_messages(processes[0].store, limit=1000)} == {"delivered"}
 
 
 async def deliver_past(process: Process, hosts: int, messages: int, hanging: int) -> None:

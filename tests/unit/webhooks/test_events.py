@@ -12,6 +12,7 @@ from penstock.errors import NotFound
 from penstock.store.base import Transaction
 from penstock.vault import Vault
 from penstock.webhooks.events import WebhookSecrets, event_body, message_row, sign
+from penstock.webhooks.records import list_messages
 from tests.databases import Database
 from tests.webhook_receivers import ORG, URL, VAULT, add_messages, open_process
 
@@ -141,4 +142,4 @@ async def test_a_failed_transaction_adds_no_message(database: Database) -> None:
 
         with pytest.raises(RuntimeError):
             await process.store.write(work)
-        assert await process.deliveries.list_messages() == []
+        assert await list_messages(process.store) == []

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from penstock.webhooks.records import message_records
+from penstock.webhooks.records import list_messages, message_records
 from tests.databases import Database
 from tests.webhook_receivers import Process, add_messages, open_process
 
 
 async def record(process: Process, message_id: str) -> dict[str, Any]:
-    row = await process.store.one("get_message", id=message_id)
-    assert row is not None
-    [found] = await message_records(process.store, [row])
+    [message] = [each for each in await list_messages(process.store) if each.id == message_id]
+    [found] = await message_records(process.store, [message])
     return found
 
 

@@ -124,7 +124,7 @@ FROM messages WHERE id = :id;
 
 -- name: list_messages
 -- The newest messages, of one state or of all, for operators.
-SELECT id, org_id, request_id, event, url, state, deliveries, last_result, created_at_ms, ended_at_ms
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms
 FROM messages WHERE CAST(:state AS TEXT) IS NULL OR state = :state ORDER BY id DESC LIMIT :limit;
 
 -- name: get_message_of_org
