@@ -25,6 +25,8 @@ import uvloop
 from bench.costs import Installation, start
 from bench.videos import HOST, Connection, Observations, create_videos, wait_until
 
+_SETTLE_SECONDS = 0.3
+
 
 class Ends:
     """The ends of the videos of several installations, which take turns."""
@@ -38,8 +40,11 @@ class Ends:
         observed = self._observed
         first = observed.created + 1
         await create_videos(installation.port, installation.key, self._webhook_url, videos)
-        delivered = len(observed.received) + videos
         numbers = range(first, first + videos)
+        await wait_until(lambda: observed.created == numbers[-1], 60 + videos / 10)
+        await asyncio.sleep(_SETTLE_SECONDS)  # until the ids of the last jobs are stored
+        delivered = len(observed.received) + videos
+        polls = observed.poll_count(numbers)
         before = installation.read_counts()
         busy = installation.processor_seconds()
         threads = installation.thread_ticks()
@@ -52,6 +57,7 @@ class Ends:
         installation.microseconds.append(used / videos * 1e6)
         after = installation.read_counts()
         installation.counts = {name: (after[name] - before[name]) / videos for name in after}
+        installation.counts["polls"] = (observed.poll_count(numbers) - polls) / videos
 
 
 async def main(options: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ import tempfile
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -107,6 +107,10 @@ class Observations:
     created: int = 0
     polls: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     received: dict[str, float] = field(default_factory=dict)
+
+    def poll_count(self, numbers: Iterable[int]) -> int:
+        """How often these videos were polled so far."""
+        return sum(len(self.polls[number]) for number in numbers)
 
     def respond(self, method: bytes, path: bytes, headers: bytes) -> bytes:
         if path == b"/in":

@@ -1,25 +1,21 @@
 """What a place for files can do, and the place that needs nothing else: a local folder."""
 
 import asyncio
-import errno
-import os
 import re
-import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from penstock.durability import sync_folder
 from penstock.errors import StorageUnavailable
 from penstock.event_loop import in_file_thread
+from penstock.media.file_writing import UNFINISHED_SUFFIX, FileWriter, NewFile, name_new
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
 RECORDING_FILE_PREFIX = "rfl_"  # of the ids of recordings' files; those of requests begin with `med_`
 CHUNK_BYTES = 256 * 1024
 MAX_URL_SECONDS = 7 * 86_400  # S3 signs none for longer; retrieving the generation gives a new one
-_UNFINISHED_SUFFIX = ".part"
 CANNOT_STORE = "The file could not be stored."
 _CANNOT_READ = "The stored file could not be read."
 _CANNOT_DELETE = "The stored file could not be deleted."
@@ -76,10 +72,11 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self._root = root
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._writer = FileWriter(root)
 
     async def create(self, key: str, data: bytes, content_type: str) -> None:
         try:
-            await in_file_thread(_write_file, self._path(key), data, _name_new)
+            await self._writer.write(NewFile(self._path(key), data, name_new))
         except FileExistsError:
             raise FileExists(key) from None
         except OSError as error:
@@ -87,7 +84,7 @@ class Folder:
 
     async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
-            await in_file_thread(_write_file, self._path(key), data, Path.rename)
+            await self._writer.write(NewFile(self._path(key), data, Path.rename))
         except OSError as error:
             raise StorageUnavailable(CANNOT_STORE) from error
 
@@ -128,7 +125,7 @@ class Folder:
         now = time.time()
         for path in self._root.rglob("*"):
             with suppress(FileNotFoundError):
-                if path.is_file() and not path.name.endswith(_UNFINISHED_SUFFIX):
+                if path.is_file() and not path.name.endswith(UNFINISHED_SUFFIX):
                     status = path.stat()
                     key = path.relative_to(self._root).as_posix()
                     files.append(StoredFile(key, status.st_size, now - status.st_mtime))
@@ -138,7 +135,7 @@ class Folder:
         await asyncio.to_thread(self._delete_unfinished, time.time() - older_than_seconds)
 
     def _delete_unfinished(self, before: float) -> None:
-        for path in self._root.rglob(f"*{_UNFINISHED_SUFFIX}"):
+        for path in self._root.rglob(f"*{UNFINISHED_SUFFIX}"):
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime <= before:
                     path.unlink()
@@ -147,67 +144,6 @@ class Folder:
         if not _KEY.fullmatch(key):
             raise ValueError(f"not a key: {key!r}")
         return self._root / key
-
-
-def _write_file(path: Path, data: bytes | Path, give_name: Callable[[Path, Path], object]) -> None:
-    """Write a draft beside the file and give it its name when it is complete and on the disk."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED_SUFFIX}")
-    try:
-        try:
-            _fill_draft(draft, data)
-        except FileNotFoundError:  # the first file of its folder
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            sync_folder(path.parent.parent)
-            _fill_draft(draft, data)
-        give_name(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def _fill_draft(draft: Path, data: bytes | Path) -> None:
-    if not (isinstance(data, Path) and _move(data, draft)):
-        _write_draft(draft, data)
-
-
-def _move(source: Path, draft: Path) -> bool:
-    """Move a complete file, so that it needs no room twice. Returns False if it is on another disk."""
-    with source.open("rb") as opened:
-        os.fsync(opened.fileno())
-    try:
-        source.rename(draft)
-    except OSError as error:
-        if error.errno == errno.EXDEV:
-            return False
-        raise
-    return True
-
-
-def _write_draft(draft: Path, data: bytes | Path) -> None:
-    with draft.open("wb") as target:
-        if isinstance(data, Path):
-            with data.open("rb") as source:
-                while chunk := source.read(CHUNK_BYTES):
-                    target.write(chunk)
-        else:
-            target.write(data)
-        target.flush()
-        os.fsync(target.fileno())
-
-
-def _name_new(draft: Path, path: Path) -> None:
-    """Give a draft a name that no file has; raise FileExistsError otherwise."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links, where two processes could do this at the same moment
-        if path.exists():
-            raise FileExistsError(path) from None
-        draft.rename(path)
-    else:
-        draft.unlink()
 
 
 def storage_key(file_id: str) -> str:
