@@ -1,7 +1,8 @@
 """Count the work that code does, instead of the time that it takes."""
 
 import sys
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Awaitable, Callable
 from types import FrameType
 from typing import Any
 
@@ -25,3 +26,13 @@ def lines_run(work: Callable[[], object], file: str = "") -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+async def peak_bytes(work: Callable[[], Awaitable[object]]) -> int:
+    """Do the work and return the most memory that Python took meanwhile, above what it had before."""
+    tracemalloc.start()
+    try:
+        await work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

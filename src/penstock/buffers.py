@@ -6,14 +6,10 @@ from io import BytesIO
 def sized_buffer(size_bytes: int) -> BytesIO:
     """An empty buffer that has room for so many bytes.
 
-    One that grows while it is filled is moved again and again, and what it leaves behind stays with the process.
+    One that grows while it is filled is moved again and again, and what it leaves behind stays with the process. The
+    room is zeroed memory from the system, which no byte is written to until the buffer is filled.
     """
-    buffer = BytesIO()
-    if size_bytes > 0:
-        buffer.seek(size_bytes - 1)
-        buffer.write(b"\0")
-        buffer.seek(0)
-    return buffer
+    return BytesIO(bytes(size_bytes))
 
 
 def filled_part(buffer: BytesIO) -> bytes:

@@ -1,6 +1,9 @@
 """Buffers for bytes whose number is known."""
 
+import os
+import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,20 @@ def test_the_filled_part_is_what_was_written(stated: int) -> None:
     for piece in (b"ab", b"", b"cde"):
         buffer.write(piece)
     assert filled_part(buffer) == b"abcde"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_is_touched_only_when_it_is_filled() -> None:
+    """To write zeros to a new buffer would take a step of many milliseconds."""
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident_bytes()
+    buffer = sized_buffer(256 * 2**20)
+    assert resident_bytes() - before < 64 * 2**20
+    buffer.write(b"a")
+    assert filled_part(buffer) == b"a"
 
 
 def test_a_buffer_of_the_right_size_holds_its_bytes_once() -> None:

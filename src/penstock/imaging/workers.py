@@ -15,17 +15,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, Self, cast
+from typing import IO, Any, Self, cast
 
 import msgspec
 
-from penstock.imaging import confinement
+from penstock.buffers import filled_part, sized_buffer
+from penstock.imaging import confinement, messages
+from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
 from penstock.imaging.shares import SharedPlaces
 
 # Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of
 # memory and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
 
-FailureKind = Literal["crashed", "timeout", "refused"]
 Report = Callable[[float], None]
 
 
@@ -54,7 +55,7 @@ TASKS: Mapping[str, ChildTask] = {
 DEFAULT_MEMORY_BYTES = 1 << 30
 NICENESS = 10
 TASKS_PER_CHILD = 256  # then a new child takes over, because the heap of the old one fragments and grows
-MAX_FRAME_BYTES = 512 << 20
+MAX_REPLY_BYTES = 512 << 20
 CHUNK_BYTES = 256 << 10
 PROGRESS_INTERVAL_SECONDS = 0.1
 
@@ -69,46 +70,6 @@ class WorkFailed(Exception):
         super().__init__(message)
         self.kind: FailureKind = kind
         self.message = message
-
-
-class Work(msgspec.Struct, frozen=True):
-    """A task for a child, as it is sent to it."""
-
-    task: str
-    arguments: dict[str, Any]
-    cpu_seconds: float
-
-
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """How much of a task is done, from 0 to 1."""
-
-    fraction: float
-
-
-class Done(msgspec.Struct, frozen=True, tag="done"):
-    """What the function of a task returned."""
-
-    result: Any
-
-
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """Why a task failed."""
-
-    kind: FailureKind
-    message: str
-
-
-class Confined(msgspec.Struct, frozen=True, tag="confined"):
-    """Sent once, before the first task runs: which protections of `confinement` are active in the child."""
-
-    protections: tuple[str, ...]
-
-
-Reply = Confined | Progress | Done | Failed
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode_work = msgspec.msgpack.Decoder(Work).decode
-_decode_reply: Callable[[bytes], Reply] = msgspec.msgpack.Decoder(Confined | Progress | Done | Failed).decode
 
 
 class WorkerPool:
@@ -177,7 +138,7 @@ class WorkerPool:
     async def _execute(self, child: _Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
         try:
             async with asyncio.timeout(task.wall_seconds):
-                await child.send(_encode(work))
+                await child.send(work)
                 while True:
                     reply = await child.receive()
                     if isinstance(reply, Confined):
@@ -225,7 +186,7 @@ class WorkerPool:
 
 
 class _Child:
-    """One child process, seen from the parent; both sides send messages as frames with a length before each."""
+    """One child process, seen from the parent."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -259,19 +220,33 @@ class _Child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
 
-    async def send(self, frame: bytes) -> None:
-        # In slices, so that other tasks of the event loop run in between; one write would copy the whole frame at once.
-        self._input.write(len(frame).to_bytes(4, "big"))
-        view = memoryview(frame)
-        for start in range(0, len(view), CHUNK_BYTES):
-            self._input.write(view[start : start + CHUNK_BYTES])
-            await self._input.drain()
+    async def send(self, work: Work) -> None:
+        # In slices, so that other tasks of the event loop run in between.
+        for piece in messages.encode(work):
+            view = memoryview(piece)
+            for start in range(0, len(view), CHUNK_BYTES):
+                self._input.write(view[start : start + CHUNK_BYTES])
+                await self._input.drain()
 
     async def receive(self) -> Reply:
-        size = int.from_bytes(await self._output.readexactly(4), "big")
-        if size > MAX_FRAME_BYTES:
-            raise EOFError("The child sent a frame that is too large.")
-        return _decode_reply(await self._output.readexactly(size))
+        (count,) = await self._output.readexactly(1)
+        sizes = list(messages.read_sizes(await self._output.readexactly(count * messages.SIZE_BYTES)))
+        if not sizes or sum(sizes) > MAX_REPLY_BYTES:
+            raise EOFError("The child sent no message, or one that is too large.")
+        return messages.decode_reply([await self._read(size) for size in sizes])
+
+    async def _read(self, size: int) -> bytes:
+        """Read so many bytes as they arrive: `readexactly` would collect them all, and then copy them at once."""
+        if size <= CHUNK_BYTES:
+            return await self._output.readexactly(size)
+        buffer = sized_buffer(size)
+        while size > 0:
+            chunk = await self._output.read(min(size, CHUNK_BYTES))
+            if not chunk:
+                raise EOFError("The child ended in the middle of a message.")
+            buffer.write(chunk)
+            size -= len(chunk)
+        return filled_part(buffer)
 
 
 def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
@@ -297,16 +272,17 @@ def _exit_failure(status: int) -> WorkFailed:
 
 def main() -> None:
     """Read tasks from standard input, run them, and write the results to standard output."""
-    frames = sys.stdin.buffer
-    # What libraries print goes to standard error, not between the frames.
+    incoming = sys.stdin.buffer
+    # What libraries print goes to standard error, not between the messages.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     outside_network = _limit_process(int(sys.argv[1]))
-    # The tasks are fixed at the start; a frame can only name one of them.
+    # The tasks are fixed at the start; a message can only name one of them.
     tasks = msgspec.json.decode(sys.argv[2], type=dict[str, ChildTask])
     is_confined = False
-    while (size := int.from_bytes(frames.read(4), "big")) > 0:
-        work = _decode_work(frames.read(size))
+    while count := incoming.read(1):
+        sizes = messages.read_sizes(incoming.read(count[0] * messages.SIZE_BYTES))
+        work = messages.decode_work([incoming.read(size) for size in sizes])
         if not is_confined:
             _import_own_module(tasks.get(work.task))
             _write(replies, Confined((*outside_network, *confinement.confine())))
@@ -359,9 +335,8 @@ def _run_task(tasks: Mapping[str, ChildTask], work: Work, report: Report) -> Don
 
 
 def _write(replies: IO[bytes], reply: Reply) -> None:
-    frame = _encode(reply)
-    replies.write(len(frame).to_bytes(4, "big"))
-    replies.write(frame)
+    for piece in messages.encode(reply):
+        replies.write(piece)
     replies.flush()
 
 

@@ -16,14 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import pytest
 from PIL import Image
 
 from penstock.atelier.table import PROVIDER
-from penstock.imaging import workers
+from penstock.imaging import messages, workers
 from penstock.imaging.workers import ChildTask, WorkerPool, WorkFailed
 from penstock.upstream.local import child_tasks
+from tests.work import peak_bytes
 
 T = TypeVar("T")
 SOURCE = Path(workers.__file__).parents[2]
@@ -43,6 +43,14 @@ def slow_png() -> bytes:
     noise = random.Random(1).randbytes(4 * 2000 * 2000)
     buffer = io.BytesIO()
     Image.frombytes("RGBA", (2000, 2000), noise).save(buffer, "PNG", compress_level=0)
+    return buffer.getvalue()
+
+
+def noise_png() -> bytes:
+    """A file of 8 MB that is returned as it came."""
+    noise = Image.frombytes("RGB", (1660, 1660), random.Random(2).randbytes(3 * 1660 * 1660))
+    buffer = io.BytesIO()
+    noise.save(buffer, "PNG", compress_level=0)
     return buffer.getvalue()
 
 
@@ -135,8 +143,8 @@ async def test_an_unknown_task_starts_no_child() -> None:
 def test_a_child_runs_only_the_tasks_that_its_parent_registered() -> None:
     for task in ("atelier:enlarge", "os:system", "os.system", "image.unknown"):
         with start_child() as process:
-            output, _ = process.communicate(frame(task, command="true"))
-        assert first_reply(output, workers.Failed).message == f"KeyError: {task!r}"
+            output, _ = process.communicate(encoded(task, command="true"))
+        assert first_reply(output, messages.Failed).message == f"KeyError: {task!r}"
 
 
 async def test_a_killed_child_fails_only_its_task() -> None:
@@ -231,11 +239,9 @@ async def test_closing_the_pool_ends_the_children_and_refuses_more_work() -> Non
         await pool.run("image.normalise_input", data=png(), for_org="org_1")
 
 
-async def test_a_large_frame_is_written_in_slices_with_other_tasks_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_file_is_written_in_slices_with_other_tasks_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter runs on the same event loop; each slice is written in another turn of the loop."""
-    noise = Image.frombytes("RGB", (1660, 1660), random.Random(2).randbytes(3 * 1660 * 1660))
-    buffer = io.BytesIO()
-    noise.save(buffer, "PNG", compress_level=0)
+    file = noise_png()
     turns = 0
     slices: list[tuple[int, int]] = []
     write = asyncio.StreamWriter.write
@@ -254,13 +260,22 @@ async def test_a_large_frame_is_written_in_slices_with_other_tasks_in_between(mo
         await pool.run("image.normalise_input", data=png(), for_org="org_1")
         counting = asyncio.create_task(count_turns())
         monkeypatch.setattr(asyncio.StreamWriter, "write", record)
-        await pool.run("image.normalise_input", data=buffer.getvalue(), for_org="org_1")
+        await pool.run("image.normalise_input", data=file, for_org="org_1")
         counting.cancel()
-    length, *parts = slices
-    assert length[0] == 4
-    assert sum(size for size, _ in parts) > 8_000_000
+    message, *parts = slices
+    assert message[0] < 200
+    assert sum(size for size, _ in parts) == len(file)
     assert max(size for size, _ in parts) == workers.CHUNK_BYTES
     assert len({turn for _, turn in parts}) == len(parts)
+
+
+async def test_a_large_file_is_not_copied_as_a_whole_on_its_way_to_a_child_and_back() -> None:
+    """Each copy would hold up the event loop. Besides the file that came back there are only slices in memory."""
+    file = noise_png()
+    async with WorkerPool() as pool:
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        memory = await peak_bytes(lambda: pool.run("image.normalise_input", data=file, for_org="org_1"))
+    assert len(file) < memory < 1.2 * len(file)
 
 
 ARGUMENTS = [str(1 << 30), workers.encode_tasks(workers.TASKS)]
@@ -275,26 +290,29 @@ def start_child() -> subprocess.Popen[bytes]:
     )
 
 
-def frame(task: str, cpu_seconds: float = 10, **arguments: Any) -> bytes:
-    body = msgspec.msgpack.encode(workers.Work(task, arguments, cpu_seconds))
-    return len(body).to_bytes(4, "big") + body
+def encoded(task: str, cpu_seconds: float = 10, **arguments: Any) -> bytes:
+    return b"".join(messages.encode(messages.Work(task, arguments, cpu_seconds)))
 
 
 def first_reply(output: bytes, kind: type[T]) -> T:
-    """The reply to the first task; in the frame before it the child says how it is confined."""
-    start = 4 + int.from_bytes(output[:4], "big")
-    end = start + 4 + int.from_bytes(output[start : start + 4], "big")
-    return msgspec.msgpack.decode(output[start + 4 : end], type=kind)
+    """The reply to the first task; in the message before it the child says how it is confined."""
+    incoming = io.BytesIO(output)
+    replies = []
+    for _ in range(2):
+        sizes = messages.read_sizes(incoming.read(incoming.read(1)[0] * messages.SIZE_BYTES))
+        replies.append(messages.decode_reply([incoming.read(size) for size in sizes]))
+    assert isinstance(replies[1], kind)
+    return replies[1]
 
 
 def test_processor_time_is_limited_for_each_task() -> None:
     with start_child() as process:
         output, _ = process.communicate(
-            frame("image.convert", 30, data=slow_png(), output_format="jpeg")
-            + frame("image.convert", 1, data=slow_png(), output_format="webp")
+            encoded("image.convert", 30, data=slow_png(), output_format="jpeg")
+            + encoded("image.convert", 1, data=slow_png(), output_format="webp")
         )
     assert process.returncode == -signal.SIGXCPU
-    first = first_reply(output, workers.Done)  # the first task's allowance was its own
+    first = first_reply(output, messages.Done)  # the first task's allowance was its own
     assert first.result["content_type"] == "image/jpeg"
 
 
@@ -357,18 +375,18 @@ async def test_children_have_low_priority_and_a_memory_limit() -> None:
     assert f"{900 << 20}" in next(line for line in limits.splitlines() if line.startswith("Max address space"))
 
 
-def test_output_that_a_library_prints_does_not_reach_the_frames() -> None:
+def test_output_that_a_library_prints_does_not_reach_the_replies() -> None:
     script = "import os, penstock.imaging.workers as p; q = p._run_task; "
     script += "p._run_task = lambda *a: (os.write(1, b'noise'), q(*a))[1]; p.main()"
     process = subprocess.run(
         [sys.executable, "-c", script, *ARGUMENTS],
-        input=frame("image.normalise_input", data=png()),
+        input=encoded("image.normalise_input", data=png()),
         capture_output=True,
         env={"PYTHONPATH": str(SOURCE)},
         check=True,
     )
     assert b"noise" in process.stderr
-    assert first_reply(process.stdout, workers.Done).result["width"] == 40
+    assert first_reply(process.stdout, messages.Done).result["width"] == 40
 
 
 async def test_a_task_waits_for_one_child_however_many_another_organization_has_queued() -> None:

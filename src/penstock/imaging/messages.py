@@ -1,0 +1,107 @@
+"""Write and read what the gateway and its child processes tell each other: messages, and files beside them.
+
+A file is sent from where it is in memory and received into its place: as a part of the encoded message it would be
+copied as a whole on either side, and the event loop would wait for each copy.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec.msgpack import Ext
+
+FailureKind = Literal["crashed", "timeout", "refused"]
+Buffer = bytes | memoryview
+
+
+class Work(msgspec.Struct, frozen=True):
+    """A task for a child."""
+
+    task: str
+    arguments: dict[str, Any]
+    cpu_seconds: float
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How much of a task is done, from 0 to 1."""
+
+    fraction: float
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """What the function of a task returned."""
+
+    result: Any
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """Why a task failed."""
+
+    kind: FailureKind
+    message: str
+
+
+class Confined(msgspec.Struct, frozen=True, tag="confined"):
+    """Sent once, before the first task runs: which protections of `confinement` are active in the child."""
+
+    protections: tuple[str, ...]
+
+
+Reply = Confined | Progress | Done | Failed
+
+# On the wire: one byte with the number of parts, four bytes with the size of each, and the parts. The first part is the
+# message, the others are its files, for each of which the message contains an extension value with its number, from 1.
+SIZE_BYTES = 4
+_FILE = 1  # code of the extension
+_FILE_BYTES_MIN = 64 * 1024  # shorter ones stay in the message
+_PARTS_MAX = 255
+
+
+def encode(message: Work | Reply) -> list[Buffer]:
+    """Return the bytes of a message as pieces to send one after the other, of which the files are not copied."""
+    files: list[Buffer] = []
+    plain = msgspec.to_builtins(message, builtin_types=(bytes, memoryview))
+    body = msgspec.msgpack.encode(_without_files(plain, files))
+    sizes = b"".join(len(part).to_bytes(SIZE_BYTES, "big") for part in (body, *files))
+    return [bytes([1 + len(files)]) + sizes + body, *files]
+
+
+def _without_files(value: Any, files: list[Buffer]) -> Any:
+    """Return a value with a number in the place of each file, and add the files to a list."""
+    if isinstance(value, Buffer):
+        if len(value) < _FILE_BYTES_MIN or len(files) + 1 == _PARTS_MAX:
+            return value
+        files.append(value)
+        return Ext(_FILE, bytes([len(files)]))
+    if isinstance(value, dict):
+        return {name: _without_files(item, files) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_files(item, files) for item in value]
+    return value
+
+
+def read_sizes(sizes: bytes) -> Iterator[int]:
+    """The sizes of the parts that follow."""
+    return (int.from_bytes(sizes[at : at + SIZE_BYTES], "big") for at in range(0, len(sizes), SIZE_BYTES))
+
+
+def decode_work(parts: Sequence[bytes]) -> Work:
+    """Return the task of these parts, with its files in their places. Raises MsgspecError, as does `decode_reply`."""
+    return msgspec.msgpack.decode(parts[0], type=Work, ext_hook=_FilePlacer(parts))
+
+
+def decode_reply(parts: Sequence[bytes]) -> Reply:
+    """Return the reply of these parts, with its files in their places."""
+    return msgspec.msgpack.decode(parts[0], type=Confined | Progress | Done | Failed, ext_hook=_FilePlacer(parts))
+
+
+class _FilePlacer:
+    """Puts a file in the place of its number while a message is decoded."""
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self._parts = parts
+
+    def __call__(self, code: int, number: memoryview) -> bytes:
+        if code != _FILE or len(number) != 1 or not 0 < number[0] < len(self._parts):
+            raise msgspec.DecodeError("the message names a file that it does not have")
+        return self._parts[number[0]]
