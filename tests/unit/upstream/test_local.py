@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock import providers
@@ -18,12 +19,13 @@ from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
 from penstock.media.storage import storage_key
 from penstock.models.catalog import Catalog
 from penstock.providers.spec import File, LocalService, Provider
+from penstock.recordings import files
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
 from penstock.values import InputImage
 from tests.fake_providers.scripted import mask, png
-from tests.gateway import OpenGateway, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 PACKAGE = '''
 """A provider of grey images."""
@@ -136,6 +138,21 @@ def data_uri(data: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(data).decode()
 
 
+async def import_vector(running: RunningGateway) -> None:
+    """Import a recording whose output is not an SVG, though it says so."""
+    gateway = running.gateway
+    org_id = running.caller.org_id
+    await running.image(headers={"x-service-replay": "record"})
+    (listed,) = await gateway.recordings.all(org_id)
+    row = await gateway.recordings.get(org_id, listed.id)
+    recording_file, _ = await files.export_recording(gateway.recordings, row, inline=False)
+    document = {**msgspec.to_builtins(recording_file), "files": [{"content_type": "image/svg+xml", "data": ""}]}
+    with pytest.raises(InvalidRequest, match="not an SVG"):
+        await files.import_recording(
+            gateway.store, gateway.recordings, org_id, document, {}, 1, pool=gateway.worker_pool
+        )
+
+
 @sqlite_only
 async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organization(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +185,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         drawing = File(data=b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8"/></svg>')
         vector = Request(task="image", model="m", values={"output_format": "svg"})
         found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, for_org=org_id)
+        await import_vector(running)
         await running.storage.delete(storage_key(found.output.media_id))
     assert {owner for _, owner in seen} == {org_id}
     assert {name for name, _ in seen} == {*TASKS, *local.child_tasks([PROVIDER])}
