@@ -2,8 +2,8 @@
 
 Most of it is in client libraries, which `make setup` installs. Four packages are only read and never run: Comfy's
 command line, which has an OpenAPI document of the providers behind its nodes, and the clients of Together, Cloudflare
-and Runware. They are installed apart, without their requirements (descriptions.txt). fal_types.json is made from the
-types in fal's client for Node. Providers that speak OpenAI's API are compared with OpenAI's client.
+and Runware. They are installed apart, without their requirements (descriptions.txt). fal_types.json and npm_types.json
+are made from packages for Node. Providers that speak OpenAI's API are compared with OpenAI's client.
 """
 
 import importlib
@@ -228,6 +228,18 @@ def fal_document() -> dict[str, Any]:
     return document
 
 
+@cache
+def npm_document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((HERE / "npm_types.json").read_text())
+    return document
+
+
+@cache
+def npm(section: str, name: str) -> Validator | None:
+    schema = npm_document()[section]["schemas"].get(name)
+    return Validator(schema) if schema else None
+
+
 # ------------------------------------------------------------------------------------------------------- all of them
 
 
@@ -239,6 +251,11 @@ def _versions() -> Mapping[str, str]:
 
 def _package(name: str, find: Callable[[str, Body], Validator | None]) -> Description:
     return Description(f"{name} {_versions().get(name, '(not installed)')}", find)
+
+
+def _npm(section: str, name: Callable[[str], str]) -> Description:
+    """A description in npm_types.json, where it is found by a name that is made of the path."""
+    return Description(npm_document()[section]["source"], lambda path, body: npm(section, name(path)))
 
 
 def _of_comfy(slug: str) -> Description:
@@ -253,6 +270,7 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
         "cloudflare": (_package("cloudflare", lambda path, body: cloudflare()),),
         "deepinfra": (_package("openai", lambda path, body: openai(_last(path))),),
         "fal": (Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.lstrip("/"))),),
+        "fireworks": (_npm("fireworks", lambda path: "" if _last(path) == "get_result" else "image"),),
         "gemini-omni": (
             _package("google-genai", lambda path, body: interactions() if _last(path) == "interactions" else None),
             _of_comfy("gemini-omni"),
@@ -265,8 +283,10 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
         "luma": (_package("luma-agents", lambda path, body: luma()),),
         "openai": (_package("openai", lambda path, body: openai(_last(path))),),
         "openrouter": (_package("openrouter", lambda path, body: openrouter(_last(path))),),
+        "replicate": (_npm("replicate", _replicate_model),),
         "runware": (_package("runware-sdk", lambda path, body: runware(body["model"])),),
         "runway": (_package("runwayml", lambda path, body: runway(_last(path), body["model"])),),
+        "stability": (_npm("stability", lambda path: path),),
         "together": (_package("together", lambda path, body: together(_last(path))),),
     }
     return found
@@ -274,6 +294,10 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def _replicate_model(path: str) -> str:
+    return path.removeprefix("/v1/models/").removesuffix("/predictions")
 
 
 # Where a description is known to be narrower or older than the provider: what it says, and how we know better.
@@ -322,11 +346,17 @@ def breaches(slug: str, validator: Validator, body: Any) -> Iterator[tuple[str, 
 def first_breach(slug: str, path: str, fields: Body, *, is_form: bool) -> str | None:
     """Why the provider would refuse a body. Values in forms are texts, so their types are not compared."""
     body = {name: "file" if isinstance(value, bytes) else value for name, value in fields.items()}
+    if is_form:
+        body = {name: _number_or_text(value) for name, value in body.items()}
     for _, validator in find_validators(slug, path, body):
         for breach, allowed_by in breaches(slug, validator, body):
             if not allowed_by and not (is_form and re.search("is not of type|is not valid under any", breach)):
                 return breach
     return None
+
+
+def _number_or_text(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value) else value
 
 
 # ---------------------------------------------------------------------------------------------- for docs/providers.md

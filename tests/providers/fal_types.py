@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 SOURCE = "@fal-ai/client 1.10.1 from npm, src/types/endpoints.d.ts, input types of our endpoints; "
 SOURCE += "numbers in a choice are quoted there, so both forms are here"
 LICENCE = "MIT, Copyright 2024 https://fal.ai"
-TOKEN = re.compile(r'\s*([A-Za-z_$][\w$]*|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|[{}\[\]|;:?<>,()])')
+TOKEN = re.compile(r'\s*([A-Za-z_$][\w$]*|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|[{}\[\]|&;:?<>,()])')
 PLAIN: dict[str, Schema] = {
     "string": {"type": "string"},
     "number": {"type": "number"},
@@ -57,6 +57,13 @@ class TypeReader:
         return str(self._tokens.pop(0))
 
     def _read_option(self) -> Schema | None:
+        parts = [self._read_part()]
+        while self._tokens[:1] == ["&"]:
+            self._take()
+            parts.append(self._read_part())
+        return parts[0] if len(parts) == 1 else {"allOf": parts}
+
+    def _read_part(self) -> Schema | None:
         option = self._read_plain()
         while self._tokens[:1] == ["["]:
             del self._tokens[:2]
@@ -65,8 +72,12 @@ class TypeReader:
 
     def _read_plain(self) -> Schema | None:
         token = self._take()
-        if token == "{":
+        if token in "{[":  # a list of named arguments is read like an object
             return self._read_object()
+        if token == "(":
+            inner = self.read_type()
+            self._take()
+            return inner
         if token in ("Array", "Record"):
             return self._read_generic(token)
         if token[0] == '"' or token.lstrip("-")[0].isdecimal():
@@ -89,7 +100,7 @@ class TypeReader:
     def _read_object(self) -> Schema:
         properties: dict[str, Schema] = {}
         required: list[str] = []
-        while self._tokens[0] != "}":
+        while self._tokens[0] not in "}]":
             name = self._take().strip('"')
             is_optional = self._tokens[0] == "?"
             del self._tokens[: 2 if is_optional else 1]

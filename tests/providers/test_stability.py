@@ -18,7 +18,8 @@ async def test_images(open_gateway: OpenGateway) -> None:
         assert (await create_image(running, model="stability/ultra"))["status"] == "completed"
     first, _, last = stability.received("generate")
     assert first.fields == {
-        "prompt": "a pear", "aspect_ratio": "16:9", "output_format": "png", "model": "sd3.5-large",
+        "prompt": "a pear", "aspect_ratio": "16:9", "output_format": "png", "mode": "text-to-image",
+        "model": "sd3.5-large",
     }  # fmt: skip
     assert (last.path, "model" in last.fields) == ("/v2beta/stable-image/generate/ultra", False)
 

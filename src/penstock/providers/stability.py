@@ -87,7 +87,7 @@ PROMPT = passthrough("prompt", required=True, max_length=10_000)
 RATIO = frame("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21")
 INPUT_IMAGE = converted("images", to="image", convert=first_image(form_file), required=True, max_items=1)
 MASK = converted("mask", to="mask", convert=form_file, required=True)
-SD3 = form_operation("image", "generate/sd3", PROMPT, RATIO)
+SD3 = form_operation("image", "generate/sd3", PROMPT, RATIO, fixed("mode", "text-to-image"))
 SD3_EDIT = form_operation(
     "edit",
     "generate/sd3",
