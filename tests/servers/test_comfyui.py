@@ -53,6 +53,7 @@ VIDEO: dict[str, Any] = {
 }  # fmt: skip
 SLOW = 9000  # steps; nobody waits for their end
 SECONDS = 120  # for a job, on a machine with much else to do
+PROMPT_SECONDS = 60  # half of the time for which a job that a provider may find again is asked for
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,18 @@ def create(client: openai.OpenAI, **fields: Any) -> list[bytes]:
     return made(client.images.generate(**{**usual, **fields}, extra_body=extra))
 
 
+def edit(client: openai.OpenAI, mask: Any = openai.omit) -> list[bytes]:
+    response = client.images.edit(
+        model="house-tiny",
+        image=("image.png", png(256, 256), "image/png"),
+        mask=mask,
+        prompt="a fox",
+        response_format="b64_json",
+        extra_body={"steps": 2, "strength": 0.5},
+    )
+    return made(response)
+
+
 def start_video(served: Serving, **fields: Any) -> str:
     body = {"model": "house-video", "prompt": "a fox", "seconds": 1, **fields}
     response = served.call("POST", "/compat/v1/videos", body)
@@ -106,8 +119,8 @@ def video(served: Serving, name: str) -> dict[str, Any]:
     return response
 
 
-def wait_for(served: Serving, name: str, state: str) -> dict[str, Any]:
-    until(lambda: video(served, name)["status"] in ("completed", "failed"), SECONDS)
+def wait_for(served: Serving, name: str, state: str, seconds: float = SECONDS) -> dict[str, Any]:
+    until(lambda: video(served, name)["status"] in ("completed", "failed"), seconds)
     found = video(served, name)
     assert found["status"] == state, found
     return found
@@ -136,15 +149,7 @@ def test_images(client: openai.OpenAI) -> None:
 
 def test_edits(client: openai.OpenAI) -> None:
     for mask in (openai.omit, ("mask.png", mask_image(256, 256), "image/png")):
-        response = client.images.edit(
-            model="house-tiny",
-            image=("image.png", png(256, 256), "image/png"),
-            mask=mask,
-            prompt="a fox",
-            response_format="b64_json",
-            extra_body={"steps": 2, "strength": 0.5},
-        )
-        assert [size(image) for image in made(response)] == [(256, 256)]
+        assert [size(image) for image in edit(client, mask)] == [(256, 256)]
 
 
 def test_upscales_the_same_image_again(client: openai.OpenAI) -> None:
@@ -199,3 +204,22 @@ def test_a_queue_that_was_cleared(served: Serving, server: RealServer) -> None:
     failed = wait_for(served, waiting, "failed")
     assert "no longer knows the job" in failed["error"]["message"]
     cancel(served, running)
+
+
+def test_a_server_that_is_restarted(served: Serving, server: RealServer, client: openai.OpenAI) -> None:
+    """ComfyUI keeps its jobs in memory: those that ran and waited are lost as soon as it answers again.
+
+    It also deletes the images that were sent to it, so they are sent anew.
+    """
+    edited = edit(client)
+    running = start_video(served, steps=SLOW)
+    until(lambda: queue(server) == (1, 0), SECONDS)
+    waiting = start_video(served, steps=SLOW)
+    until(lambda: queue(server) == (1, 1), SECONDS)
+    server.kill()
+    server.start()
+    for name in (running, waiting):
+        failed = wait_for(served, name, "failed", PROMPT_SECONDS)
+        assert "no longer knows the job" in failed["error"]["message"]
+    assert queue(server) == (0, 0)
+    assert len(edit(client)) == len(edited) == 1
