@@ -10,6 +10,7 @@ The audit runs when the gateway is closed; anything it finds fails the test.
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -256,12 +257,31 @@ def locked_balance(running: RunningGateway, org_id: str) -> Iterator[None]:
 
 def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
     if isinstance(place, str):
-        with psycopg.connect(place, row_factory=dict_row) as connection:
+        with _observer(place) as connection:
             return connection.execute(sql.encode()).fetchall()
     opened = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
     with closing(opened):
         cursor = opened.execute(sql)
         return [dict(zip([name for name, _ in cursor.get_description()], row, strict=True)) for row in cursor]
+
+
+_observers: dict[str, psycopg.Connection[dict[str, Any]]] = {}
+_observing = threading.Lock()
+
+
+@contextmanager
+def _observer(url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    """A connection to a database that is kept for the next look at it: some tests look a hundred times."""
+    with _observing:
+        connection = _observers.get(url)
+        try:
+            if connection is not None:
+                connection.execute("SELECT 1")
+        except psycopg.OperationalError:  # connections are ended between tests
+            connection = None
+        if connection is None:
+            connection = _observers[url] = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+        yield connection
 
 
 def files_with(folder: Path, word: str) -> list[str]:
@@ -271,7 +291,7 @@ def files_with(folder: Path, word: str) -> list[str]:
 
 def _change(place: str | Path, statements: tuple[str, ...]) -> None:
     if isinstance(place, str):
-        with psycopg.connect(place, autocommit=True) as connection:
+        with _observer(place) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
         return

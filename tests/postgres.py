@@ -32,7 +32,10 @@ START_SECONDS = 30
 # The data is deleted after the tests, so nothing waits for the disk. A killed server loses nothing either, because the
 # kernel keeps what it has written; only a power failure would.
 COMMON = ("max_connections=200", "jit=off", "autovacuum=off")
-FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *COMMON)
+
+# The tests open thousands of connections, and each is a process: less shared memory and no statistics make it cheaper.
+CHEAP_CONNECTIONS = ("shared_buffers=16MB", "wal_level=minimal", "max_wal_senders=0", "track_counts=off")
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *COMMON, *CHEAP_CONNECTIONS)
 
 INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 

@@ -4,7 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from penstock.generations import endpoints
+import pytest
+
+from penstock.generations import endpoints, stream
 from penstock.generations.stream import event_bytes
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
@@ -16,7 +18,10 @@ def test_an_event_has_its_name_twice() -> None:
 
 
 @sqlite_only
-async def test_a_stream_whose_images_are_late_says_where_they_will_be(open_gateway: OpenGateway) -> None:
+async def test_a_stream_whose_images_are_late_says_where_they_will_be(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_COMMENT_SECONDS", 0.01)  # of real time
     async with open_gateway(image_wait_seconds=40.0) as running:
         gate = faults.Gate()
         running.lab.images.next(gate)
