@@ -94,13 +94,11 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     violations: list[str] = []
     unwatched_write = PostgresStore.write
 
-    async def write(
-        store: PostgresStore, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None
-    ) -> T:
+    async def write(store: PostgresStore, work: Callable[[Transaction], Awaitable[T]], **options: Any) -> T:
         def statement(name: str) -> str:
             return store._queries[name].sql
 
-        return await unwatched_write(store, lambda tx: work(Watched(tx, statement, violations)), org_id=org_id)
+        return await unwatched_write(store, lambda tx: work(Watched(tx, statement, violations)), **options)
 
     monkeypatch.setattr(PostgresStore, "write", write)
     return violations

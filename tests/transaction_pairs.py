@@ -1,7 +1,7 @@
 """Run two transactions at the same time on Postgres, one of them stopped before each of its statements in turn."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ from penstock.generations.purge import purge
 from penstock.jobs.leases import _renew_leases
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.providers.spec import Result
-from penstock.schema import GenerationResult, Output, Request
+from penstock.schema import Caller, GenerationResult, Output, Request
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.groups import WriteGroups
@@ -128,6 +128,7 @@ class Scene:
     failed_id: str
     limited: Any
     chats: list[Any]
+    other: Caller  # of another organization
 
     @property
     def store(self) -> Store:
@@ -138,18 +139,20 @@ class Scene:
         return self.running.caller.org_id
 
 
-async def accept_call(running: RunningGateway, task: str, **headers: str) -> Lease:
+async def accept_call(
+    running: RunningGateway, task: str, caller: Caller | None = None, headers: Mapping[str, str] | None = None
+) -> Lease:
     fields = {"model": "image-1", "size": "64x64"} if task == "image" else {"model": "video-1", "seconds": 4}
     hook = {"webhook_url": "https://receiver.example/hook"}
-    call = running.call({"prompt": "a pear", **fields, **hook}, headers=headers)
+    call = running.call({"prompt": "a pear", **fields, **hook}, caller=caller, headers=headers)
     check = validate.image if task == "image" else validate.video
-    planned = await make_plan(running.gateway, running.caller, check(call, running.gateway.settings), (task,))
+    planned = await make_plan(running.gateway, call.caller, check(call, running.gateway.settings), (task,))
     accepted = await accept(running.gateway, call, planned)
     return accepted.lease or Lease(accepted.row.id, 0)
 
 
-async def start_video(running: RunningGateway) -> Job:
-    request_id = (await accept_call(running, "video")).id
+async def start_video(running: RunningGateway, caller: Caller | None = None) -> Job:
+    request_id = (await accept_call(running, "video", caller)).id
     lease = await running.gateway.jobs.claim(request_id)
     assert lease is not None
     return await load_job(running.gateway, RunningJob(lease))
@@ -180,7 +183,8 @@ async def set_scene(running: RunningGateway) -> Scene:
     reservations = new_reservations(running)
     await gateway.store.write(lambda tx: tx.run("renew_process", id=PROCESS, until_ms=0))
     chats = [await reservations.reserve(running.call({}, endpoint="/chat"), CHAT, Nanos(5), None) for _ in range(2)]
-    return Scene(running, job, failed.id, limited, chats)
+    other = await running.create_caller_in_new_org("1000")
+    return Scene(running, job, failed.id, limited, chats, other)
 
 
 # -------------------------------------------------------------------------------------------------------- transactions
@@ -194,11 +198,11 @@ def complete_video(scene: Scene) -> Work:
     return lambda: complete(scene.running.gateway, scene.job, result, (), cost=nanos("0.1"))
 
 
-def complete_two_videos(scene: Scene) -> Work:
+def complete_videos_of_two_organizations(scene: Scene) -> Work:
     """The video that others change too, and a newer one."""
 
     async def complete_both() -> None:
-        other = replace(scene, job=await start_video(scene.running))
+        other = replace(scene, job=await start_video(scene.running, scene.other))
         await run_in_one_group(complete_video(other), complete_video(scene))
 
     return complete_both
@@ -218,18 +222,18 @@ def record(scene: Scene) -> Work:
 
 
 def accept_image(scene: Scene) -> Work:
-    return lambda: accept_call(scene.running, "image", **{"x-service-replay": "record"})
+    return lambda: accept_call(scene.running, "image", headers={"x-service-replay": "record"})
 
 
-def accept_two_images(scene: Scene) -> Work:
-    def accept_one() -> Awaitable[Any]:
-        return accept_call(scene.running, "image")
+def accept_images_of_two_organizations(scene: Scene) -> Work:
+    def accept_one(caller: Caller) -> Work:
+        return lambda: accept_call(scene.running, "image", caller)
 
-    return lambda: run_in_one_group(accept_one, accept_one)
+    return lambda: run_in_one_group(accept_one(scene.other), accept_one(scene.running.caller))
 
 
 def accept_video(scene: Scene) -> Work:
-    return lambda: accept_call(scene.running, "video", **{"idempotency-key": scene.job.id})
+    return lambda: accept_call(scene.running, "video", headers={"idempotency-key": scene.job.id})
 
 
 def hold_chat(scene: Scene) -> Work:
@@ -330,10 +334,10 @@ def redeliver_messages(scene: Scene) -> Work:
 
 TRANSACTIONS: list[Begin] = [
     accept_image,
-    accept_two_images,
+    accept_images_of_two_organizations,
     accept_video,
     complete_video,
-    complete_two_videos,
+    complete_videos_of_two_organizations,
     fail_video,
     cancel,
     record,

@@ -1,4 +1,4 @@
-"""Accept several generations of an organization in one transaction."""
+"""Accept several generations in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from penstock.accounts.chat_reservations import ChatReservations
-from penstock.accounts.transfers import NewHold, hold_all
+from penstock.accounts.transfers import NewHold
 from penstock.failpoints import failpoint
 from penstock.store.base import Change, Store, Transaction
 from penstock.store.groups import WriteGroups, in_lock_order
@@ -17,7 +17,7 @@ _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A generation that is to be accepted, alone or together with others of its organization."""
+    """A generation that is to be accepted, alone or together with others."""
 
     org_id: str
     hold: NewHold
@@ -25,9 +25,9 @@ class Acceptance:
 
 
 class Acceptances:
-    """Accepts generations. Those of an organization that come while a transaction is under way share the next one.
+    """Accepts generations. Those that come while a transaction is under way share the next one.
 
-    If the balance is too low for all of a group, or one of them cannot be stored, each is accepted by itself.
+    If a balance is too low for all of a group, or one of them cannot be stored, each is accepted by itself.
     """
 
     def __init__(self, store: Store, reservations: ChatReservations) -> None:
@@ -42,9 +42,9 @@ class Acceptances:
         await self._groups.add(acceptance, acceptance.org_id)
 
     async def write(self, tx: Transaction, acceptances: Sequence[Acceptance]) -> list[None]:
-        """Accept generations of one organization: all of them or, by raising InsufficientBalance, none.
+        """Accept generations: all of them or, by raising InsufficientBalance, none.
 
-        The balance, which all of them share, is changed once and last.
+        The balance, which all generations of an organization share, is changed once and last.
         """
         changes = in_lock_order((change for item in acceptances for change in item.changes), _QUERIES)
         for name, same in groupby(changes, key=itemgetter(0)):
@@ -52,9 +52,10 @@ class Acceptances:
                 await tx.each([*same])
             else:
                 await tx.put_many(name, [values for _, values in same])
-        org_id = acceptances[0].org_id
-        reserved = await self._reservations.reserved_amount(tx, org_id)
-        await hold_all(tx, org_id, [item.hold for item in acceptances], reserved=reserved)
+        holds: dict[str, list[NewHold]] = {}
+        for item in acceptances:
+            holds.setdefault(item.org_id, []).append(item.hold)
+        await self._reservations.hold_all(tx, holds)
         for _ in acceptances:
             failpoint("accept.in_tx")
         return [None] * len(acceptances)

@@ -1,6 +1,6 @@
 """Reserve the highest possible cost of a chat call before it is sent: in memory, or as a hold in the store."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -113,9 +113,16 @@ class ChatReservations:
             balance.being_held -= amount
             balance.read_at = _NEVER
 
-    async def reserved_amount(self, tx: Transaction, org_id: str) -> Nanos:
-        """Return what the chat calls of this process have cost or may cost beyond what the store has charged already;
-        a hold in this transaction must leave it available.
+    async def hold_all(self, tx: Transaction, holds: Mapping[str, Sequence[transfers.NewHold]]) -> None:
+        """Hold amounts by organization, and leave what chat calls of this process have reserved; see `transfers`."""
+        reserved = {org_id: await self._reserved_amount(tx, org_id) for org_id in holds}
+        await transfers.hold_all(
+            tx, [transfers.OrgHolds(org_id, new, reserved[org_id]) for org_id, new in holds.items()]
+        )
+
+    async def _reserved_amount(self, tx: Transaction, org_id: str) -> Nanos:
+        """What the chat calls of this process have cost or may cost beyond what the store has charged already; a hold
+        in this transaction must leave it available.
         """
         balance = self._balances.get(org_id)
         if balance is None:
@@ -136,14 +143,15 @@ class ChatReservations:
         await limits.check_org_budget(tx, caller, self.clock.now_ms())
 
     async def _hold_all(self, tx: Transaction, reservations: Sequence[Reservation]) -> list[None]:
-        """Hold for calls of one organization: for all of them or, if the balance is too low, for none."""
-        org_id = reservations[0].call.caller.org_id
-        reserved = await self.reserved_amount(tx, org_id)
+        """Hold for calls: for all of them or, if a balance is too low, for none."""
         in_order = sorted(reservations, key=lambda reservation: reservation.call.id)
         await tx.put_many("add_request", [self._request_row(reservation) for reservation in in_order])
-        holds = [transfers.NewHold(item.call.id, item.amount, item.call.at_ms) for item in in_order]
-        await transfers.hold_all(tx, org_id, holds, reserved=reserved)
-        return [None] * len(holds)
+        holds: dict[str, list[transfers.NewHold]] = {}
+        for item in in_order:
+            hold = transfers.NewHold(item.call.id, item.amount, item.call.at_ms)
+            holds.setdefault(item.call.caller.org_id, []).append(hold)
+        await self.hold_all(tx, holds)
+        return [None] * len(in_order)
 
     def _request_row(self, reservation: Reservation) -> Row:
         return opened_request(

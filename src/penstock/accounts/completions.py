@@ -1,4 +1,4 @@
-"""Complete several generations of an organization in one transaction."""
+"""Complete several generations in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _QUERIES = (
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A generation that is to be completed, alone or together with others of its organization."""
+    """A generation that is to be completed, alone or together with others."""
 
     hold_end: EndedHold
     at_ms: int
@@ -40,7 +40,7 @@ class Completion:
 
 
 class Completions:
-    """Completes generations. Those of an organization that end while a transaction is under way share the next one."""
+    """Completes generations. Those that end while a transaction is under way share the next one."""
 
     def __init__(self, store: Store) -> None:
         self._groups = WriteGroups(store, write_completions)

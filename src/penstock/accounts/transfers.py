@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.errors import InsufficientBalance
-from penstock.store.base import Row, Transaction
+from penstock.store.base import Change, Row, Transaction
 from penstock.values import ZERO, Nanos, dollars, new_id
 
 # Accounts that belong to no organization.
@@ -46,23 +46,45 @@ async def hold(
     tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = ZERO
 ) -> None:
     """Hold an amount for a request; see `hold_all`."""
-    await hold_all(tx, org_id, [NewHold(request_id, amount, at_ms)], reserved=reserved)
+    await hold_all(tx, [OrgHolds(org_id, [NewHold(request_id, amount, at_ms)], reserved)])
 
 
-async def hold_all(tx: Transaction, org_id: str, holds: Sequence[NewHold], *, reserved: Nanos = ZERO) -> None:
-    """Hold amounts for requests; raise InsufficientBalance if a prepaid organization does not have their sum.
+class OrgHolds(NamedTuple):
+    """Amounts to hold for requests of one organization."""
 
-    The check and the change are one statement, so that parallel calls cannot hold the same money. `reserved` is what
-    this process has reserved in memory for chat calls; a hold does not touch it.
+    org_id: str
+    holds: Sequence[NewHold]
+    reserved: Nanos  # what this process has reserved in memory for chat calls; a hold does not touch it
+
+    @property
+    def amount(self) -> Nanos:
+        return Nanos(sum(new.amount for new in self.holds))
+
+
+async def hold_all(tx: Transaction, by_org: Sequence[OrgHolds]) -> None:
+    """Hold amounts for requests; raise InsufficientBalance if a prepaid organization does not have the sum of its own.
+
+    The check and the change are one statement, so that parallel calls cannot hold the same money. Balances are changed
+    in the order of their ids and as the last step of a transaction, because many transactions share them.
     """
+    by_org = sorted(by_org, key=lambda org: org.org_id)
+    await tx.put_many("add_transfer", [row for org_id, holds, _ in by_org for row in _hold_transfers(org_id, holds)])
+    changes: list[Change] = [
+        ("hold_amount", {"org_id": org.org_id, "amount": org.amount, "reserved": org.reserved})
+        for org in by_org
+        if org.amount
+    ]
+    changed = await tx.each(changes) if changes else []
+    for (_, values), rows in zip(changes, changed, strict=True):
+        if not rows:
+            balance = await tx.one("get_balance", org_id=values["org_id"])
+            raise insufficient_balance(values["amount"], Nanos(balance["available"] if balance else 0))
+
+
+def _hold_transfers(org_id: str, holds: Sequence[NewHold]) -> list[Row]:
     source = available_account(org_id)
     target = held_account(org_id)
-    rows = [_transfer("hold", org_id, new.request_id, source, target, new.amount, new.at_ms) for new in holds]
-    await tx.put_many("add_transfer", rows)
-    amount = Nanos(sum(new.amount for new in holds))
-    if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
-        balance = await tx.one("get_balance", org_id=org_id)
-        raise insufficient_balance(amount, Nanos(balance["available"] if balance else 0))
+    return [_transfer("hold", org_id, new.request_id, source, target, new.amount, new.at_ms) for new in holds]
 
 
 def insufficient_balance(amount: Nanos, available: Nanos) -> InsufficientBalance:

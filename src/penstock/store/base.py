@@ -15,6 +15,7 @@ __all__ = [
     "Dialect",
     "QueryMisused",
     "Row",
+    "RowsLocked",
     "StorageMisconfigured",
     "StorageUnavailable",
     "Store",
@@ -88,10 +89,18 @@ class Store(Protocol):
     @property
     def timing(self) -> Timing: ...
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
+    async def write(
+        self,
+        work: Callable[[Transaction], Awaitable[T]],
+        *,
+        org_id: str | None = None,
+        lock_ms: int | None = None,
+    ) -> T:
         """Run `work` in a transaction, and return its result when the transaction is durable.
 
         `org_id` is the organization whose rows may be locked by others; its writes use a part of the connections only.
+        With `lock_ms`, on Postgres, this raises RowsLocked after waiting so long for a row that another transaction has
+        locked; otherwise it raises StorageUnavailable after ten seconds.
 
         `work` may be run again after a conflict or a lost connection. So it must have no effect besides its statements,
         and await nothing but its transaction. If this raises, nothing was written, with two exceptions: after a
@@ -119,6 +128,10 @@ class Store(Protocol):
 
 class StorageMisconfigured(RuntimeError):
     """The database or its setup cannot be used; the message says what is wrong."""
+
+
+class RowsLocked(Exception):
+    """Another transaction has locked a row for longer than this one was to wait for it."""
 
 
 class ConstraintViolated(Exception):

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import psycopg
 from psycopg import conninfo
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -18,6 +18,7 @@ from penstock.store.base import (
     BackupRefused,
     QueryMisused,
     Row,
+    RowsLocked,
     StorageMisconfigured,
     StorageUnavailable,
     Timing,
@@ -140,20 +141,26 @@ class PostgresStore:
         self._closed = False
         self._unused = asyncio.Event()
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
+    async def write(
+        self,
+        work: Callable[[Transaction], Awaitable[T]],
+        *,
+        org_id: str | None = None,
+        lock_ms: int | None = None,
+    ) -> T:
         started = perf_counter()
         try:
             with self._use():
                 async with self._shares.take(org_id):
-                    return await self._write(work)
+                    return await self._write(work, lock_ms)
         finally:
             self.timing.add(perf_counter() - started)
 
-    async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def _write(self, work: Callable[[Transaction], Awaitable[T]], lock_ms: int | None) -> T:
         lost = 0
         for attempt in range(ATTEMPTS):
             try:
-                return await self._transact(work)
+                return await self._transact(work, lock_ms)
             except (SerializationFailure, DeadlockDetected):
                 await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311
             except ConnectionLost:
@@ -166,17 +173,19 @@ class PostgresStore:
             raise StorageUnavailable("Storage is unavailable: the database is not reachable.")
         raise StorageUnavailable("Storage is unavailable: too many writes to the same rows.")
 
-    async def _transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def _transact(self, work: Callable[[Transaction], Awaitable[T]], lock_ms: int | None) -> T:
         async with self._connection() as connection:
-            transaction = PostgresTransaction(connection, self._queries)
+            transaction = PostgresTransaction(connection, self._queries, lock_ms)
             try:
                 value = await work(transaction)
                 if transaction.failure is not None:
                     raise transaction.failure
                 await transaction.commit()
-            except BaseException:
+            except BaseException as error:
                 with suppress(psycopg.Error):
                     await connection.rollback()
+                if lock_ms is not None and isinstance(error.__cause__, LockNotAvailable):
+                    raise RowsLocked from error
                 raise
             finally:
                 transaction.failure = QueryMisused("This transaction has ended.")

@@ -13,6 +13,9 @@ from penstock.store.postgres_session import Connection, Result, Statement
 from penstock.store.queries import Queries, Query
 
 _BEGIN: Final = Statement(Query("begin", "Begin.", "BEGIN ISOLATION LEVEL READ COMMITTED", (), writes=True))
+_LIMIT_LOCKS: Final = Query(
+    "limit_locks", "Wait less long for locks.", "SELECT set_config('lock_timeout', $1, true)", ("lock_ms",), writes=True
+)
 _COMMIT: Final = Statement(Query("commit", "Commit.", "COMMIT", (), writes=True))
 
 _KINDS: Final[dict[str, ConstraintKind]] = {
@@ -51,10 +54,10 @@ class PostgresTransaction:
 
     __slots__ = ("_connection", "_queries", "_waiting", "failure")
 
-    def __init__(self, connection: Connection, queries: Queries) -> None:
+    def __init__(self, connection: Connection, queries: Queries, lock_ms: int | None = None) -> None:
         self._connection = connection
         self._queries = queries
-        self._waiting = [_BEGIN]
+        self._waiting = [_BEGIN] if lock_ms is None else [_BEGIN, Statement(_LIMIT_LOCKS, [str(lock_ms)])]
         self.failure: Exception | None = None
 
     async def one(self, name: str, /, **values: Any) -> Row | None:

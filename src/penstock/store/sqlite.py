@@ -69,7 +69,13 @@ class SqliteStore:
         self._slow_allowed = asyncio.Event()
         self._slow_allowed.set()
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
+    async def write(
+        self,
+        work: Callable[[Transaction], Awaitable[T]],
+        *,
+        org_id: str | None = None,
+        lock_ms: int | None = None,
+    ) -> T:
         started = perf_counter()
         try:
             return await self._writer.write(work)

@@ -22,9 +22,9 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
         round_trips = watch_round_trips(monkeypatch)
         await running.image()
         assert round_trips == [
-            ["begin", "add_request", "add_generation", "add_attempt", "add_transfer", "hold_amount"],
+            ["begin", "limit_locks", "add_request", "add_generation", "add_attempt", "add_transfer", "hold_amount"],
             ["commit"],
-            ["begin", "complete_generation", "set_attempt", "add_media", "end_request"],
+            ["begin", "limit_locks", "complete_generation", "set_attempt", "add_media", "end_request"],
             ["add_usage", "add_transfer", "end_hold", "commit"],
         ]
         round_trips.clear()
@@ -35,6 +35,27 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
             assert 0 < sent[name] < IMAGES / 2, name
         assert sent["complete_generation"] == sent["end_request"] == IMAGES
         assert len(round_trips) < 2 * IMAGES
+
+
+@postgres_only
+async def test_images_of_several_organizations_share_transactions(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway() as running:
+        callers = [running.caller, await running.create_caller_in_new_org(), await running.create_caller_in_new_org()]
+        poor = await running.create_caller_in_new_org("0.05")  # an image is 0.04
+        round_trips = watch_round_trips(monkeypatch)
+        images = [running.image(caller=caller) for _ in range(4) for caller in (*callers, poor)]
+        outcomes = await asyncio.gather(*images, return_exceptions=True)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        assert [type(problem) for problem in refused] == [InsufficientBalance] * 3
+        assert await running.money(poor.org_id) == (nanos("0.01"), 0)
+        for caller in callers[1:]:
+            assert await running.money(caller.org_id) == (nanos("10") - 4 * nanos("0.04"), 0)
+        assert any(names.count("hold_amount") == 4 for names in round_trips), (
+            "of four organizations, in the order of ids"
+        )
+        assert any(names.count("end_hold") > 1 for names in round_trips)
 
 
 async def test_of_a_group_as_many_are_accepted_as_can_be_paid_for(open_gateway: OpenGateway) -> None:

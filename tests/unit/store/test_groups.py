@@ -7,31 +7,44 @@ from typing import Any
 import pytest
 
 from penstock.errors import StorageUnavailable
-from penstock.store.groups import WriteGroups
+from penstock.store.base import RowsLocked
+from penstock.store.groups import LOCK_MS, WriteGroups
 
 
 class HeldStore:
     """Runs each transaction when it is let go."""
 
     def __init__(self) -> None:
-        self.transactions: list[str | None] = []
+        self.calls: list[tuple[str | None, int | None]] = []
         self.may_run = asyncio.Event()
         self.problem: Exception | None = None
+        self.locked: str | None = None  # the organization whose rows somebody else has locked
+        self.unlocked = asyncio.Event()
 
-    async def write(self, work: Any, *, org_id: str | None = None) -> Any:
-        self.transactions.append(org_id)
+    @property
+    def transactions(self) -> list[str | None]:
+        return [org_id for org_id, _ in self.calls]
+
+    async def write(self, work: Any, *, org_id: str | None = None, lock_ms: int | None = None) -> Any:
+        self.calls.append((org_id, lock_ms))
         await self.may_run.wait()
         if self.problem:
             raise self.problem
+        if self.locked and not self.unlocked.is_set() and org_id in (None, self.locked):
+            if lock_ms:
+                raise RowsLocked
+            await self.unlocked.wait()
         return await work(None)
 
 
 class Groups(WriteGroups[str, str]):
-    def __init__(self, store: HeldStore) -> None:
+    def __init__(self, store: HeldStore, most: int = 64) -> None:
+        self.attempted: list[list[str]] = []
         self.written: list[list[str]] = []
-        super().__init__(store, self.write_items)  # type: ignore[arg-type]
+        super().__init__(store, self.write_items, most)  # type: ignore[arg-type]
 
     async def write_items(self, tx: object, items: Sequence[str]) -> list[str]:
+        self.attempted.append([*items])
         if "bad" in items:
             raise ValueError
         self.written.append([*items])
@@ -59,14 +72,50 @@ async def test_items_that_come_during_a_transaction_share_the_next_one() -> None
     assert groups.written == [["a"], ["b", "c"]]
 
 
-async def test_items_of_two_organizations_are_not_mixed() -> None:
+async def test_items_of_several_organizations_share_a_transaction_in_turn() -> None:
     store = HeldStore()
-    groups = Groups(store)
-    tasks = await add_all(groups, ["a", "b"], "org_1") + await add_all(groups, ["c"], "org_2")
-    assert store.transactions == ["org_1", "org_2"], "neither waits for the other"
+    groups = Groups(store, most=4)
+    tasks = await add_all(groups, ["first"], "org_1")
+    tasks += await add_all(groups, ["a", "b", "c", "d", "e"], "org_1") + await add_all(groups, ["A", "B"], "org_2")
     store.may_run.set()
     await asyncio.gather(*tasks)
-    assert groups.written == [["a", "b"], ["c"]]
+    assert groups.written == [["first"], ["a", "A", "b", "B"], ["c", "d", "e"]]
+    assert {lock_ms for _, lock_ms in store.calls} == {LOCK_MS}, "it waits only shortly for the rows of one of them"
+
+
+async def test_an_organization_whose_rows_are_locked_is_written_apart() -> None:
+    store = HeldStore()
+    groups = Groups(store)
+    store.may_run.set()
+    store.locked = "org_1"
+    stuck = await add_all(groups, ["a"], "org_1")
+    results = await asyncio.gather(*await add_all(groups, ["b"], "org_2"))
+    later = await add_all(groups, ["c"], "org_1")
+    results += await asyncio.gather(*await add_all(groups, ["d"], "org_2"))
+    assert results == ["B", "D"]
+    assert not any(task.done() for task in (*stuck, *later))
+    store.unlocked.set()
+    assert await asyncio.gather(*stuck, *later) == ["A", "C"]
+    assert groups.written == [["b"], ["d"], ["a"], ["c"]]
+    assert await asyncio.gather(*await add_all(groups, ["e"], "org_1")) == ["E"]
+    assert store.transactions[-1] is None, "it shares transactions again"
+
+
+async def test_an_organization_whose_items_fail_stays_apart_for_a_while() -> None:
+    store = HeldStore()
+    groups = Groups(store)
+    for _ in range(2):
+        store.may_run.clear()
+        tasks = await add_all(groups, ["first"], "org_1")
+        tasks += await add_all(groups, ["good"], "org_1") + await add_all(groups, ["bad", "a"], "org_2")
+        store.may_run.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [result for result in results if isinstance(result, str)] == ["FIRST", "GOOD", "A"]
+    mixed = [items for items in groups.attempted if "bad" in items and len(items) > 2]
+    assert mixed == [["good", "bad", "a"]], "it spoils the transaction of another once"
+    groups._apart_until["org_2"] = 0.0
+    assert await asyncio.gather(*await add_all(groups, ["b"], "org_2")) == ["B"]
+    assert store.transactions[-1] is None
 
 
 async def test_an_item_that_fails_does_not_fail_the_others() -> None:

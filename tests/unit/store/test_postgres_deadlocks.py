@@ -8,10 +8,10 @@ import pytest
 from tests.gateway import OpenGateway, postgres_only
 from tests.transaction_pairs import (
     accept_image,
-    accept_two_images,
+    accept_images_of_two_organizations,
     cancel,
-    complete_two_videos,
     complete_video,
+    complete_videos_of_two_organizations,
     fail_video,
     find_deadlocks,
     release_chats,
@@ -25,9 +25,9 @@ async def test_ends_of_chats_and_generations_do_not_deadlock(
 ) -> None:
     pairs = [
         (settle_chats, complete_video),
-        (complete_two_videos, cancel),
-        (complete_two_videos, accept_two_images),
-        (accept_two_images, settle_chats),
+        (complete_videos_of_two_organizations, cancel),
+        (complete_videos_of_two_organizations, accept_images_of_two_organizations),
+        (accept_images_of_two_organizations, settle_chats),
         (settle_chats, cancel),
         (fail_video, settle_chats),
         (accept_image, settle_chats),

@@ -9,9 +9,11 @@ SELECT billing, available, held FROM orgs WHERE id = :org_id;
 UPDATE orgs SET available = available + :amount WHERE id = :org_id;
 
 -- name: hold_amount
--- Hold an amount. Changes nothing when a prepaid organization has less than the amount and what is reserved in memory.
+-- Hold an amount. Changes and returns nothing when a prepaid organization has less than the amount and what is reserved
+-- in memory.
 UPDATE orgs SET available = available - :amount, held = held + :amount
-WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount + :reserved);
+WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount + :reserved)
+RETURNING id;
 
 -- name: capture_reserved
 -- Charge calls whose amounts were reserved in memory.
