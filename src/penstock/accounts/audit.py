@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from penstock.clock import Clock
 from penstock.media.files import find_strays
+from penstock.media.rows import list_all_files, list_file_digests
 from penstock.media.storage import FileMissing, Storage, storage_key
 from penstock.store.base import Store
 from penstock.values import Nanos
@@ -63,13 +64,13 @@ async def count_orphans(store: Store) -> tuple[int, Nanos]:
 async def _find_changed_files(store: Store, storage: Storage) -> list[str]:
     """Return the files whose bytes differ from the stored SHA-256. Missing files are the subject of another check."""
     changed = []
-    for row in await store.slow("list_file_digests"):
+    for file in await list_file_digests(store):
         digest = hashlib.sha256()
         with suppress(FileMissing):
-            async for chunk in storage.read(storage_key(row["id"]), 0, row["size_bytes"]):
+            async for chunk in storage.read(storage_key(file.id), 0, file.size_bytes):
                 digest.update(chunk)
-            if digest.digest() != row["sha256"]:
-                changed.append(f"media: {storage_key(row['id'])} was changed: its SHA-256 is not the stored one")
+            if digest.digest() != file.sha256:
+                changed.append(f"media: {storage_key(file.id)} was changed: its SHA-256 is not the stored one")
     return changed
 
 
@@ -78,16 +79,16 @@ async def _check_files(store: Store, storage: Storage, now_ms: int) -> list[str]
 
     A removal deletes the file before the row, so a missing file counts only if its row is still there afterwards.
     """
-    rows = {storage_key(row["id"]): row for row in await store.slow("list_all_files")}
+    files = {storage_key(file.id): file for file in await list_all_files(store)}
     sizes = {key: size for key, size, _ in await storage.list_files()}
-    expected = {key for key, row in rows.items() if row["expires_at_ms"] is None or row["expires_at_ms"] > now_ms}
+    expected = {key for key, file in files.items() if file.expires_at_ms is None or file.expires_at_ms > now_ms}
     missing = expected - sizes.keys()
     if missing:
-        missing &= {storage_key(row["id"]) for row in await store.slow("list_all_files")}
+        missing &= {storage_key(file.id) for file in await list_all_files(store)}
     wrong = [
-        f"media: {key} has {sizes[key]} bytes, its row says {row['size_bytes']}"
-        for key, row in rows.items()
-        if key in sizes and sizes[key] != row["size_bytes"]
+        f"media: {key} has {sizes[key]} bytes, its row says {file.size_bytes}"
+        for key, file in files.items()
+        if key in sizes and sizes[key] != file.size_bytes
     ]
     strays = [f"media: {key} belongs to nothing" for key in await find_strays(store, storage)]
     return sorted([f"media: {key} is missing" for key in missing] + wrong + strays)

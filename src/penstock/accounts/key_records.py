@@ -1,6 +1,6 @@
 """The row of an API key, the record that the API shows of it, and the check of its values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.store.base import Row
+from penstock.store.base import Row, Store
+from penstock.store.related import read_related
 from penstock.values import REPLAY_MODES, ZERO, Nanos, dollars, iso, nanos
 
 ADMIN = "admin"  # manages the keys of its own organization
@@ -48,6 +49,12 @@ class KeyUsage:
     last_used_at_ms: int | None = None
     spent_today: Nanos = ZERO
     spent_this_month: Nanos = ZERO
+
+
+async def read_key_names(store: Store, key_ids: Sequence[str], org_id: str) -> dict[str, str | None]:
+    """The names of keys of an organization, by their ids."""
+    rows = await read_related(store, "list_names_of_keys", key_ids, org_id=org_id)
+    return {row["id"]: row["name"] for row in rows}
 
 
 def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:

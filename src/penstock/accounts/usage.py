@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.key_records import read_key_names
 from penstock.errors import InvalidRequest
 from penstock.store.base import Row, Store
-from penstock.store.related import read_related
 from penstock.values import Nanos, dollars, first_id, iso
 
 BUCKETS = ("hour", "day", "week", "month")
@@ -56,6 +56,32 @@ class UsageFilters:
         }
 
 
+class _UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over the requests of one status in one bucket and one group."""
+
+    bucket: int  # the number of the bucket, from 0
+    name: str | None  # of the group
+    status: str
+    count: int
+    cost: int
+    input_tokens: int
+    output_tokens: int
+    durations: str | None  # how many completed requests had which, as JSON
+
+
+class _FailureRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of failure, how often it occurred, and its newest request."""
+
+    error_code: str | None
+    status: str
+    model: str | None
+    provider: str | None
+    count: int
+    last_id: str
+    error_message: str | None
+    created_at_ms: int
+
+
 @dataclass(slots=True)
 class _Figures:
     """Sums over some requests."""
@@ -66,11 +92,11 @@ class _Figures:
     output_tokens: int = 0
     durations: Counter[int] = field(default_factory=Counter)  # how many completed requests had which
 
-    def add(self, row: Row, durations: Mapping[int, int]) -> None:
-        self.counts[_COUNTED_AS[row["status"]]] += int(row["count"])
-        self.cost += int(row["cost"])
-        self.input_tokens += int(row["input_tokens"])
-        self.output_tokens += int(row["output_tokens"])
+    def add(self, row: _UsageRow, durations: Mapping[int, int]) -> None:
+        self.counts[_COUNTED_AS[row.status]] += row.count
+        self.cost += row.cost
+        self.input_tokens += row.input_tokens
+        self.output_tokens += row.output_tokens
         self.durations.update(durations)
 
     def body(self) -> dict[str, Any]:
@@ -95,20 +121,18 @@ class _Sums:
     groups: dict[str | None, _Figures] = field(default_factory=dict)
     cells: dict[tuple[int, str | None], _Figures] = field(default_factory=dict)
 
-    def add(self, row: Row) -> None:
-        bucket = int(row["bucket"])
-        name = row["name"]
-        durations = _decode_durations(row["durations"] or "{}")
+    def add(self, row: _UsageRow) -> None:
+        durations = _decode_durations(row.durations or "{}")
         self.total.add(row, durations)
-        self.buckets.setdefault(bucket, _Figures()).add(row, durations)
-        self.groups.setdefault(name, _Figures()).add(row, durations)
-        self.cells.setdefault((bucket, name), _Figures()).add(row, durations)
+        self.buckets.setdefault(row.bucket, _Figures()).add(row, durations)
+        self.groups.setdefault(row.name, _Figures()).add(row, durations)
+        self.cells.setdefault((row.bucket, row.name), _Figures()).add(row, durations)
 
 
 def _sum_up(rows: Iterable[Row]) -> _Sums:
     sums = _Sums()
     for row in rows:
-        sums.add(row)
+        sums.add(_UsageRow(**row))
     return sums
 
 
@@ -154,8 +178,7 @@ class UsageReports:
         )
         sums = await asyncio.to_thread(_sum_up, rows)
         ids = [name for name in sums.groups if name] if group_by == "key" else []
-        keys = await read_related(self._store, "list_names_of_keys", ids, org_id=org_id)
-        names = {key["id"]: key["name"] for key in keys}
+        names = await read_key_names(self._store, ids, org_id)
         return await asyncio.to_thread(
             _report_body, sums, spans, bucket, group_by, names
         )  # long, with many buckets and groups
@@ -168,20 +191,21 @@ class UsageReports:
         rows = await self._store.slow(
             "count_failures", org_id=org_id, low=low, high=high, limit=limit, **filters.columns
         )
-        return [
-            {
-                "object": "failure",
-                "error_code": row["error_code"],
-                "status": row["status"],
-                "model": row["model"],
-                "provider": row["provider"],
-                "count": int(row["count"]),
-                "last_at": iso(row["created_at_ms"]),
-                "last_request_id": row["last_id"],
-                "message": row["error_message"],
-            }
-            for row in rows
-        ]
+        return [_failure(_FailureRow(**row)) for row in rows]
+
+
+def _failure(row: _FailureRow) -> dict[str, Any]:
+    return {
+        "object": "failure",
+        "error_code": row.error_code,
+        "status": row.status,
+        "model": row.model,
+        "provider": row.provider,
+        "count": row.count,
+        "last_at": iso(row.created_at_ms),
+        "last_request_id": row.last_id,
+        "message": row.error_message,
+    }
 
 
 def _report_body(

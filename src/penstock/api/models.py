@@ -9,11 +9,10 @@ from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
+from penstock.media.rows import ExampleRow, list_examples
 from penstock.models.catalog import Catalog
 from penstock.models.description import describe_found
 from penstock.schema import Call, Response
-from penstock.store.base import Row
-from penstock.store.related import read_related
 
 MODEL_QUERY = (
     Query(name="schema", type="boolean", default=False, about="Add each model's parameters as a JSON Schema."),
@@ -100,8 +99,8 @@ async def _detailed(gateway: Gateway, call: Call, models: list[dict[str, Any]], 
     now_ms = gateway.clock.now_ms()
     org_id = call.caller.org_id
     ids = [model["id"] for model in models]
-    rows = await read_related(gateway.store, "list_examples_of_models", ids, org_id=org_id, now_ms=now_ms)
-    examples = {row["model"]: await _example(gateway, call, row) for row in rows}
+    outputs = await list_examples(gateway.store, ids, org_id, now_ms)
+    examples = {output.model: await _example(gateway, call, output) for output in outputs}
     return [
         {
             **model,
@@ -112,12 +111,12 @@ async def _detailed(gateway: Gateway, call: Call, models: list[dict[str, Any]], 
     ]
 
 
-async def _example(gateway: Gateway, call: Call, row: Row) -> dict[str, Any]:
-    until_ms = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
+async def _example(gateway: Gateway, call: Call, output: ExampleRow) -> dict[str, Any]:
+    until_ms = min(output.expires_at_ms, gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
     return {
-        "request_id": row["request_id"],
-        "url": await gateway.media.signed_url(row["id"], until_ms, call.base_url),
-        "content_type": row["content_type"],
-        "width": row["width"],
-        "height": row["height"],
+        "request_id": output.request_id,
+        "url": await gateway.media.signed_url(output.id, until_ms, call.base_url),
+        "content_type": output.content_type,
+        "width": output.width,
+        "height": output.height,
     }

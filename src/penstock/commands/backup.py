@@ -11,6 +11,7 @@ import typer
 from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
 from penstock.media.copying import CopiedFiles, copy_files
 from penstock.media.opening import open_storage
+from penstock.media.rows import list_file_digests
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.opening import open_store
@@ -59,14 +60,14 @@ async def _copy(store: Store, settings: Settings, folder: Path, *, with_files: b
         return None
     storage = open_storage(settings.media, settings.media_options, settings.data)
     if is_dumped_elsewhere:
-        rows = await store.slow("list_file_digests")
+        files = await list_file_digests(store)
     else:
         copy = await open_store(msgspec.structs.replace(settings, data=folder))
         try:
-            rows = await copy.slow("list_file_digests")
+            files = await list_file_digests(copy)
         finally:
             await copy.close()
-    return await copy_files(storage, rows, folder / "media")
+    return await copy_files(storage, files, folder / "media")
 
 
 def _report(what: str, ids: list[str]) -> None:

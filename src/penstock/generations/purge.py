@@ -10,6 +10,7 @@ from penstock.generations import respond
 from penstock.generations.finish import failure_event_body
 from penstock.generations.payloads import plan_without_texts
 from penstock.generations.rows import GenerationRow, get_generation
+from penstock.media.rows import list_media
 from penstock.schema import Call, Measures, Response
 from penstock.store.base import Transaction
 
@@ -62,8 +63,8 @@ def _response(request_id: str, *, already_purged: bool, media_deleted: int) -> R
 
 async def _delete_files(gateway: Gateway, org_id: str, request_id: str) -> int:
     """Delete the request's media and recordings; return the number of files."""
-    files = await gateway.store.all("list_media", request_id=request_id, org_id=org_id)
-    deleted = await gateway.media.delete(files)
+    files = await list_media(gateway.store, request_id, org_id)
+    deleted = await gateway.media.delete([file.id for file in files])
     for recording in await gateway.store.all("list_recordings_of_request", request_id=request_id, org_id=org_id):
         deleted += await gateway.recordings.delete(org_id, recording["id"])
     return deleted

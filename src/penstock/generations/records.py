@@ -4,10 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from penstock.accounts.key_records import read_key_names
 from penstock.accounts.records import RequestRow, decode_attempts, request_record
 from penstock.gateway import Gateway
+from penstock.media.rows import list_outputs
 from penstock.schema import Call
-from penstock.store.base import Row, Store
+from penstock.store.base import Store
 from penstock.store.related import read_related
 from penstock.values import iso
 from penstock.webhooks.records import list_messages_of_requests, message_records
@@ -32,16 +36,15 @@ async def complete_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
     org_id = call.caller.org_id
     made = [row.id for row in rows if row.kind != "chat" and row.status != "rejected"]
     store = gateway.store
-    attempts = defaultdict[str, list[Row]](list)
-    for attempt in await read_related(store, "list_attempts_of_requests", made, org_id=org_id):
-        attempts[attempt["request_id"]].append(attempt)
+    attempts = defaultdict[str, list[ShownAttempt]](list)
+    for attempt in await _list_attempts(store, made, org_id):
+        attempts[attempt.request_id].append(attempt)
     generations = await read_related(store, "list_progress_of_requests", made, org_id=org_id)
     progress = {generation["id"]: generation["progress"] for generation in generations}
     outputs = await _outputs(gateway, call, made)
     messages = await list_messages_of_requests(store, made, org_id)
     webhooks = {message["request_id"]: message for message in await message_records(store, messages)}
-    keys = await read_related(store, "list_names_of_keys", sorted({row.key_id for row in rows}), org_id=org_id)
-    key_names = {key["id"]: key["name"] for key in keys}
+    key_names = await read_key_names(store, sorted({row.key_id for row in rows}), org_id)
     names = gateway.catalog.names
     return [
         {
@@ -60,32 +63,54 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
     """The outputs that are still stored, with URLs that work for as long as those of an image response."""
     now_ms = gateway.clock.now_ms()
     found = defaultdict[str, list[dict[str, Any]]](list)
-    for row in await read_related(
-        gateway.store, "list_outputs_of_requests", ids, org_id=call.caller.org_id, now_ms=now_ms
-    ):
-        until_ms = min(row["expires_at_ms"], now_ms + gateway.settings.url_seconds * 1000)
-        output = {
-            "id": row["id"],
-            "url": await gateway.media.signed_url(row["id"], until_ms, call.base_url),
-            "content_type": row["content_type"],
-            "size_bytes": row["size_bytes"],
-            "width": row["width"],
-            "height": row["height"],
-            "revised_prompt": row["revised_prompt"],
-            "expires_at": iso(row["expires_at_ms"]),
+    for output in await list_outputs(gateway.store, ids, call.caller.org_id, now_ms):
+        until_ms = min(output.expires_at_ms, now_ms + gateway.settings.url_seconds * 1000)
+        shown = {
+            "id": output.id,
+            "url": await gateway.media.signed_url(output.id, until_ms, call.base_url),
+            "content_type": output.content_type,
+            "size_bytes": output.size_bytes,
+            "width": output.width,
+            "height": output.height,
+            "revised_prompt": output.revised_prompt,
+            "expires_at": iso(output.expires_at_ms),
         }
-        found[row["request_id"]].append(output)
+        found[output.request_id].append(shown)
     return found
 
 
 # ------------------------------------------------------------------------------------------------------------- attempts
 
 
+class ShownAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of an attempt that callers see. An attempt of a chat call, which has no row of its own, has no id."""
+
+    id: str | None = None
+    request_id: str
+    round: int = 1
+    count: int = 1
+    provider: str
+    upstream_model: str | None
+    state: str
+    upstream_id: str | None = None
+    failure_kind: str | None = None
+    failure_message: str | None = None
+    http_status: int | None = None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+async def _list_attempts(store: Store, request_ids: Sequence[str], org_id: str) -> list[ShownAttempt]:
+    """The attempts of generations, in the order in which candidates are tried."""
+    rows = await read_related(store, "list_attempts_of_requests", request_ids, org_id=org_id)
+    return [ShownAttempt(**row) for row in rows]
+
+
 async def failure_reasons(store: Store, org_id: str, request_ids: Sequence[str]) -> dict[str, str]:
     """Return by request why its last failed attempt failed; requests without a stored attempt are left out."""
-    attempts = await read_related(store, "list_attempts_of_requests", request_ids, org_id=org_id)
+    attempts = await _list_attempts(store, request_ids, org_id)
     chats = await read_related(store, "list_failed_chat_attempts", request_ids, org_id=org_id)
-    kinds = {attempt["request_id"]: attempt["failure_kind"] for attempt in attempts if attempt["failure_kind"]}
+    kinds = {attempt.request_id: attempt.failure_kind for attempt in attempts if attempt.failure_kind}
     kinds |= {chat["id"]: decode_attempts(chat["attempts"])[-1].kind for chat in chats}
     return {request_id: _reason(kind) for request_id, kind in kinds.items()}
 
@@ -94,60 +119,54 @@ def _reason(kind: str) -> str:
     return REASONS.get(kind, "The attempt failed.")
 
 
-def _attempt(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
-    is_open = row["state"] in _ATTEMPT_STATUSES
-    kind = row["failure_kind"]
+def _attempt(attempt: ShownAttempt, names: Mapping[str, str]) -> dict[str, Any]:
+    is_open = attempt.state in _ATTEMPT_STATUSES
+    kind = attempt.failure_kind
     failure = None
     if kind is not None:
-        failure = {"kind": kind, "reason": _reason(kind), "message": row["failure_message"]}
+        failure = {"kind": kind, "reason": _reason(kind), "message": attempt.failure_message}
     return {
-        "id": row["id"],
-        "provider": row["provider"],
-        "provider_name": names.get(row["provider"], row["provider"]),
-        "model": row["upstream_model"],
-        "status": _ATTEMPT_STATUSES.get(row["state"], row["state"]),
-        "started_at": iso(row["created_at_ms"]),
-        "ended_at": None if is_open else iso(row["updated_at_ms"]),
-        "outputs": row["count"],
-        "round": row["round"],
+        "id": attempt.id,
+        "provider": attempt.provider,
+        "provider_name": names.get(attempt.provider, attempt.provider),
+        "model": attempt.upstream_model,
+        "status": _ATTEMPT_STATUSES.get(attempt.state, attempt.state),
+        "started_at": iso(attempt.created_at_ms),
+        "ended_at": None if is_open else iso(attempt.updated_at_ms),
+        "outputs": attempt.count,
+        "round": attempt.round,
         "failure": failure,
-        "http_status": row["http_status"],
-        "upstream_id": row["upstream_id"],
+        "http_status": attempt.http_status,
+        "upstream_id": attempt.upstream_id,
     }
 
 
-def _chat_attempts(row: RequestRow) -> list[Row]:
+def _chat_attempts(row: RequestRow) -> list[ShownAttempt]:
     """The attempts of a chat call, in the form of those of generations: the failed ones, and the one that served it."""
     failed = row.decode_attempts()
     found = [
-        _chat_attempt(attempt.provider, attempt.upstream_model, "failed", attempt.started_at_ms, attempt.ended_at_ms)
-        | {
-            "failure_kind": attempt.kind,
-            "failure_message": attempt.message,
-            "http_status": attempt.http_status,
-        }
+        ShownAttempt(
+            request_id=row.id,
+            provider=attempt.provider,
+            upstream_model=attempt.upstream_model,
+            state="failed",
+            failure_kind=attempt.kind,
+            failure_message=attempt.message,
+            http_status=attempt.http_status,
+            created_at_ms=attempt.started_at_ms,
+            updated_at_ms=attempt.ended_at_ms,
+        )
         for attempt in failed
     ]
     is_listed = bool(failed) and (failed[-1].provider, failed[-1].upstream_model) == (row.provider, row.upstream_model)
     if row.kind == "chat" and row.provider and row.status in ("completed", "cancelled") and not is_listed:
-        started_at_ms = failed[-1].ended_at_ms if failed else row.created_at_ms
-        ended_at_ms = row.created_at_ms + (row.duration_ms or 0)
-        found.append(_chat_attempt(row.provider, row.upstream_model, row.status, started_at_ms, ended_at_ms))
+        served = ShownAttempt(
+            request_id=row.id,
+            provider=row.provider,
+            upstream_model=row.upstream_model,
+            state=row.status,
+            created_at_ms=failed[-1].ended_at_ms if failed else row.created_at_ms,
+            updated_at_ms=row.created_at_ms + (row.duration_ms or 0),
+        )
+        found.append(served)
     return found
-
-
-def _chat_attempt(provider: str, model: str | None, state: str, started_at_ms: int, ended_at_ms: int) -> Row:
-    return {
-        "id": None,
-        "provider": provider,
-        "upstream_model": model,
-        "state": state,
-        "created_at_ms": started_at_ms,
-        "updated_at_ms": ended_at_ms,
-        "count": 1,
-        "round": 1,
-        "failure_kind": None,
-        "failure_message": None,
-        "http_status": None,
-        "upstream_id": None,
-    }

@@ -24,9 +24,9 @@ from penstock.generations.rows import (
     list_last_attempts,
 )
 from penstock.imaging.workers import WorkFailed
+from penstock.media.rows import MediaRow, list_media
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, LongText, Output, Response, StoredOutput
-from penstock.store.base import Row
 from penstock.store.paging import Pager
 
 _PREVIEW_BYTES_MAX = 256 * 1024**2
@@ -190,10 +190,10 @@ async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
     except ExtraMissing as problem:
         raise NotFound(f"The {variant} cannot be made: {problem}.") from None
     file, _ = await _first_output(gateway, call)
-    if file["size_bytes"] > _PREVIEW_BYTES_MAX:
+    if file.size_bytes > _PREVIEW_BYTES_MAX:
         limit = _PREVIEW_BYTES_MAX // 1024**2
         raise InvalidRequest(f"A `{variant}` is made of videos up to {limit} MiB.", param="variant")
-    data = await gateway.media.read(file["id"], file["size_bytes"])
+    data = await gateway.media.read(file.id, file.size_bytes)
     try:
         image = await gateway.worker_pool.run("video.preview", for_org=call.caller.org_id, data=data, variant=variant)
     except WorkFailed as problem:
@@ -202,13 +202,13 @@ async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
     return Response(body=image["data"], media_type=image["content_type"], headers=headers)
 
 
-async def _first_output(gateway: Gateway, call: Call) -> tuple[Row, int]:
+async def _first_output(gateway: Gateway, call: Call) -> tuple[MediaRow, int]:
     """The row of the first output's file, and when it expires. Raises Conflict for an unfinished video."""
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     if row.status != "completed":
         raise Conflict(f"This video is {row.status}; it has no content.", should_retry=False)
-    files = await gateway.store.all("list_media", request_id=row.id, org_id=call.caller.org_id)
-    outputs = [file for file in files if file["role"] == "output"]
+    files = await list_media(gateway.store, row.id, call.caller.org_id)
+    outputs = [file for file in files if file.role == "output"]
     if not outputs or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         raise NotFound("The content of this video is gone.")
     return outputs[0], row.expires_at_ms

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.media.rows import FileDigest
 from penstock.media.storage import FileMissing, Folder, Storage, storage_key
-from penstock.store.base import Row
 
 _AT_ONCE = 8
 
@@ -22,8 +22,8 @@ class CopiedFiles:
     damaged: list[str] = field(default_factory=list)  # ids of copied files whose bytes are not those that were stored
 
 
-async def copy_files(source: Storage, rows: Iterable[Row], folder: Path) -> CopiedFiles:
-    """Copy files to a folder that can be used as a storage. `rows` have the `id`, `size_bytes` and `sha256` of each.
+async def copy_files(source: Storage, files: Iterable[FileDigest], folder: Path) -> CopiedFiles:
+    """Copy files to a folder that can be used as a storage.
 
     Raises StorageUnavailable when a file can be neither read nor written.
     """
@@ -31,34 +31,34 @@ async def copy_files(source: Storage, rows: Iterable[Row], folder: Path) -> Copi
     copied = CopiedFiles()
     places = asyncio.Semaphore(_AT_ONCE)
 
-    async def copy(row: Row) -> None:
+    async def copy(file: FileDigest) -> None:
         async with places:
-            await _copy_file(source, row, target, folder, copied)
+            await _copy_file(source, file, target, folder, copied)
 
     async with asyncio.TaskGroup() as group:
-        for row in rows:
-            group.create_task(copy(row))
+        for file in files:
+            group.create_task(copy(file))
     return copied
 
 
-async def _copy_file(source: Storage, row: Row, target: Folder, folder: Path, copied: CopiedFiles) -> None:
-    key = storage_key(row["id"])
-    draft = folder / f"{row['id']}.copy"
+async def _copy_file(source: Storage, file: FileDigest, target: Folder, folder: Path, copied: CopiedFiles) -> None:
+    key = storage_key(file.id)
+    draft = folder / f"{file.id}.copy"
     digest = hashlib.sha256()
     size_bytes = 0
     try:
-        with draft.open("wb") as file:
-            async for chunk in source.read(key, 0, row["size_bytes"]):
+        with draft.open("wb") as written:
+            async for chunk in source.read(key, 0, file.size_bytes):
                 digest.update(chunk)
                 size_bytes += len(chunk)
-                await asyncio.to_thread(file.write, chunk)
+                await asyncio.to_thread(written.write, chunk)
         await target.replace(key, draft, "")
     except FileMissing:
-        copied.missing.append(row["id"])
+        copied.missing.append(file.id)
         return
     finally:
         draft.unlink(missing_ok=True)
     copied.files += 1
     copied.size_bytes += size_bytes
-    if digest.digest() != bytes(row["sha256"]):
-        copied.damaged.append(row["id"])
+    if digest.digest() != file.sha256:
+        copied.damaged.append(file.id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import disposition, extension
+from penstock.media.rows import MediaRow, get_media
 from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
@@ -106,21 +107,21 @@ class MediaFiles:
             raise PermissionDenied("This URL is not signed by the gateway.")
         if self._clock.now_ms() > int(expires) * 1000:
             raise PermissionDenied("This URL has expired.")
-        row = await self._store.one("get_media", id=media_id)
-        if row is None or row["expires_at_ms"] <= self._clock.now_ms() - _EXPIRED_LEEWAY_MS:
+        file = await get_media(self._store, media_id)
+        if file is None or file.expires_at_ms <= self._clock.now_ms() - _EXPIRED_LEEWAY_MS:
             raise NotFound("No such file.")
-        return self.file_response(row, range_header, int(expires))
+        return self.file_response(file, range_header, int(expires))
 
-    def file_response(self, row: Row, range_header: str | None, expires: int) -> FileResponse:
+    def file_response(self, file: MediaRow, range_header: str | None, expires: int) -> FileResponse:
         """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970."""
-        size = row["size_bytes"]
+        size = file.size_bytes
         start, end, status = _requested_range(range_header, size)
-        name = f"{row['id']}.{extension(row['content_type'])}"
+        name = f"{file.id}.{extension(file.content_type)}"
         headers = {
-            "content-type": row["content_type"],
+            "content-type": file.content_type,
             "content-length": str(end - start),
             "accept-ranges": "bytes",
-            "content-disposition": f'{disposition(row["content_type"])}; filename="{name}"',
+            "content-disposition": f'{disposition(file.content_type)}; filename="{name}"',
             "x-content-type-options": "nosniff",
             "content-security-policy": "default-src 'none'; sandbox",
             "cache-control": f"private, max-age={max(0, expires - self._clock.now_ms() // 1000)}",
@@ -130,7 +131,7 @@ class MediaFiles:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
         if status == 416:
             headers["content-range"] = f"bytes */{size}"
-        return FileResponse(status, headers, self._read_chunks(row["id"], start, end - start))
+        return FileResponse(status, headers, self._read_chunks(file.id, start, end - start))
 
     async def _read_chunks(self, media_id: str, start: int, length: int) -> AsyncIterator[bytes]:
         try:
@@ -141,20 +142,20 @@ class MediaFiles:
 
     # ------------------------------------------------------------------------------------------------------- deletion
 
-    async def delete(self, rows: Sequence[Row]) -> int:
-        """Delete the files of these rows, then the rows; return how many files there were.
+    async def delete(self, media_ids: Sequence[str]) -> int:
+        """Delete files, then their rows; return how many files there were.
 
         After a crash in between the rows are left, and deleting them again does no harm.
         """
         deleted = 0
-        for row in rows:
-            deleted += await self._storage.delete(storage_key(row["id"]))
+        for media_id in media_ids:
+            deleted += await self._storage.delete(storage_key(media_id))
 
         async def write(tx: Transaction) -> None:
-            for media_id in sorted(row["id"] for row in rows):
+            for media_id in sorted(media_ids):
                 await tx.run("delete_media", id=media_id)
 
-        if rows:
+        if media_ids:
             await self._store.write(write)
         return deleted
 
@@ -164,7 +165,7 @@ class MediaFiles:
         while rows := await self._store.all(
             "list_expired_media", now_ms=self._clock.now_ms(), limit=_EXPIRED_PAGE_ROWS
         ):
-            deleted += await self.delete(rows)
+            deleted += await self.delete([row["id"] for row in rows])
         return deleted
 
     async def delete_strays(self) -> int:

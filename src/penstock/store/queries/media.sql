@@ -18,8 +18,8 @@ SELECT * FROM media WHERE id = :id;
 SELECT * FROM media WHERE request_id = :request_id AND org_id = :org_id ORDER BY role, position;
 
 -- name: list_expired_media
--- Files that have expired.
-SELECT id, org_id, request_id FROM media WHERE expires_at_ms <= :now_ms ORDER BY expires_at_ms LIMIT :limit;
+-- The ids of files that have expired.
+SELECT id FROM media WHERE expires_at_ms <= :now_ms ORDER BY expires_at_ms LIMIT :limit;
 
 -- name: delete_media
 -- Delete the row of a deleted file.
