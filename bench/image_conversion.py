@@ -32,6 +32,9 @@ from penstock.imaging import convert
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkerPool
 from penstock.settings import Settings
+from penstock.values import OrgId
+
+ORG = OrgId("org_1")
 
 
 def photograph(side: int) -> bytes:
@@ -95,7 +98,7 @@ async def convert_ten(pool: WorkerPool, label: str, data: bytes, output_format: 
     async with LagProbe() as probe:
         started = time.perf_counter()
         jobs = [
-            pool.run("image.convert", data=data, output_format=output_format, output_compression=80, for_org="org_1")
+            pool.run("image.convert", data=data, output_format=output_format, output_compression=80, for_org=ORG)
             for _ in range(10)
         ]
         results = await asyncio.gather(*jobs)
@@ -187,9 +190,7 @@ async def main(short: bool = False) -> None:
     print(f"one image of {side} x {side} on one core:")
     convert_one(small)
     async with WorkerPool() as pool:
-        await asyncio.gather(
-            *(pool.run("image.normalise_input", data=small, for_org="org_1") for _ in range(pool.workers))
-        )
+        await asyncio.gather(*(pool.run("image.normalise_input", data=small, for_org=ORG) for _ in range(pool.workers)))
         turns = [
             await convert_ten(pool, f"{side} x {side} PNG to AVIF", small, "avif"),
             await convert_ten(pool, f"{side} x {side} AVIF to PNG", avif, "png"),

@@ -28,6 +28,9 @@ from PIL import Image
 from bench.costs import Installation, Kind, Provider, call, start
 from bench.image_conversion import photograph
 from penstock.imaging.workers import WorkerPool
+from penstock.values import OrgId
+
+ORG = OrgId("org_1")
 
 _MIB = 2**20
 _QUALITY = 80
@@ -98,9 +101,7 @@ def convert_alone(data: bytes, output_format: str) -> float:
 async def convert_in_pool(pool: WorkerPool, data: bytes, output_format: str) -> float:
     """Convert as the gateway does; return the processor time of this process and its child processes."""
     started = _processor_seconds()
-    await pool.run(
-        "image.convert", data=data, output_format=output_format, output_compression=_QUALITY, for_org="org_1"
-    )
+    await pool.run("image.convert", data=data, output_format=output_format, output_compression=_QUALITY, for_org=ORG)
     return _processor_seconds() - started
 
 

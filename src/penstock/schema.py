@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.fields import AUTO, TABLES, UploadedFile
 from penstock.interrupts import CallerLine
-from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos
+from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
 MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video"}
@@ -20,7 +20,7 @@ MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "vid
 class Caller:
     """Who is calling: an active key and its organization."""
 
-    org_id: str
+    org_id: OrgId
     key_id: str
     scopes: frozenset[str] = frozenset()
     prepaid: bool = True

@@ -11,6 +11,9 @@ from typing import NewType
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
+OrgId = NewType("OrgId", str)
+"""The id of an organization. It comes from a key, a row or an operator, and is never written in the code."""
+
 # Six bytes of milliseconds and ten random bytes in hexadecimal, so that ids sort by time.
 _RANDOM_BYTES = 10
 _DIGITS = re.compile(r"[0-9a-f]{32}")

@@ -15,6 +15,7 @@ from penstock.providers.spec import Model
 from penstock.schema import Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import translate
+from penstock.values import OrgId
 from tests.api.http_calls import checked_json, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
@@ -139,7 +140,9 @@ def test_every_upscale_model_has_limits_for_its_factor() -> None:
 
 def test_an_empty_negative_prompt_asks_for_nothing() -> None:
     def check(model: Model) -> None:
-        call = Call(id="", caller=Caller("", ""), endpoint="", at_ms=0, started=0.0, json={**body, "model": model.id})
+        call = Call(
+            id="", caller=Caller(OrgId(""), ""), endpoint="", at_ms=0, started=0.0, json={**body, "model": model.id}
+        )
         translate.check(model, validate.video(call, Settings()).request)
 
     body: dict[str, Any] = {"prompt": "x", "negative_prompt": ""}

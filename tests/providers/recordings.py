@@ -52,7 +52,9 @@ from penstock.upstream import translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
+
+ORG = OrgId("org_1")
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
@@ -168,7 +170,7 @@ class ScriptedHttpClient:
     def __init__(self, exchanges: list[dict[str, Any]]) -> None:
         self.left = list(exchanges)
 
-    async def send(self, outgoing: HttpRequest, for_org: str = "", **_: Any) -> Reply:
+    async def send(self, outgoing: HttpRequest, **_: Any) -> Reply:
         assert self.left, f"sent although nothing more was expected: {outgoing.method} {outgoing.url}"
         exchange = self.left.pop(0)
         expected = exchange["sent"]
@@ -301,20 +303,20 @@ async def run_recording(recording: Recording) -> dict[str, Any]:
 
 async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[str, Any]) -> dict[str, Any]:
     body = {"model": content["model"], **content["request"]}
-    caller = Caller("org_1", "key_1")
+    caller = Caller(OrgId("org_1"), "key_1")
     call = Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body)
     request = read_chat_request(call, Settings())
     check_supported(request, candidate.model)
     fields = provider_body(request, candidate.model, None)
     finish = candidate.model.op.settings.get("finish_reasons", {})
     if not request.stream:
-        reply = await upstream.send_chat(candidate, fields, 60, for_org="org_1")
+        reply = await upstream.send_chat(candidate, fields, 60, for_org=ORG)
         if reply.json.get("error"):
             raise upstream.failure_in_body(candidate, reply.body)
         completion = json.loads(rename_finish_reasons(reply.body, finish))
         return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
     relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
-    async with aclosing(await upstream.stream_chat(candidate, fields, 60, 60, for_org="org_1")) as chunks:
+    async with aclosing(await upstream.stream_chat(candidate, fields, 60, 60, for_org=ORG)) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except StreamBroken as problem:
@@ -338,7 +340,7 @@ async def _run_generation(
     """Submit, then poll as the gateway does: a failed poll is not a failed job while the recording has more polls."""
     request, inputs = canonical_request(content, candidate.model)
     count = part_sizes(request.n, candidate.model.op.native_n)[0]
-    result = await upstream.submit(candidate, request, count, inputs, own_id="att_1", for_org="org_1")
+    result = await upstream.submit(candidate, request, count, inputs, own_id="att_1", for_org=ORG)
     if content.get("cancel"):
         taken = await upstream.cancel(candidate, result.ref)
         return Result(status="cancelled" if taken else result.status, upstream_id=result.upstream_id)

@@ -290,7 +290,7 @@ class Recorder(ScriptedHttpClient):
         super().__init__([])
         self.urls: list[str] = []
 
-    async def send(self, outgoing: HttpRequest, for_org: str = "", **_: Any) -> Reply:
+    async def send(self, outgoing: HttpRequest, **_: Any) -> Reply:
         self.urls.append(outgoing.url)
         return Reply(404)
 

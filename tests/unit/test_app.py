@@ -19,11 +19,13 @@ from penstock.clock import ManualClock
 from penstock.imaging import confinement
 from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
-from penstock.values import nanos
+from penstock.values import OrgId, nanos
 from penstock.vault import SecretRefused
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only, two_providers
+
+ORG = OrgId("org_1")
 
 
 def settings(installation: Installation, **changes: object) -> Settings:
@@ -35,7 +37,7 @@ async def test_the_log_says_once_how_child_processes_are_confined(installation: 
     with capture_logs() as lines:
         async with build_gateway(settings(installation), installation.clock, {}) as gateway:
             for _ in range(2):
-                await gateway.worker_pool.run("image.normalise_input", for_org="org_1", data=png(8, 8))
+                await gateway.worker_pool.run("image.normalise_input", for_org=ORG, data=png(8, 8))
     (line,) = [line for line in lines if line["event"] == "confinement of child processes"]
     assert sorted([*line["active"], *line["missing"]]) == sorted(confinement.PROTECTIONS)
     assert line["log_level"] == ("warning" if line["missing"] else "info")

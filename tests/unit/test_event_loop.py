@@ -23,9 +23,12 @@ from penstock.media import transfer
 from penstock.providers import convert
 from penstock.recordings import files, recordings
 from penstock.schema import Request
+from penstock.values import OrgId
 from tests.api.http_calls import served_api
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
+
+ORG = OrgId("org_1")
 
 LONG, SHORT = 2**20, 2**10
 Found = TypeVar("Found")
@@ -81,7 +84,7 @@ async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monke
         running.lab.images.always(gate)
         option = gateway.catalog.route("image-1", ("image",), lambda *_: True).first
         submitting = asyncio.create_task(
-            rounds(lambda: gateway.upstream.submit(option, request, 1, {}, for_org="org_1"), 30)
+            rounds(lambda: gateway.upstream.submit(option, request, 1, {}, for_org=ORG), 30)
         )
         await running.lab.images.reached(30)
         gate.open()

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from penstock.schema import Call, Caller, Input, Request
+from penstock.values import OrgId
 
 # ------------------------------------------------------------------------------------------------------------- requests
 
@@ -72,7 +73,7 @@ def test_a_request_can_be_stored_and_read_again() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------- calls
 
-CALL = Call(id="req_1", caller=Caller("org_1", "key_1"), endpoint="", at_ms=0, started=0.0)
+CALL = Call(id="req_1", caller=Caller(OrgId("org_1"), "key_1"), endpoint="", at_ms=0, started=0.0)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,6 @@ def test_the_query_can_ask_for_a_dry_run(query: dict[str, str], dry: bool) -> No
 
 @pytest.mark.parametrize("limit", ["requests_per_minute", "concurrent_requests", "nanos_per_day"])
 def test_a_key_has_no_limits_unless_one_is_set(limit: str) -> None:
-    assert not Caller("org_1", "key_1").is_limited
+    assert not Caller(OrgId("org_1"), "key_1").is_limited
     limits: dict[str, Any] = {limit: 0}
-    assert replace(Caller("org_1", "key_1"), **limits).is_limited
+    assert replace(Caller(OrgId("org_1"), "key_1"), **limits).is_limited

@@ -1,9 +1,11 @@
 """Ids that sort by time, money without loss, frames, retention."""
 
+import ast
 import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -23,10 +25,23 @@ from penstock.values import (
     new_id,
 )
 
+SOURCE = Path(__file__).parents[2] / "src" / "penstock"
 YEAR_9999_MS = 253_402_300_799_999
 times = st.integers(0, YEAR_9999_MS)
 
 # ---------------------------------------------------------------------------------------------------------------- ids
+
+
+def test_work_is_done_for_the_id_of_an_organization_and_not_for_any_text() -> None:
+    """So that mypy refuses a text that is written in the code, which would share its places with nobody."""
+    found = {
+        f"{path.name}:{argument.lineno}": ast.unparse(argument.annotation) if argument.annotation else "nothing"
+        for path in SOURCE.rglob("*.py")
+        for argument in ast.walk(ast.parse(path.read_text()))
+        if isinstance(argument, ast.arg) and argument.arg == "for_org"
+    }
+    assert len(found) > 20
+    assert {place: type_ for place, type_ in found.items() if type_ not in ("OrgId", "OrgId | None")} == {}
 
 
 @given(times, times)

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.store.base import Store, Transaction
-from penstock.values import ZERO, Nanos, new_id
+from penstock.values import ZERO, Nanos, OrgId, new_id
 
 MAX_NAME_CHARS = 200
 BILLING_TYPES = ("prepaid", "postpaid")
@@ -19,7 +19,7 @@ _MAX_INTEGER = 2**63 - 1
 class Org:
     """An organization, its balance and its limits."""
 
-    id: str
+    id: OrgId
     name: str
     billing: str
     available: Nanos
@@ -35,7 +35,7 @@ async def create_org(store: Store, clock: Clock, name: str, billing: str) -> Org
     if billing not in BILLING_TYPES:
         raise InvalidRequest(f"`billing` must be one of: {', '.join(BILLING_TYPES)}.", param="billing")
     at_ms = clock.now_ms()
-    org = Org(new_id("org", at_ms), name, billing, ZERO, ZERO, at_ms)
+    org = Org(OrgId(new_id("org", at_ms)), name, billing, ZERO, ZERO, at_ms)
     await store.write(lambda tx: add_org(tx, org.id, name, billing, at_ms))
     return org
 

@@ -45,13 +45,13 @@ from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
 from penstock.telemetry.call_report import open_report
 from penstock.telemetry.tracing import Span, current_trace_id
-from penstock.values import NANOS_PER_USD, new_id
+from penstock.values import NANOS_PER_USD, OrgId, new_id
 
 Scope = MutableMapping[str, Any]
 
 log = structlog.get_logger("penstock.api")
 
-_ANONYMOUS = Caller(org_id="", key_id="")
+_ANONYMOUS = Caller(org_id=OrgId(""), key_id="")
 _NO_QUERY: Mapping[str, str] = {}
 _NO_HEADERS: Mapping[str, str] = {}
 _HOST = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")

@@ -16,6 +16,7 @@ from penstock.atelier.renderers.words import unknown_words
 from penstock.extras import ExtraMissing, check_extra
 from penstock.imaging.workers import ChildTask, WorkFailed
 from penstock.providers.spec import HttpRequest, LocalTools, Reply
+from penstock.values import OrgId
 
 log = structlog.get_logger()
 TASKS = {
@@ -158,11 +159,13 @@ class AtelierServer:
         self._run = tools.run
         self._jobs: dict[str, VideoJob] = {}
 
-    async def send(self, request: HttpRequest, for_org: str) -> Reply:
+    async def send(self, request: HttpRequest, for_org: OrgId | None) -> Reply:
         """Answer one request; a path that the table does not use is answered with 404."""
         endpoint, _, job_id = urlsplit(request.url).path.strip("/").partition("/")
         if endpoint == "videos" and job_id:
             return self._cancel(job_id) if request.method == "DELETE" else self._job_reply(job_id)
+        if for_org is None:  # nothing else is asked without an organization
+            return _no_endpoint(endpoint)
         try:
             if endpoint == "videos":
                 return self._start_job(msgspec.msgpack.decode(request.body, type=VideoRequest), for_org)
@@ -174,9 +177,9 @@ class AtelierServer:
         if endpoint == "echo":
             (completion,) = [piece async for piece in self._chat(request.body, for_org, stream=False)]
             return Reply(200, {"content-type": "application/json"}, completion)
-        return _reply({"message": f"There is no endpoint /{endpoint}."}, 404)
+        return _no_endpoint(endpoint)
 
-    async def stream(self, request: HttpRequest, for_org: str) -> AsyncGenerator[bytes, None]:
+    async def stream(self, request: HttpRequest, for_org: OrgId) -> AsyncGenerator[bytes, None]:
         """A chat completion as server-sent events."""
         async for event in self._chat(request.body, for_org, stream=True):
             yield event
@@ -189,7 +192,7 @@ class AtelierServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _images(self, request: ImageRequest, for_org: str) -> Reply:
+    async def _images(self, request: ImageRequest, for_org: OrgId) -> Reply:
         try:
             images = await asyncio.gather(*(self._run(*request.task(number), for_org) for number in range(request.n)))
         except WorkFailed as problem:
@@ -203,7 +206,7 @@ class AtelierServer:
         ]
         return _reply({"id": _new_id("image"), "images": files})
 
-    async def _chat(self, body: bytes, for_org: str, *, stream: bool) -> AsyncIterator[bytes]:
+    async def _chat(self, body: bytes, for_org: OrgId, *, stream: bool) -> AsyncIterator[bytes]:
         """The events of a stream, or the whole response as the only piece; the work takes place in a child process,
         except for a small call. Raises WorkFailed.
         """
@@ -220,7 +223,7 @@ class AtelierServer:
 
     # --------------------------------------------------------------------------------------------------------- videos
 
-    def _start_job(self, request: VideoRequest, for_org: str) -> Reply:
+    def _start_job(self, request: VideoRequest, for_org: OrgId) -> Reply:
         try:
             check_extra("atelier", "Rendering videos")
         except ExtraMissing as problem:
@@ -232,7 +235,7 @@ class AtelierServer:
         self._forget_old_jobs()
         return self._job_reply(job_id)
 
-    async def _run_job(self, job: VideoJob, request: VideoRequest, for_org: str) -> None:
+    async def _run_job(self, job: VideoJob, request: VideoRequest, for_org: OrgId) -> None:
         """Render the video; however this ends, the job is finished afterwards."""
         marker = next((word for word in MARKERS if word in request.prompt.lower()), None)
         if marker:
@@ -253,7 +256,7 @@ class AtelierServer:
             if not job.is_finished:  # the task itself was cancelled
                 job.fail(_RENDERER_FAILED)
 
-    async def _render(self, request: VideoRequest, for_org: str, report: Callable[[float], None]) -> bytes:
+    async def _render(self, request: VideoRequest, for_org: OrgId, report: Callable[[float], None]) -> bytes:
         arguments = {
             "prompt": request.prompt,
             "seed": request.seed,
@@ -296,6 +299,10 @@ class AtelierServer:
 
 def _new_id(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(12)}"
+
+
+def _no_endpoint(name: str) -> Reply:
+    return _reply({"message": f"There is no endpoint /{name}."}, 404)
 
 
 def _reply(fields: dict[str, Any], status: int = 200) -> Reply:

@@ -7,11 +7,12 @@ from penstock.errors import InvalidRequest
 from penstock.media.transfer import Transfer
 from penstock.models.catalog import Route
 from penstock.net.guard import is_public_url
+from penstock.values import OrgId
 
 _MAX_FETCHED = 16
 
 
-async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org_id: str) -> ChatRequest:
+async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org_id: OrgId) -> ChatRequest:
     """Return the call with data URIs instead of the URLs that a provider must not get.
 
     A provider in the operator's network gets no URL: it would fetch it without the egress rules. Nobody gets a URL that
@@ -27,7 +28,7 @@ async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org
     return with_images(chat, [await _fetch(image, transfer, org_id) for image in fetched])
 
 
-async def _fetch(image: ChatImage, transfer: Transfer, org_id: str) -> ChatImage:
+async def _fetch(image: ChatImage, transfer: Transfer, org_id: OrgId) -> ChatImage:
     loaded = await transfer.load_input("image", image.source, image.param, for_org=org_id)
     text = str(await transfer.encode_base64(loaded.data), "ascii")
     return msgspec.structs.replace(image, source=f"data:{loaded.content_type};base64,{text}")

@@ -13,6 +13,7 @@ from rich.table import Table
 from penstock import settings as settings_module
 from penstock.commands.output import print_json
 from penstock.settings import Settings
+from penstock.values import OrgId
 
 if TYPE_CHECKING:
     from penstock.store.base import Store
@@ -55,12 +56,12 @@ def check_data(settings: Settings) -> None:
         )
 
 
-async def org_id(store: "Store", named: str | None, settings: Settings) -> str:
+async def org_id(store: "Store", named: str | None, settings: Settings) -> OrgId:
     """Return the named organization, or the first one, which is created if the gateway never ran here."""
     from penstock.app import ensure_first_org
     from penstock.clock import Clock
 
-    return named or await ensure_first_org(store, settings, Clock())
+    return OrgId(named or await ensure_first_org(store, settings, Clock()))
 
 
 def report(text: str, as_json: bool, **fields: Any) -> None:

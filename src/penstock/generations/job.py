@@ -21,7 +21,7 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.outcome import Failure
-from penstock.values import ZERO, Nanos, nanos
+from penstock.values import ZERO, Nanos, OrgId, nanos
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Job:
         return self.row.id
 
     @property
-    def org_id(self) -> str:
+    def org_id(self) -> OrgId:
         return self.row.org_id
 
     @property

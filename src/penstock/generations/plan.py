@@ -22,7 +22,7 @@ from penstock.recordings.recordings import ReplayOptions
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def estimate(planned: PlannedCall) -> Response:
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
-async def _plan_live(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     await gateway.live_models.prepare(validated.request.model)
     choice = await find_candidates(gateway, org_id, validated, tasks)
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
@@ -124,7 +124,7 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
     )
 
 
-async def _load_inputs(gateway: Gateway, org_id: str, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
+async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
     """Read, check and normalise the input images. Raises InvalidRequest for an unusable one."""
     inputs = [await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id) for item in sources]
     _check_mask(inputs)
@@ -176,7 +176,7 @@ def _plan_replay(
 
 
 async def _plan_mock(
-    gateway: Gateway, org_id: str, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
+    gateway: Gateway, org_id: OrgId, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
     await gateway.live_models.prepare(validated.request.model)

@@ -5,7 +5,7 @@ import msgspec
 from penstock.providers.spec import FailureKind
 from penstock.schema import Fingerprint, GenerationResult, Measures, PlannedCandidate, Request
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import Nanos
+from penstock.values import Nanos, OrgId
 
 # ---------------------------------------------------------------------------------------------------------------- plan
 
@@ -92,7 +92,7 @@ class ShownRow(msgspec.Struct, frozen=True, kw_only=True):
 class GenerationRow(ShownRow, frozen=True, kw_only=True):
     """A row of the table `generations`."""
 
-    org_id: str
+    org_id: OrgId
     task: str
     hold: Nanos
     deadline_ms: int
@@ -135,7 +135,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     request_id: str
-    org_id: str
+    org_id: OrgId
     round: int  # counts how often all candidates were tried, from 1
     part: int
     candidate: int  # index into the plan's candidates

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from penstock.values import OrgId
+
 
 @dataclass(slots=True)
 class _Share:
@@ -38,11 +40,11 @@ class SharedPlaces:
     def __init__(self, places: int) -> None:
         self._free = places
         self._long_free = places - 1
-        self._shares: dict[str, _Share] = {}
+        self._shares: dict[OrgId, _Share] = {}
         self._turn = 0
 
     @asynccontextmanager
-    async def place(self, for_org: str, *, long: bool = False) -> AsyncIterator[None]:
+    async def place(self, for_org: OrgId, *, long: bool = False) -> AsyncIterator[None]:
         """Wait for a place, and hold it inside the context."""
         share = self._shares.setdefault(for_org, _Share())
         waiter = _Waiter(long, asyncio.get_running_loop().create_future())

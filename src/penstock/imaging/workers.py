@@ -23,6 +23,7 @@ from penstock.buffers import filled_part, sized_buffer
 from penstock.imaging import confinement, messages
 from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
 from penstock.imaging.shares import SharedPlaces
+from penstock.values import OrgId
 
 # Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of
 # memory and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
@@ -106,7 +107,7 @@ class WorkerPool:
         return sorted(child.process.pid for child in self._children)
 
     async def run(
-        self, name: str, /, *, for_org: str, progress: Report | None = None, **arguments: Any
+        self, name: str, /, *, for_org: OrgId, progress: Report | None = None, **arguments: Any
     ) -> dict[str, Any]:
         """Run a registered task, in turn with the tasks of other organizations. Cancelling the caller kills the child.
 

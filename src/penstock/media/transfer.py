@@ -32,7 +32,7 @@ from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.client import DownloadSource
-from penstock.values import InputImage, new_id
+from penstock.values import InputImage, OrgId, new_id
 
 log = structlog.get_logger()
 
@@ -68,7 +68,7 @@ class Transfer:
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
-    async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: str) -> InputImage:
+    async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: OrgId) -> InputImage:
         """Read an uploaded file, a data URI or a URL, and return it as a clean image.
 
         Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image, and
@@ -90,7 +90,7 @@ class Transfer:
             raise InvalidRequest("`mask` must be a PNG.", param=param)
         return InputImage(image["data"], image["content_type"], image["width"], image["height"], role)
 
-    async def _read_source(self, source: UploadedFile | str, param: str, for_org: str) -> bytes:
+    async def _read_source(self, source: UploadedFile | str, param: str, for_org: OrgId) -> bytes:
         if isinstance(source, UploadedFile):
             return source.data
         if _is_data_uri(source):
@@ -134,7 +134,7 @@ class Transfer:
         return stored
 
     async def read_inputs(
-        self, request: Request, polarity: Polarity = "alpha", max_bytes: int | None = None, *, for_org: str
+        self, request: Request, polarity: Polarity = "alpha", max_bytes: int | None = None, *, for_org: OrgId
     ) -> dict[str, list[InputImage]]:
         """Read the request's input images by parameter name, and convert them to what the provider takes: the mask to
         its polarity, and images with more than `max_bytes` to smaller files.
@@ -156,7 +156,7 @@ class Transfer:
     # -------------------------------------------------------------------------------------------------------- outputs
 
     async def store_output(
-        self, media_id: str, file: File, source: DownloadSource | None, request: Request, *, for_org: str
+        self, media_id: str, file: File, source: DownloadSource | None, request: Request, *, for_org: OrgId
     ) -> StoredOutput:
         """Download a provider's file, check its type, convert it to the requested format, and store it.
 
@@ -215,7 +215,7 @@ class Transfer:
             log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
             raise OutputNotStored from error
 
-    async def _clean_svg(self, data: bytes, for_org: str) -> tuple[bytes, str, int, int]:
+    async def _clean_svg(self, data: bytes, for_org: OrgId) -> tuple[bytes, str, int, int]:
         """Return a vector image without scripts and references; never the original, whatever the reason."""
         try:
             with span("convert"):
@@ -224,7 +224,7 @@ class Transfer:
             raise UnusableFile(error.message) from error
         return image["data"], image["content_type"], image["width"], image["height"]
 
-    async def _convert_output(self, data: bytes, request: Request, for_org: str) -> tuple[bytes, str, int, int]:
+    async def _convert_output(self, data: bytes, request: Request, for_org: OrgId) -> tuple[bytes, str, int, int]:
         """Return data, content type, width and height in the requested format; the same bytes if they have it."""
         output_format = request.values.get("output_format", "png")
         compression = request.values.get("output_compression", 100)

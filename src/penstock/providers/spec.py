@@ -25,7 +25,7 @@ from penstock.providers.prices import Unit as Unit
 from penstock.providers.prices import announced_prices as announced_prices
 from penstock.providers.prices import price_list as price_list
 from penstock.providers.prices import prices_in_force as prices_in_force
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
@@ -229,11 +229,11 @@ class Operation:
 class LocalServer(Protocol):
     """Answers a provider's requests inside this process, where other providers have an HTTP server.
 
-    `for_org` is the organization whose request it is, for the tasks that it runs; empty for polls and cancellations.
+    `for_org` is the organization whose request it is, for the tasks that it runs; None for polls and cancellations.
     """
 
-    async def send(self, request: HttpRequest, for_org: str) -> Reply: ...
-    def stream(self, request: HttpRequest, for_org: str) -> AsyncGenerator[bytes, None]: ...
+    async def send(self, request: HttpRequest, for_org: OrgId | None) -> Reply: ...
+    def stream(self, request: HttpRequest, for_org: OrgId) -> AsyncGenerator[bytes, None]: ...
     async def close(self) -> None: ...
 
 
@@ -244,7 +244,7 @@ class RunTask(Protocol):
     """
 
     async def __call__(
-        self, name: str, arguments: Mapping[str, Any], for_org: str, progress: Callable[[float], None] | None = None
+        self, name: str, arguments: Mapping[str, Any], for_org: OrgId, progress: Callable[[float], None] | None = None
     ) -> dict[str, Any]: ...
 
 

@@ -19,7 +19,7 @@ from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, Recordings
 from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingRow
 from penstock.schema import Output, StoredOutput
 from penstock.store.base import ConstraintViolated, Store
-from penstock.values import is_id, iso, new_id
+from penstock.values import OrgId, is_id, iso, new_id
 
 VERSION = 1
 LONGEST_NAME = 500  # characters of a model, a provider and the like
@@ -139,7 +139,7 @@ async def export_recording(
 async def import_recording(
     store: Store,
     recordings: Recordings,
-    org_id: str,
+    org_id: OrgId,
     document: Any,
     media: Mapping[str, bytes],
     now_ms: int,
@@ -197,7 +197,7 @@ async def import_recording(
     return recording_id
 
 
-async def _check_svg(pool: WorkerPool, org_id: str, where: str, content: bytes | None) -> None:
+async def _check_svg(pool: WorkerPool, org_id: OrgId, where: str, content: bytes | None) -> None:
     """Raise InvalidRequest for an SVG that no gateway has cleaned. It is parsed in a child process."""
     try:
         is_cleaned = (await pool.run("image.is_cleaned_svg", for_org=org_id, data=content))["is_cleaned"]

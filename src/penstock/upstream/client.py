@@ -31,7 +31,7 @@ from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.upstream.urls import absolute_url, is_within, same_origin
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class Upstream:
         callback: str = "",
         *,
         own_id: str = "",
-        for_org: str,
+        for_org: OrgId,
         show: ShowImage | None = None,
     ) -> Result:
         """Send a generation of an organization once. Unfinished images that it asks for are shown as they arrive.
@@ -211,7 +211,7 @@ class Upstream:
     # ----------------------------------------------------------------------------------------------------------- chat
 
     async def send_chat(
-        self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: str, size_bytes: int = 0
+        self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: OrgId, size_bytes: int = 0
     ) -> Reply:
         """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed or OutcomeUnknown."""
         outgoing = await self._chat_request(candidate, fields, size_bytes)
@@ -230,7 +230,7 @@ class Upstream:
         idle_seconds: float,
         total_seconds: float,
         *,
-        for_org: str,
+        for_org: OrgId,
         size_bytes: int = 0,
     ) -> ByteStream:
         """Start a streamed chat call as `send_chat`; the caller closes the stream. Reading it raises MaybeSent."""
@@ -297,7 +297,7 @@ class Upstream:
         candidate: Candidate,
         outgoing: HttpRequest,
         seconds: float,
-        for_org: str = "",
+        for_org: OrgId | None = None,
         *,
         interruptible: bool = False,
     ) -> Reply:

@@ -9,6 +9,7 @@ import structlog
 from penstock.imaging.workers import ChildTask, WorkerPool
 from penstock.net.errors import MaybeSent
 from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Provider, Reply, RunTask
+from penstock.values import OrgId
 
 log = structlog.get_logger()
 
@@ -32,7 +33,7 @@ def start_servers(providers: Iterable[Provider], pool: WorkerPool) -> dict[str, 
     }
 
 
-async def send(server: LocalServer, request: HttpRequest, for_org: str) -> Reply:
+async def send(server: LocalServer, request: HttpRequest, for_org: OrgId | None) -> Reply:
     """Send a request to a local server. An exception in it is logged, and answered with status 500."""
     try:
         return await server.send(request, for_org)
@@ -41,7 +42,7 @@ async def send(server: LocalServer, request: HttpRequest, for_org: str) -> Reply
         return Reply(500)
 
 
-async def stream(server: LocalServer, request: HttpRequest, for_org: str) -> AsyncGenerator[bytes, None]:
+async def stream(server: LocalServer, request: HttpRequest, for_org: OrgId) -> AsyncGenerator[bytes, None]:
     """Stream the response of a local server. An exception in it is logged, and becomes MaybeSent."""
     try:
         async with aclosing(server.stream(request, for_org)) as chunks:
@@ -56,7 +57,7 @@ def _runner(provider: Provider, pool: WorkerPool) -> RunTask:
     """Runs tasks of this provider only."""
 
     async def run(
-        name: str, arguments: Mapping[str, Any], for_org: str, progress: Callable[[float], None] | None = None
+        name: str, arguments: Mapping[str, Any], for_org: OrgId, progress: Callable[[float], None] | None = None
     ) -> dict[str, Any]:
         return await pool.run(_pool_name(provider, name), for_org=for_org, progress=progress, **arguments)
 

@@ -26,7 +26,7 @@ from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
 from penstock.store.paging import Page
-from penstock.values import ZERO, Nanos, dollars, iso, new_id
+from penstock.values import ZERO, Nanos, OrgId, dollars, iso, new_id
 from tests.databases import Database
 
 NOW = 1_700_000_000_000
@@ -48,7 +48,7 @@ async def create_org(store: Store) -> str:
 def make_call(org_id: str, at_ms: int = NOW, key_id: str = "key_a", **fields: Any) -> Call:
     defaults: dict[str, Any] = {
         "id": new_id("req", at_ms),
-        "caller": Caller(org_id, key_id),
+        "caller": Caller(OrgId(org_id), key_id),
         "endpoint": "/compat/v1/images/generations",
         "at_ms": at_ms,
         "started": 1000.0,

@@ -6,14 +6,14 @@ from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.errors import NotFound
 from penstock.schema import Call, Caller
 from penstock.store.paging import Page
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 
 ID = new_id("key", 1)
 ROWS = (LIMIT, *cursors("key"))
 
 
 def call(query: dict[str, str] | None = None, **path: str) -> Call:
-    caller = Caller("org_1", "key_1")
+    caller = Caller(OrgId("org_1"), "key_1")
     return Call(id="req_1", caller=caller, endpoint="/v1/keys", at_ms=0, started=0.0, query=query or {}, path=path)
 
 

@@ -13,6 +13,7 @@ from penstock.api.receiving import BodyBudget
 from penstock.errors import Unavailable
 from penstock.schema import Caller
 from penstock.settings import Settings
+from penstock.values import OrgId
 from tests.api.accounts import Account, another_account, first_account, opened
 from tests.api.raw_http import RawConnection, Server, request, serving, until
 
@@ -21,7 +22,7 @@ SETTINGS = Settings(json_bytes=200 * KIB, form_bytes=200 * KIB, receiving_bytes=
 
 
 def caller(org: str, key: str) -> Caller:
-    return Caller(org_id=org, key_id=key)
+    return Caller(org_id=OrgId(org), key_id=key)
 
 
 def sender(size: int) -> Receive:

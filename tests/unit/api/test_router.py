@@ -8,8 +8,9 @@ from penstock.api.routes import ROUTES
 from penstock.errors import MethodNotAllowed, NotFound
 from penstock.gateway import Gateway
 from penstock.schema import Call, Caller, Response
+from penstock.values import OrgId
 
-CALL = Call(id="req_1", caller=Caller("org_1", "key_1"), endpoint="/", at_ms=0, started=0.0)
+CALL = Call(id="req_1", caller=Caller(OrgId("org_1"), "key_1"), endpoint="/", at_ms=0, started=0.0)
 
 
 async def nothing(gateway: Gateway, call: Call) -> Response:

@@ -16,8 +16,11 @@ from penstock.atelier.table import PROVIDER, read_images
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Reply
 from penstock.upstream import local
+from penstock.values import OrgId
 from tests.fake_providers.scripted import png
 from tests.http_client import wait_until
+
+ORG = OrgId("org_1")
 
 VIDEO = {"prompt": "a lighthouse", "seconds": 1.0, "width": 64, "height": 64}
 EXTRAS = {"foo": 1, "path": "/etc/passwd", "name": "sketch", "progress": 1, "fps": 60, "images": 3}
@@ -39,7 +42,7 @@ async def open_server_with(run: Callable[[], Any]) -> AsyncIterator[AtelierServe
     """A server whose child tasks are played by a function."""
 
     async def run_task(
-        name: str, arguments: Mapping[str, Any], for_org: str, progress: Callable[[float], None] | None = None
+        name: str, arguments: Mapping[str, Any], for_org: OrgId, progress: Callable[[float], None] | None = None
     ) -> dict[str, Any]:
         result: dict[str, Any] = await run()
         return result
@@ -54,7 +57,7 @@ async def open_server_with(run: Callable[[], Any]) -> AsyncIterator[AtelierServe
 async def send(
     server: LocalServer, method: str, path: str, fields: Mapping[str, Any] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    reply = await server.send(HttpRequest(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})), "org_1")
+    reply = await server.send(HttpRequest(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})), ORG)
     return reply.status, msgspec.msgpack.decode(reply.body)
 
 
@@ -234,9 +237,9 @@ async def test_a_finished_video_is_kept_until_its_first_poll() -> None:
 async def test_a_chat_completion_at_once_and_as_a_stream() -> None:
     async with open_server() as server:
         body = msgspec.json.encode({"model": "echo", "messages": [{"role": "user", "content": "one two"}]})
-        reply = await server.send(HttpRequest("POST", "atelier:/echo", {}, body), "org_1")
+        reply = await server.send(HttpRequest("POST", "atelier:/echo", {}, body), ORG)
         completion = msgspec.json.decode(reply.body)
         assert completion["object"] == "chat.completion"
-        chunks = [chunk async for chunk in server.stream(HttpRequest("POST", "atelier:/echo", {}, body), "org_1")]
+        chunks = [chunk async for chunk in server.stream(HttpRequest("POST", "atelier:/echo", {}, body), ORG)]
         assert chunks[-1] == b"data: [DONE]\n\n"
         assert all(chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") for chunk in chunks)

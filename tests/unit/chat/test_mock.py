@@ -6,11 +6,12 @@ import pytest
 from penstock.chat.mock import chat_replay, with_replay_header
 from penstock.errors import InvalidRequest, Problem, RecordingNotFound
 from penstock.schema import Call, Caller, Response
+from penstock.values import OrgId
 
 
 def call(mode: str | None = None, key_mode: str | None = None, **headers: str) -> Call:
     sent = {f"x-service-replay-{name}": value for name, value in headers.items()}
-    caller = Caller("org_1", "key_1", replay_mode=key_mode)
+    caller = Caller(OrgId("org_1"), "key_1", replay_mode=key_mode)
     return Call(
         id="req_1",
         caller=caller,

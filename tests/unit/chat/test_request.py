@@ -15,6 +15,7 @@ from penstock.providers.chat_models import chat_operation
 from penstock.providers.spec import Model, Param
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
+from penstock.values import OrgId
 from tests.unit.net.test_guard import FORBIDDEN
 
 HELLO = {"role": "user", "content": "hello"}
@@ -30,7 +31,7 @@ def chat_request(**body: Any) -> ChatRequest:
 
 
 def call_with(body: Any) -> Call:
-    return Call(id="req_1", caller=Caller("org", "key"), endpoint="", at_ms=0, started=0, json=body)
+    return Call(id="req_1", caller=Caller(OrgId("org"), "key"), endpoint="", at_ms=0, started=0, json=body)
 
 
 def error_for(**body: Any) -> InvalidRequest:

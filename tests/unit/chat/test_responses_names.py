@@ -11,6 +11,7 @@ from penstock.chat.responses_request import read_responses_request
 from penstock.errors import InvalidRequest
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
+from penstock.values import OrgId
 from tests.api.http_calls import served_api
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -22,7 +23,7 @@ def refusal(**body: Any) -> InvalidRequest:
     """What the chat call that a body becomes is refused with, in the caller's words."""
     call = Call(
         id="req_1",
-        caller=Caller("org_1", "key_1"),
+        caller=Caller(OrgId("org_1"), "key_1"),
         endpoint="/",
         at_ms=0,
         started=0.0,

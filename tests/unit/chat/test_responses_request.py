@@ -7,6 +7,7 @@ import pytest
 from penstock.chat.responses_request import ResponsesRequest, read_responses_request
 from penstock.errors import InvalidRequest
 from penstock.schema import Call, Caller
+from penstock.values import OrgId
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}
 
@@ -14,7 +15,7 @@ TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "stri
 def read(**body: Any) -> ResponsesRequest:
     call = Call(
         id="req_1",
-        caller=Caller("org_1", "key_1"),
+        caller=Caller(OrgId("org_1"), "key_1"),
         endpoint="/",
         at_ms=0,
         started=0.0,
@@ -103,7 +104,7 @@ def test_what_cannot_be_translated_is_refused_by_its_name(body: dict[str, Any], 
 def test_a_body_must_be_an_object() -> None:
     with pytest.raises(InvalidRequest):
         read_responses_request(
-            Call(id="req_1", caller=Caller("o", "k"), endpoint="/", at_ms=0, started=0.0, json=["x"])
+            Call(id="req_1", caller=Caller(OrgId("o"), "k"), endpoint="/", at_ms=0, started=0.0, json=["x"])
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.generations import respond
 from penstock.generations.rows import GenerationRow, Plan
 from penstock.schema import AttemptSummary, Component, GenerationResult, Output, PlannedCandidate, Quote, Request
-from penstock.values import Nanos, nanos
+from penstock.values import Nanos, OrgId, nanos
 
 NAMES = {"lab": "The Lab"}
 VIDEO = Output("med_1", "video/mp4", 1234, 1280, 720)
@@ -38,7 +38,7 @@ def row(
     is_completed = status == "completed"
     return GenerationRow(
         id="req_1",
-        org_id="org_1",
+        org_id=OrgId("org_1"),
         task="video",
         status=status,
         model="video-1",

@@ -13,6 +13,7 @@ from penstock.generations import validate
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
+from penstock.values import OrgId
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 URL = "https://inputs.example/fox.png"
@@ -30,7 +31,7 @@ every_stage = pytest.mark.parametrize("stage", LEAST, ids=lambda stage: str(stag
 def call(json: Any = None, form: list[tuple[str, str | UploadedFile]] | None = None) -> Call:
     return Call(
         id="req_1",
-        caller=Caller("org_1", "key_1"),
+        caller=Caller(OrgId("org_1"), "key_1"),
         endpoint="/compat/v1/…",
         at_ms=0,
         started=0.0,

@@ -16,7 +16,10 @@ from penstock.atelier.table import PROVIDER
 from penstock.imaging import confinement
 from penstock.imaging.workers import ChildTask, WorkerPool
 from penstock.upstream.local import child_tasks
+from penstock.values import OrgId
 from tests.fake_providers.scripted import png
+
+ORG = OrgId("org_1")
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="confinement uses features of Linux")
 
@@ -151,7 +154,7 @@ async def test_a_child_can_do_nothing_that_an_active_protection_refuses(
     async with WorkerPool(tasks=tasks, report_protections=reported.append) as pool:
 
         async def stopped_by(action: str, value: Any) -> int:
-            return int((await pool.run("probe", for_org="org_1", action=action, value=value))["errno"])
+            return int((await pool.run("probe", for_org=ORG, action=action, value=value))["errno"])
 
         for action in ("start a thread", "read code"):
             assert await stopped_by(action, None) == 0, "what decoders need still works"
@@ -191,8 +194,8 @@ def test_on_another_system_no_protection_is_claimed(monkeypatch: pytest.MonkeyPa
 async def test_a_child_is_confined_before_its_first_task_and_says_how() -> None:
     reported: list[Sequence[str]] = []
     async with WorkerPool(report_protections=reported.append) as pool:
-        await pool.run("image.normalise_input", for_org="org_1", data=png(8, 8))
-        await pool.run("image.normalise_input", for_org="org_1", data=png(8, 8))
+        await pool.run("image.normalise_input", for_org=ORG, data=png(8, 8))
+        await pool.run("image.normalise_input", for_org=ORG, data=png(8, 8))
         status = Path(f"/proc/{pool.pids[0]}/status").read_text()
         limits = Path(f"/proc/{pool.pids[0]}/limits").read_text()
         networks = [Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", pool.pids[0])]
@@ -225,7 +228,7 @@ async def test_every_task_works_in_a_confined_child() -> None:
     }
     for name, given in arguments.items():
         async with WorkerPool(tasks=child_tasks([PROVIDER])) as pool:
-            assert await pool.run(name.split()[0], for_org="org_1", **given), name
+            assert await pool.run(name.split()[0], for_org=ORG, **given), name
 
 
 def test_the_filter_has_a_table_for_this_machine() -> None:

@@ -18,6 +18,9 @@ from penstock.imaging import convert
 from penstock.imaging.convert import BadImage
 from penstock.imaging.formats import OUTPUT_FORMATS, OutputFormat
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.values import OrgId
+
+ORG = OrgId("org_1")
 
 
 def saved(image: Image.Image, name: str, **options: Any) -> bytes:
@@ -141,14 +144,14 @@ async def test_a_child_refuses_harmful_images_and_survives() -> None:
     text = chunk(b"tEXt", b"Comment\0" + b"x" * (64 << 20))
     small = saved(scene(), "png")
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=small, for_org="org_1")
+        await pool.run("image.normalise_input", data=small, for_org=ORG)
         before = pool.pids
         for data in (bomb(50_000), bomb(13_377), small[:200], b"<svg/>"):
             with pytest.raises(WorkFailed) as caught:
-                await pool.run("image.normalise_input", data=data, for_org="org_1")
+                await pool.run("image.normalise_input", data=data, for_org=ORG)
             assert caught.value.kind == "refused"
         with_text = small[:33] + text + small[33:]
-        cleaned = await pool.run("image.normalise_input", data=with_text, for_org="org_1")
+        cleaned = await pool.run("image.normalise_input", data=with_text, for_org=ORG)
         assert len(cleaned["data"]) < 10_000
         assert pool.pids == before
 

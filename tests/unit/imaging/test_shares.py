@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from penstock.imaging.shares import SharedPlaces
+from penstock.values import OrgId
 
 
 class Work:
@@ -25,7 +26,7 @@ class Work:
         await self.settle()
 
     async def _run(self, name: str, long: bool) -> None:
-        async with self.places.place(name[0], long=long):
+        async with self.places.place(OrgId(name[0]), long=long):
             self.started.append(name)
             await self.ends[name].wait()
 
@@ -128,5 +129,5 @@ async def test_nothing_is_remembered_of_organizations_without_work() -> None:
     places = SharedPlaces(2)
     for number in range(100):
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(places.place(f"org_{number}"))
+            await stack.enter_async_context(places.place(OrgId(f"org_{number}")))
     assert not places._shares

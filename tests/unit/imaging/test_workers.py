@@ -23,7 +23,10 @@ from penstock.atelier.table import PROVIDER
 from penstock.imaging import messages, workers
 from penstock.imaging.workers import ChildTask, WorkerPool, WorkFailed
 from penstock.upstream.local import child_tasks
+from penstock.values import OrgId
 from tests.work import peak_bytes
+
+ORG = OrgId("org_1")
 
 T = TypeVar("T")
 SOURCE = Path(workers.__file__).parents[2]
@@ -79,7 +82,7 @@ def processor_seconds(pid: int) -> float:
 @asynccontextmanager
 async def busy_child(pool: WorkerPool) -> AsyncIterator[tuple[asyncio.Task[dict[str, Any]], int]]:
     """Start a long conversion; yield its task and the id of the process that works on it."""
-    job = asyncio.create_task(pool.run("image.convert", data=slow_png(), output_format="webp", for_org="org_1"))
+    job = asyncio.create_task(pool.run("image.convert", data=slow_png(), output_format="webp", for_org=ORG))
     await wait_until(lambda: len(pool.pids) == 1)
     (pid,) = pool.pids
     started = processor_seconds(pid)
@@ -90,23 +93,23 @@ async def busy_child(pool: WorkerPool) -> AsyncIterator[tuple[asyncio.Task[dict[
 
 async def test_a_task_returns_what_its_function_returns() -> None:
     async with WorkerPool() as pool:
-        result = await pool.run("image.normalise_input", data=png(40, 30), for_org="org_1")
+        result = await pool.run("image.normalise_input", data=png(40, 30), for_org=ORG)
     assert result == {"data": png(40, 30), "content_type": "image/png", "width": 40, "height": 30}
 
 
 async def test_a_child_is_kept_for_the_next_task() -> None:
     async with WorkerPool(workers=2) as pool:
         assert pool.pids == []
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         first = pool.pids
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         assert pool.pids == first
         assert len(first) == 1
 
 
 async def test_there_are_no_more_children_than_workers() -> None:
     async with WorkerPool(workers=2) as pool:
-        jobs = [pool.run("image.convert", data=png(), output_format="jpeg", for_org="org_1") for _ in range(8)]
+        jobs = [pool.run("image.convert", data=png(), output_format="jpeg", for_org=ORG) for _ in range(8)]
         results = await asyncio.gather(*jobs)
         assert len(pool.pids) == 2
     assert {result["content_type"] for result in results} == {"image/jpeg"}
@@ -114,29 +117,29 @@ async def test_there_are_no_more_children_than_workers() -> None:
 
 async def test_a_refusal_carries_its_message_and_keeps_the_child() -> None:
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         before = pool.pids
         with pytest.raises(WorkFailed, match="not one of") as caught:
-            await pool.run("image.normalise_input", data=b"%!PS-Adobe-3.0 EPSF-3.0", for_org="org_1")
+            await pool.run("image.normalise_input", data=b"%!PS-Adobe-3.0 EPSF-3.0", for_org=ORG)
         assert caught.value.kind == "refused"
         assert pool.pids == before
 
 
 async def test_an_unexpected_error_is_a_crash_and_the_child_is_replaced() -> None:
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         before = pool.pids
         with pytest.raises(WorkFailed, match="TypeError") as caught:
-            await pool.run("image.normalise_input", unknown=1, for_org="org_1")
+            await pool.run("image.normalise_input", unknown=1, for_org=ORG)
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
         assert set(pool.pids).isdisjoint(before)
 
 
 async def test_an_unknown_task_starts_no_child() -> None:
     async with WorkerPool() as pool:
         with pytest.raises(KeyError):
-            await pool.run("os.system", command="true", for_org="org_1")
+            await pool.run("os.system", command="true", for_org=ORG)
         assert pool.pids == []
 
 
@@ -154,19 +157,19 @@ async def test_a_killed_child_fails_only_its_task() -> None:
             with pytest.raises(WorkFailed, match="SIGKILL") as caught:
                 await job
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
         assert pid not in pool.pids
 
 
 async def test_an_idle_child_that_died_is_replaced() -> None:
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         (pid,) = pool.pids
         os.kill(pid, signal.SIGKILL)
         await wait_until(lambda: not is_running(pid))
         await asyncio.sleep(0)
         await wait_until(lambda: not any(child.is_alive() for child in pool._idle))
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
 
 
 async def test_a_task_fails_when_no_child_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,16 +177,16 @@ async def test_a_task_fails_when_no_child_can_start(monkeypatch: pytest.MonkeyPa
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", "/nowhere/python")
             with pytest.raises(WorkFailed, match="No child process") as caught:
-                await pool.run("image.normalise_input", data=png(), for_org="org_1")
+                await pool.run("image.normalise_input", data=png(), for_org=ORG)
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
 
 
 async def test_a_task_that_takes_too_long_is_killed() -> None:
     tasks = {"brief": ChildTask("penstock.imaging.convert:convert", wall_seconds=0.45)}
     async with WorkerPool(tasks=tasks) as pool:
         with pytest.raises(WorkFailed, match=r"0\.45 seconds") as caught:
-            await pool.run("brief", data=slow_png(), output_format="webp", for_org="org_1")
+            await pool.run("brief", data=slow_png(), output_format="webp", for_org=ORG)
         assert caught.value.kind == "timeout"
         assert pool.pids == []
 
@@ -196,22 +199,22 @@ async def test_cancelling_the_caller_kills_the_child() -> None:
                 await job
             await wait_until(lambda: not is_running(pid))
         assert pool.pids == []
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
 
 
 async def test_a_task_that_needs_too_much_memory_crashes() -> None:
     async with WorkerPool(tasks=ATELIER_TASKS, memory_bytes=160 << 20) as pool:
         with pytest.raises(WorkFailed) as caught:
-            await pool.run("atelier:enlarge", data=png(900, 900), factor=6, for_org="org_1")
+            await pool.run("atelier:enlarge", data=png(900, 900), factor=6, for_org=ORG)
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
 
 
 async def test_progress_reaches_the_caller() -> None:
     seen: list[float] = []
     small = {**VIDEO, "seconds": 2, "width": 320, "height": 180}
     async with WorkerPool(tasks=ATELIER_TASKS) as pool:
-        result = await pool.run("atelier:clip", for_org="org_1", progress=seen.append, **small)
+        result = await pool.run("atelier:clip", for_org=ORG, progress=seen.append, **small)
     assert result["seconds"] == pytest.approx(2, abs=0.05)
     assert seen == sorted(seen)
     assert seen
@@ -220,9 +223,9 @@ async def test_progress_reaches_the_caller() -> None:
 
 async def test_long_tasks_leave_a_child_for_short_ones() -> None:
     async with WorkerPool(workers=2, tasks=ATELIER_TASKS) as pool:
-        videos = [asyncio.create_task(pool.run("atelier:clip", for_org="org_1", **VIDEO)) for _ in range(3)]
+        videos = [asyncio.create_task(pool.run("atelier:clip", for_org=ORG, **VIDEO)) for _ in range(3)]
         await wait_until(lambda: len(pool.pids) == 1)
-        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
         assert not any(video.done() for video in videos)
         for video in videos:
             video.cancel()
@@ -231,12 +234,12 @@ async def test_long_tasks_leave_a_child_for_short_ones() -> None:
 
 async def test_closing_the_pool_ends_the_children_and_refuses_more_work() -> None:
     pool = WorkerPool()
-    await pool.run("image.normalise_input", data=png(), for_org="org_1")
+    await pool.run("image.normalise_input", data=png(), for_org=ORG)
     (pid,) = pool.pids
     await pool.close()
     assert not is_running(pid)
     with pytest.raises(RuntimeError, match="closed"):
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
 
 
 async def test_a_large_file_is_written_in_slices_with_other_tasks_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,10 +260,10 @@ async def test_a_large_file_is_written_in_slices_with_other_tasks_in_between(mon
         write(writer, data)
 
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         counting = asyncio.create_task(count_turns())
         monkeypatch.setattr(asyncio.StreamWriter, "write", record)
-        await pool.run("image.normalise_input", data=file, for_org="org_1")
+        await pool.run("image.normalise_input", data=file, for_org=ORG)
         counting.cancel()
     message, *parts = slices
     assert message[0] < 200
@@ -273,8 +276,8 @@ async def test_a_large_file_is_not_copied_as_a_whole_on_its_way_to_a_child_and_b
     """Each copy would hold up the event loop. Besides the file that came back there are only slices in memory."""
     file = noise_png()
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
-        memory = await peak_bytes(lambda: pool.run("image.normalise_input", data=file, for_org="org_1"))
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
+        memory = await peak_bytes(lambda: pool.run("image.normalise_input", data=file, for_org=ORG))
     assert len(file) < memory < 1.2 * len(file)
 
 
@@ -360,14 +363,14 @@ asyncio.run(main())
 async def test_children_see_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         environment = Path(f"/proc/{pool.pids[0]}/environ").read_bytes()
     assert b"sk-secret" not in environment
 
 
 async def test_children_have_low_priority_and_a_memory_limit() -> None:
     async with WorkerPool(memory_bytes=900 << 20) as pool:
-        await pool.run("image.normalise_input", data=png(), for_org="org_1")
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
         pid = pool.pids[0]
         limits = Path(f"/proc/{pid}/limits").read_text()
         own_priority = os.getpriority(os.PRIO_PROCESS, 0)
@@ -394,13 +397,13 @@ async def test_a_task_waits_for_one_child_however_many_another_organization_has_
     async with WorkerPool(workers=1) as pool:
         ended: list[str] = []
 
-        async def run(org: str) -> None:
+        async def run(org: OrgId) -> None:
             await pool.run("image.normalise_input", data=png(), for_org=org)
             ended.append(org)
 
-        many = [asyncio.create_task(run("org_a")) for _ in range(20)]
+        many = [asyncio.create_task(run(OrgId("org_a"))) for _ in range(20)]
         await many[0]
         ended_before = len(ended)
-        await run("org_b")
+        await run(OrgId("org_b"))
         assert ended.count("org_a") - ended_before <= 2, "the one that ran, and one whose result had just come"
         await asyncio.gather(*many)

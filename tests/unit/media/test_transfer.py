@@ -20,10 +20,12 @@ from penstock.net.errors import LookupBusy
 from penstock.providers.spec import File
 from penstock.schema import Request
 from penstock.upstream.client import DownloadSource
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+
+ORG = OrgId("org_1")
 
 pytestmark = sqlite_only
 IMAGE = Request(task="image", model="image-model", values={})
@@ -42,7 +44,7 @@ def uri(data: bytes, content_type: str = "image/png") -> str:
 
 
 async def load(transfer: Transfer, source: UploadedFile | str) -> InputImage:
-    return await transfer.load_input("image", source, "image", for_org="org_1")
+    return await transfer.load_input("image", source, "image", for_org=ORG)
 
 
 # -------------------------------------------------------------------------------------------------------------- inputs
@@ -134,7 +136,7 @@ async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) 
         ((stored, sha256),) = await transfer.store_inputs([loaded], running.clock.now_ms())
         assert (stored.size_bytes, len(sha256)) == (len(loaded.data), 32)
         request = Request(task="edit", model="edit-1", values={}, inputs=(stored,))
-        images = await transfer.read_inputs(request, for_org="org_1")
+        images = await transfer.read_inputs(request, for_org=ORG)
         assert [image.data for image in images["images"]] == [loaded.data]
         await running.storage.delete(storage_key(stored.media_id))
 
@@ -145,7 +147,7 @@ async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) 
 async def store_and_read(
     running: RunningGateway, file: File, request: Request = IMAGE, source: DownloadSource | None = None
 ) -> bytes:
-    found = await running.gateway.transfer.store_output(MEDIA_ID, file, source, request, for_org="org_1")
+    found = await running.gateway.transfer.store_output(MEDIA_ID, file, source, request, for_org=ORG)
     data = b"".join([chunk async for chunk in running.storage.read(storage_key(MEDIA_ID), 0, 10**9)])
     assert (found.output.size_bytes, found.output.media_id) == (len(data), MEDIA_ID)
     await running.storage.delete(storage_key(MEDIA_ID))
@@ -210,7 +212,7 @@ async def test_data_or_base64_is_returned_for_a_response_with_base64(
 ) -> None:
     async with open_gateway(works=False) as running:
         request = Request(task="image", model="image-model", values=values)
-        found = await running.gateway.transfer.store_output(MEDIA_ID, File(data=sent), None, request, for_org="org_1")
+        found = await running.gateway.transfer.store_output(MEDIA_ID, File(data=sent), None, request, for_org=ORG)
         assert (found.data, found.base64, found.output.size_bytes) == (data, text, len(png(8, 8)))
         await running.storage.delete(storage_key(MEDIA_ID))
 
@@ -218,7 +220,7 @@ async def test_data_or_base64_is_returned_for_a_response_with_base64(
 async def test_the_base64_of_a_converted_image_is_not_returned(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         request = Request(task="image", model="image-model", values={**INLINE, "output_format": "gif"})
-        found = await running.gateway.transfer.store_output(MEDIA_ID, File(data=TEXT), None, request, for_org="org_1")
+        found = await running.gateway.transfer.store_output(MEDIA_ID, File(data=TEXT), None, request, for_org=ORG)
         assert (found.base64, (found.data or b"")[:4]) == (None, b"GIF8")
         await running.storage.delete(storage_key(MEDIA_ID))
 
@@ -253,7 +255,7 @@ async def test_images_are_converted_to_the_requested_format(
             task="image", model="image-model", values={"output_format": output_format, "output_compression": 50}
         )
         found = await running.gateway.transfer.store_output(
-            MEDIA_ID, File(data=encode("PNG")), None, request, for_org="org_1"
+            MEDIA_ID, File(data=encode("PNG")), None, request, for_org=ORG
         )
         assert (found.output.content_type, found.output.width, found.output.height) == (content_type, 8, 4)
         await running.storage.delete(storage_key(MEDIA_ID))

@@ -11,9 +11,11 @@ from penstock.fields import UploadedFile
 from penstock.imaging.convert import Polarity
 from penstock.media.transfer import Transfer
 from penstock.schema import Request
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only
+
+ORG = OrgId("org_1")
 
 pytestmark = sqlite_only
 
@@ -25,7 +27,7 @@ def corners(data: bytes) -> Any:
 
 
 async def load(transfer: Transfer, data: bytes, role: str = "mask") -> InputImage:
-    return await transfer.load_input(role, UploadedFile(data), role, for_org="org_1")
+    return await transfer.load_input(role, UploadedFile(data), role, for_org=ORG)
 
 
 async def test_a_mask_is_stored_in_one_form(open_gateway: OpenGateway) -> None:
@@ -65,6 +67,6 @@ async def test_a_mask_is_converted_to_the_polarity_of_the_provider(
         inputs = [await load(transfer, png(8, 8), "image"), await load(transfer, mask(8, 8))]
         stored = await transfer.store_inputs(inputs, running.clock.now_ms())
         request = Request(task="edit", model="edit-1", values={}, inputs=tuple(record for record, _ in stored))
-        images = await transfer.read_inputs(request, polarity, for_org="org_1")
+        images = await transfer.read_inputs(request, polarity, for_org=ORG)
     assert corners(images["mask"][0].data) == expected
     assert images["images"][0].data == png(8, 8), "other inputs are not changed"

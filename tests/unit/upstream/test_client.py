@@ -9,10 +9,13 @@ from penstock.schema import Request
 from penstock.store.base import Dialect
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import Act
 from tests.gateway import OpenGateway, RunningGateway
+
+ORG = OrgId("org_1")
 
 IMAGE = Request(task="image", model="image-1", values={"prompt": "a pear", "size": "64x64"})
 VIDEO = Request(task="video", model="video-1", values={"prompt": "a train", "seconds": 4})
@@ -30,7 +33,7 @@ def candidate(running: RunningGateway, model: str = "image-1") -> Candidate:
 
 
 async def submit(running: RunningGateway, request: Request = IMAGE) -> Result:
-    return await running.gateway.upstream.submit(candidate(running, request.model), request, 1, {}, for_org="org_1")
+    return await running.gateway.upstream.submit(candidate(running, request.model), request, 1, {}, for_org=ORG)
 
 
 # ----------------------------------------------------------------------------------------------------------- submitting
@@ -127,7 +130,7 @@ async def test_polls_may_be_read_by_another_function(open_gateway: OpenGateway) 
         video = candidate(running, "video-1")
         op = replace(video.model.op, read_poll=lambda reply: Result(status="failed", message=reply.json["id"]))
         target = replace(video, model=replace(video.model, op=op))
-        result = await running.gateway.upstream.submit(target, VIDEO, 1, {}, for_org="org_1")
+        result = await running.gateway.upstream.submit(target, VIDEO, 1, {}, for_org=ORG)
         assert result.status == "queued"
         assert (await running.gateway.upstream.poll(target, result.ref)).message == result.ref["id"]
 

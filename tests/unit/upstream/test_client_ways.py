@@ -19,8 +19,10 @@ from penstock.providers.spec import (
 from penstock.schema import Request
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
-from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage
+from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage, OrgId
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
+
+ORG = OrgId("org_1")
 
 BASE_URL = "https://api.acme.example"
 IMAGE = InputImage(b"pixels", "image/png", 64, 48)
@@ -80,7 +82,7 @@ async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
         ]
     )
     result = await scripted_upstream(script).submit(
-        candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org="org_1"
+        candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org=ORG
     )
     assert (result.ref["id"], script.left) == ("7", [])
 
@@ -99,7 +101,7 @@ async def test_uploaded_images_keep_the_roles_that_the_caller_stated() -> None:
         ]
     )
     frames = [InputImage(b"pixels", "image/png", 64, 48, role) for role in (LAST_FRAME, FIRST_FRAME)]
-    await scripted_upstream(script).submit(candidate(**op), request(), 1, {"input_reference": frames}, for_org="org_1")
+    await scripted_upstream(script).submit(candidate(**op), request(), 1, {"input_reference": frames}, for_org=ORG)
     assert script.left == []
 
 
@@ -115,14 +117,14 @@ async def test_a_failed_upload_submits_no_job(reply: dict[str, Any], kind: str) 
     script = ScriptedHttpClient([exchange("POST", "/uploads", reply, form=UPLOADED)])
     with pytest.raises(AttemptFailed) as caught:
         await scripted_upstream(script).submit(
-            candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org="org_1"
+            candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org=ORG
         )
     assert caught.value.kind == kind
 
 
 async def test_a_random_seed_is_sent_unless_the_caller_gives_a_seed() -> None:
     script = ScriptedHttpClient([exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "seed": 5})])
-    await scripted_upstream(script).submit(candidate(), request(seed=5), 1, {}, for_org="org_1")
+    await scripted_upstream(script).submit(candidate(), request(seed=5), 1, {}, for_org=ORG)
 
 
 # ------------------------------------------------------------------------------------------------------------ following

@@ -23,9 +23,11 @@ from penstock.recordings import files
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+
+ORG = OrgId("org_1")
 
 PACKAGE = '''
 """A provider of grey images."""
@@ -130,7 +132,7 @@ async def test_a_server_runs_tasks_of_its_own_provider_only() -> None:
         assert sorted(local.start_servers(pair, pool)) == ["one", "two"]
         for name in ("two-task", "two:two-task", "image.normalise_input"):
             with pytest.raises(KeyError):
-                await tools["one"].run(name, {}, "org_1")
+                await tools["one"].run(name, {}, ORG)
         assert pool.pids == []
 
 
@@ -160,7 +162,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
     run = WorkerPool.run
     seen: set[tuple[str, str]] = set()
 
-    async def record(pool: WorkerPool, name: str, /, *, for_org: str, **arguments: Any) -> dict[str, Any]:
+    async def record(pool: WorkerPool, name: str, /, *, for_org: OrgId, **arguments: Any) -> dict[str, Any]:
         seen.add((name, for_org))
         return await run(pool, name, for_org=for_org, **arguments)
 
