@@ -5,6 +5,7 @@ Calls of one moment share a transaction, unless they must be counted or compared
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -28,7 +29,7 @@ from penstock.generations.rows import (
     Replay,
     get_generation_by_key,
 )
-from penstock.generations.validate import canonical_digest
+from penstock.generations.validate import ValidatedCall, canonical_digest
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
@@ -63,69 +64,117 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
     failpoint("accept.before_tx")
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
-    while True:
-        try:
-            return await _accept(gateway, call, planned, stored_inputs, is_awaited)
-        except InsufficientBalance:
-            dearest = max(candidate.hold for candidate in planned.plan.candidates)
-            cheaper = tuple(candidate for candidate in planned.plan.candidates if candidate.hold < dearest)
-            if not cheaper:
-                raise
-            planned = replace(planned, plan=msgspec.structs.replace(planned.plan, candidates=cheaper))
+    first_run = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
+    failpoint("accept.after_commit")
+    return _accepted(gateway, call, first_run)
 
 
-async def _accept(
+def _accepted(gateway: Gateway, call: Call, first_run: FirstRun) -> Accepted:
+    row = first_run.row
+    if row.id != call.id:
+        return Accepted(row, is_repeated=True)
+    if not gateway.jobs.runs_here(row.task):
+        return Accepted(row)
+    return Accepted(row, Lease(row.id, _FIRST_TOKEN), first_run)
+
+
+# -------------------------------------------------------------------------------------------------------------- storing
+
+
+async def _store_affordable(
     gateway: Gateway,
     call: Call,
     planned: PlannedCall,
     stored_inputs: Sequence[tuple[Input, bytes]],
     is_awaited: bool,
-) -> Accepted:
-    caller = call.caller
+) -> FirstRun:
+    """Store the generation with those candidates that the balance covers; raise InsufficientBalance if it is none."""
+    while True:
+        new = await _new_generation(gateway, call, planned, stored_inputs, is_awaited)
+        try:
+            return await _store(gateway, planned, new)
+        except InsufficientBalance:
+            cheaper = _without_dearest(planned)
+            if cheaper is None:
+                raise
+            planned = cheaper
+
+
+def _without_dearest(planned: PlannedCall) -> PlannedCall | None:
+    """The call without its dearest candidates; None if all cost the same."""
+    dearest = max(candidate.hold for candidate in planned.plan.candidates)
+    cheaper = tuple(candidate for candidate in planned.plan.candidates if candidate.hold < dearest)
+    return replace(planned, plan=msgspec.structs.replace(planned.plan, candidates=cheaper)) if cheaper else None
+
+
+async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") -> FirstRun:
+    """Store a generation together with others of the moment, or alone if it must be counted or compared with them.
+
+    Returns the generation that used the same idempotency key before, if there is one.
+    """
+    caller = new.call.caller
     key = planned.validated.idempotency_key
-    new = await _new_generation(gateway, call, planned, stored_inputs, is_awaited)
-
-    async def write_alone(tx: Transaction) -> FirstRun:
-        if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
-            return FirstRun(earlier)
-        if caller.is_limited:
-            await check_limits(tx, caller, new.hold, new.at_ms)
-        plan = await _claim_recording(tx, caller.org_id, call.id, planned)
-        first_run, acceptance = new.with_plan(plan)
-        await gateway.acceptances.write(tx, [acceptance])
-        await check_org_budget(tx, caller, new.at_ms)
-        return first_run
-
     with gateway.chat_reservations.holding(caller.org_id, new.hold), nothing_sent(), span("accept"):
         if not (key or caller.is_limited or planned.claims_recording):
             first_run, acceptance = new.with_plan(planned.plan)
             await gateway.acceptances.add(acceptance)
-        else:
-            try:
-                first_run = await gateway.store.write(write_alone, org_id=caller.org_id)
-            except ConstraintViolated:  # another process has just used the same idempotency key
-                if not key:
-                    raise
-                first_run = await gateway.store.write(write_alone, org_id=caller.org_id)
-    failpoint("accept.after_commit")
-    row = first_run.row
-    if row.id != call.id:
-        return Accepted(row, is_repeated=True)
-    runs_here = gateway.jobs.runs_here(row.task)
-    return Accepted(row, Lease(call.id, _FIRST_TOKEN), first_run) if runs_here else Accepted(row)
+            return first_run
+        store_alone = partial(_store_alone, gateway, planned, new)
+        try:
+            return await gateway.store.write(store_alone, org_id=caller.org_id)
+        except ConstraintViolated:  # another process has just used the same idempotency key
+            if not key:
+                raise
+            return await gateway.store.write(store_alone, org_id=caller.org_id)
+
+
+async def _store_alone(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration", tx: Transaction) -> FirstRun:
+    """As `_store`, in a transaction of its own."""
+    caller = new.call.caller
+    key = planned.validated.idempotency_key
+    if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
+        return FirstRun(earlier)
+    if caller.is_limited:
+        await check_limits(tx, caller, new.hold, new.at_ms)
+    plan = await _claim_recording(tx, caller.org_id, new.call.id, planned)
+    first_run, acceptance = new.with_plan(plan)
+    await gateway.acceptances.write(tx, [acceptance])
+    await check_org_budget(tx, caller, new.at_ms)
+    return first_run
+
+
+async def _claim_recording(tx: Transaction, org_id: str, request_id: str, planned: PlannedCall) -> Plan:
+    """The plan with its final source: of several alike calls that would record, the first records, others follow it."""
+    plan = planned.plan
+    source = plan.source
+    if not planned.claims_recording or not isinstance(source, Recording):
+        return plan
+    fingerprint = source.fingerprint
+    claim = {"org_id": org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
+    if not await tx.run("claim_recording", **claim, request_id=request_id):
+        leader = await tx.one("get_recording_claim", **claim)
+        return msgspec.structs.replace(plan, source=Follow(leader["request_id"], source)) if leader else plan
+    # The previous holder of the claim may have stored its recording after `make_plan` looked for one.
+    found = await find_recording(tx, org_id, fingerprint)
+    if found is None:
+        return plan
+    await tx.run("release_recording_claim", request_id=request_id)
+    return msgspec.structs.replace(plan, source=Replay(found.id))
+
+
+# ------------------------------------------------------------------------------------------------------ what is stored
 
 
 @dataclass(frozen=True, slots=True)
 class _NewGeneration:
     """What is stored of a call when it is accepted; the plan may be known only in the transaction."""
 
-    gateway: Gateway
     call: Call
     request: Request
     at_ms: int
     hold: Nanos
     columns: Row  # of the generation, except the plan
-    input_rows: Sequence[Row]
+    other_changes: Sequence[Change]  # its inputs, and its place in the queue
     attempt_id: str | None  # of the first attempt, if it is stored with the generation and sent at once
 
     def with_plan(self, plan: Plan) -> tuple[FirstRun, Acceptance]:
@@ -136,8 +185,7 @@ class _NewGeneration:
         changes: list[Change] = [
             ("add_request", opened_request(call, self.request, self.hold, sent_to=first)),
             ("add_generation", columns),
-            *(("add_media", row) for row in self.input_rows),
-            *self.gateway.jobs.queue_changes(call.id, self.request.task),
+            *self.other_changes,
         ]
         if first:
             changes.append(("add_attempt", self._first_attempt(first)))
@@ -167,16 +215,33 @@ async def _new_generation(
     stored_inputs: Sequence[tuple[Input, bytes]],
     is_awaited: bool,
 ) -> _NewGeneration:
-    validated = planned.validated
     request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
     hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
+    columns = await _columns(gateway, call, planned.validated, request, hold)
+    now = gateway.clock.now_ms()
+    until_ms = now + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
+    input_rows = gateway.media.input_rows(call.caller.org_id, call.id, stored_inputs, until_ms)
+    return _NewGeneration(
+        call=call,
+        request=request,
+        at_ms=now,
+        hold=hold,
+        columns=columns,
+        other_changes=[
+            *(("add_media", row) for row in input_rows),
+            *gateway.jobs.queue_changes(call.id, request.task),
+        ],
+        attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(gateway, planned) else None,
+    )
+
+
+async def _columns(gateway: Gateway, call: Call, validated: ValidatedCall, request: Request, hold: Nanos) -> Row:
+    """The row of a generation, except the plan."""
     digest = None
     if validated.idempotency_key:
         digest = await run_aside(call.size_bytes, canonical_digest, validated)
-    now = gateway.clock.now_ms()
-    job_ms = int(gateway.settings.job_deadline_seconds * 1000)
     runs_here = gateway.jobs.runs_here(request.task)
-    columns: Row = {
+    return {
         "id": call.id,
         "org_id": call.caller.org_id,
         "task": request.task,
@@ -184,7 +249,7 @@ async def _new_generation(
         "request": msgspec.json.encode(request),
         "hold": hold,
         "created_at_ms": call.at_ms,
-        "deadline_ms": gateway.clock.steady_ms() + job_ms,
+        "deadline_ms": gateway.clock.steady_ms() + _job_ms(gateway),
         "retention_seconds": validated.retention_seconds,
         "webhook_url": validated.webhook_url,
         "idempotency_key": validated.idempotency_key,
@@ -193,39 +258,14 @@ async def _new_generation(
         "lease_until_ms": gateway.jobs.lease_until_ms if runs_here else 0,
         "trace_context": stored_context(),  # of the call itself: spans of its job belong directly under it
     }
-    until_ms = now + job_ms + _INPUTS_OUTLIVE_MS
-    return _NewGeneration(
-        gateway=gateway,
-        call=call,
-        request=request,
-        at_ms=now,
-        hold=hold,
-        columns=columns,
-        input_rows=gateway.media.input_rows(call.caller.org_id, call.id, stored_inputs, until_ms),
-        attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(gateway, planned) else None,
-    )
+
+
+def _job_ms(gateway: Gateway) -> int:
+    """How long a job may take."""
+    return int(gateway.settings.job_deadline_seconds * 1000)
 
 
 def _is_sent_at_once(gateway: Gateway, planned: PlannedCall) -> bool:
     """Whether the first candidate makes all outputs in one call, without inputs that must be read before."""
     candidate = gateway.catalog.find_candidate(planned.plan.candidates[0], planned.request.task)
     return candidate is not None and not planned.inputs and planned.request.n <= candidate.model.op.native_n
-
-
-async def _claim_recording(tx: Transaction, org_id: str, request_id: str, planned: PlannedCall) -> Plan:
-    """The plan with its final source: of several alike calls that would record, the first records, others follow it."""
-    plan = planned.plan
-    source = plan.source
-    if not planned.claims_recording or not isinstance(source, Recording):
-        return plan
-    fingerprint = source.fingerprint
-    claim = {"org_id": org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
-    if not await tx.run("claim_recording", **claim, request_id=request_id):
-        leader = await tx.one("get_recording_claim", **claim)
-        return msgspec.structs.replace(plan, source=Follow(leader["request_id"], source)) if leader else plan
-    # The previous holder of the claim may have stored its recording after `make_plan` looked for one.
-    found = await find_recording(tx, org_id, fingerprint)
-    if found is None:
-        return plan
-    await tx.run("release_recording_claim", request_id=request_id)
-    return msgspec.structs.replace(plan, source=Replay(found.id))
