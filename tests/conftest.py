@@ -52,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--steps", type=int, default=8, help="How many steps each organization of the model makes.")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than processors: tests wait for processes, databases and files that they have started."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure() -> None:
     """Write log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
     plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
