@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from penstock.store import postgres, queries
 from penstock.store.base import Dialect, Store
-from penstock.store.migrate import read_migrations
+from penstock.store.migrate import package_migrations
 from penstock.store.postgres_session import Connection, Result, Statement
 from penstock.store.sqlite import open_sqlite
 
@@ -47,6 +48,7 @@ def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
     return postgres_database(request.getfixturevalue("migrated_database"))
 
 
+@cache
 def all_queries() -> queries.QueryFile:
     texts = [path.read_text() for path in sorted(FOLDER.glob("*.sql"))]
     return queries.parse_queries("\n".join([*texts, TEST_QUERIES]))
@@ -55,7 +57,7 @@ def all_queries() -> queries.QueryFile:
 def sqlite_database(path: Path) -> Database:
     @asynccontextmanager
     async def open_store() -> AsyncIterator[Store]:
-        store = await open_sqlite(path, all_queries(), read_migrations())
+        store = await open_sqlite(path, all_queries(), package_migrations())
         try:
             yield store
         finally:
@@ -67,7 +69,7 @@ def sqlite_database(path: Path) -> Database:
 def postgres_database(url: str) -> Database:
     @asynccontextmanager
     async def open_store() -> AsyncIterator[Store]:
-        store = await postgres.open_postgres(url, all_queries(), read_migrations())
+        store = await postgres.open_postgres(url, all_queries(), package_migrations())
         try:
             yield store
         finally:

@@ -21,7 +21,7 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import dict_row
 
-from penstock.store.migrate import read_migrations
+from penstock.store.migrate import package_migrations
 from penstock.store.migrate_postgres import migrate_postgres
 from penstock.store.postgres_session import Connection
 from penstock.store.queue import install_queue
@@ -167,7 +167,7 @@ def shared_database(server_url: str) -> Iterator[SharedDatabase]:
 async def migrate(url: str) -> None:
     """Create the gateway's tables, as its first start does."""
     async with await Connection.connect(url, autocommit=True, row_factory=dict_row) as connection:
-        await migrate_postgres(connection, read_migrations())
+        await migrate_postgres(connection, package_migrations())
         await install_queue(connection)
 
 

@@ -17,8 +17,8 @@ import msgspec
 from penstock.clock import Clock
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
-from penstock.store.migrate import read_migrations
-from penstock.store.queries import read_queries
+from penstock.store.migrate import package_migrations
+from penstock.store.queries import package_queries
 from penstock.store.sqlite import open_sqlite
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
@@ -48,7 +48,7 @@ def starve(spare_files: int) -> None:
 
 
 async def main(database: str, ca_file: str, settings: dict[str, Any], later_seconds: float, spare_files: int) -> None:
-    store = await open_sqlite(Path(database), read_queries(), read_migrations())
+    store = await open_sqlite(Path(database), package_queries(), package_migrations())
     wire = HttpClient(ca_file=Path(ca_file), resolver=at_home)
     deliveries = Deliveries(
         store, wire, Vault("v" * 43), LaterClock(later_seconds), msgspec.convert(settings, Settings)

@@ -50,7 +50,13 @@ class Migration:
     scripts: Mapping[Dialect, str]
 
 
-def read_migrations(directory: Path = MIGRATIONS) -> tuple[Migration, ...]:
+@cache
+def package_migrations() -> tuple[Migration, ...]:
+    """The migrations of this package, whose files are read once in a process."""
+    return read_migrations(MIGRATIONS)
+
+
+def read_migrations(directory: Path) -> tuple[Migration, ...]:
     """Read the migrations of a folder in order. Raises StorageMisconfigured if a file is malformed or missing."""
     migrations = [_read(path) for path in sorted(directory.glob("*.sql"))]
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
@@ -64,15 +70,10 @@ def _read(path: Path) -> Migration:
     if named is None:
         raise StorageMisconfigured(f"{path.name} is not a valid name for a migration: NNNN_words.sql.")
     text = path.read_text(encoding="utf-8")
-    return _parse(path.name, int(named["version"]), text)
-
-
-@cache  # tests open many stores with the same migrations
-def _parse(file_name: str, version: int, text: str) -> Migration:
     # read_text has converted the line ends, so a checkout with other line ends has the same digest.
     digest = hashlib.sha256(text.encode()).hexdigest()
-    scripts = {dialect: _script(file_name, text, dialect) for dialect in DIALECTS}
-    return Migration(version, file_name.removesuffix(".sql"), digest, scripts)
+    scripts = {dialect: _script(path.name, text, dialect) for dialect in DIALECTS}
+    return Migration(int(named["version"]), path.stem, digest, scripts)
 
 
 def _script(source: str, text: str, dialect: Dialect) -> str:

@@ -3,8 +3,8 @@
 from penstock.extras import check_extra
 from penstock.settings import Settings
 from penstock.store.base import Store
-from penstock.store.migrate import read_migrations
-from penstock.store.queries import read_queries
+from penstock.store.migrate import package_migrations
+from penstock.store.queries import package_queries
 from penstock.store.sqlite import open_sqlite
 
 
@@ -14,12 +14,12 @@ async def open_store(settings: Settings) -> Store:
     Raises ExtraMissing if Postgres is not installed, StorageMisconfigured if the database cannot be used, and
     StorageUnavailable if it cannot be reached.
     """
-    migrations = read_migrations()
+    migrations = package_migrations()
     if settings.database:
         check_extra("postgres", "Postgres")
         from penstock.store.postgres import open_postgres  # imported here because its libraries are an extra
 
         return await open_postgres(
-            settings.database, read_queries(), migrations, connections_max=settings.database_connections
+            settings.database, package_queries(), migrations, connections_max=settings.database_connections
         )
-    return await open_sqlite(settings.sqlite_file, read_queries(), migrations)
+    return await open_sqlite(settings.sqlite_file, package_queries(), migrations)

@@ -5,10 +5,12 @@ its name is followed by `[sqlite]` or `[postgres]`, which come in pairs, or by `
 `INDEXED BY` is removed, for SQLite `FOR UPDATE`. A name with `{older|newer}` defines two queries: in the text of the
 first, each such choice is replaced by its left side, in the second by its right side. `[{sqlite|postgres}]` is such a
 name too, for a query that differs little between the databases.
+
+`-- part: name` begins a piece of SQL that queries after it have in common; in these, `{name}` stands for the piece.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -22,6 +24,8 @@ QUERIES = Path(__file__).with_name("queries")
 _NAME = re.compile(
     r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)(?P<alone> only)?\])?\s*"
 )
+_PART = re.compile(r"--\s*part:\s*(?P<name>[a-z][a-z0-9_]*)\s*")
+_PART_USED = re.compile(r"\{([a-z]\w*)\}")
 _CHOICE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
 
 # Tokens that may contain a colon or a semicolon come first, so that the last two groups match only real ones.
@@ -107,7 +111,13 @@ class QueryFile:
     postgres: Queries
 
 
-def read_queries(folder: Path = QUERIES) -> QueryFile:
+@cache
+def package_queries() -> QueryFile:
+    """The queries of this package, whose files are read once in a process."""
+    return read_queries(QUERIES)
+
+
+def read_queries(folder: Path) -> QueryFile:
     """Read all queries of a folder. Raises StorageMisconfigured if one is malformed."""
     return _collect(tuple((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))))
 
@@ -117,7 +127,6 @@ def parse_queries(text: str, source: str = "queries") -> QueryFile:
     return _collect(((source, text),))
 
 
-@cache  # tests open many stores with the same queries
 def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
     found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
     paired: set[str] = set()
@@ -137,18 +146,33 @@ def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
 
 
 def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
-    """For each query the number of its `-- name:` line, that line, and the lines up to the next query."""
+    """For each query the number of its `-- name:` line, that line, and the lines up to the next, with parts put in."""
     lines = text.splitlines()
-    starts = [at for at, line in enumerate(lines) if re.match(r"--\s*name\b", line)]
+    starts = [at for at, line in enumerate(lines) if re.match(r"--\s*(name|part)\b", line)]
+    parts: dict[str, str] = {}
     for number, line in enumerate(lines[: min(starts, default=len(lines))], 1):
         if line.strip() and not line.startswith("--"):
             raise StorageMisconfigured(f"{source}:{number}: SQL before the first `-- name:` line.")
     for start, end in pairwise([*starts, len(lines)]):
+        if part := _PART.fullmatch(lines[start]):
+            parts[part["name"]] = "\n".join(line for line in lines[start + 1 : end] if not line.startswith("--"))
+            continue
         for heading, *body in _versions(lines[start:end]):
             named = _NAME.fullmatch(heading)
             if named is None:
                 raise StorageMisconfigured(f"{source}:{start + 1}: not of the form `-- name: verb_noun [dialect]`.")
-            yield start + 1, named, body
+            yield start + 1, named, [_with_parts(f"{source}:{start + 1}", line, parts) for line in body]
+
+
+def _with_parts(where: str, line: str, parts: Mapping[str, str]) -> str:
+    """A line with the pieces of SQL in the places of their names."""
+
+    def part(used: re.Match[str]) -> str:
+        if used[1] not in parts:
+            raise StorageMisconfigured(f"{where}: there is no part named {used[1]} before it.")
+        return parts[used[1]]
+
+    return _PART_USED.sub(part, line)
 
 
 def _versions(block: list[str]) -> list[list[str]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from penstock.store.base import Transaction
-from penstock.store.migrate import read_migrations
-from penstock.store.queries import read_queries
+from penstock.store.migrate import package_migrations
+from penstock.store.queries import package_queries
 from tests import lock_order
 from tests.databases import database_for
 
@@ -17,11 +17,11 @@ def test_every_table_has_a_place_in_the_order() -> None:
     tables = set(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
     assert tables
     assert {*tables, "procrastinate_jobs"} == set(lock_order.ORDER)
-    assert read_migrations()
+    assert package_migrations()
 
 
 def test_the_tables_of_every_query_are_found() -> None:
-    queries = read_queries().postgres
+    queries = package_queries().postgres
     for query in queries.values():
         assert set(lock_order.locked_tables(query.sql)) <= set(lock_order.ORDER), query.name
         assert bool(lock_order.locked_tables(query.sql)) >= query.writes, query.name

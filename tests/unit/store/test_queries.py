@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import store
 from penstock.store.base import QueryMisused, StorageMisconfigured
-from penstock.store.queries import parse_queries, read_queries
+from penstock.store.queries import package_queries, parse_queries, read_queries
 
 
 def test_one_text_is_for_both_databases() -> None:
@@ -152,6 +151,7 @@ def test_writing_queries_are_recognized(written: str, writes: bool) -> None:
         ("-- name get_thing\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
         ("-- name: get_thing [mysql]\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
         ("-- A heading.\n\nSELECT 1", "queries:3: SQL before the first"),
+        ("-- name: get_thing\n-- A thing.\nSELECT {what}", "queries:1: there is no part named what before it"),
         ("-- name: get_thing [sqlite]\n-- A thing.\nSELECT 1", "get_thing does not exist for postgres"),
         ("-- name: get_thing [postgres]\n-- A thing.\nSELECT 1", "get_thing does not exist for sqlite"),
         (
@@ -176,6 +176,16 @@ def test_a_malformed_query_is_refused_with_its_line(text: str, message: str) -> 
     with pytest.raises(StorageMisconfigured) as caught:
         parse_queries(text)
     assert message in str(caught.value)
+
+
+def test_queries_share_a_part() -> None:
+    found = parse_queries(
+        "-- part: filter\n-- What is looked for.\nAND a = :a\nAND b = :b\n\n"
+        "-- name: list_{older|newer}_things\n-- Some.\nSELECT 1 WHERE id {<|>} :id {filter};\n"
+    )
+    for name, sign in (("list_older_things", "<"), ("list_newer_things", ">")):
+        assert found.sqlite[name].sql.split() == f"SELECT 1 WHERE id {sign} :id AND a = :a AND b = :b".split()
+        assert found.postgres[name].parameters == ("id", "a", "b")
 
 
 def test_a_query_may_be_for_postgres_only() -> None:
@@ -203,7 +213,7 @@ def test_an_unknown_name_is_refused() -> None:
 
 def test_lists_for_callers_name_their_columns() -> None:
     """Otherwise a large column that is added later is read for each row. Rows of requests are small and shown whole."""
-    queries = read_queries(Path(store.__file__).with_name("queries")).postgres
+    queries = package_queries().postgres
     pages = [name for name in queries if name.startswith(("list_older_", "list_newer_"))]
     assert len(pages) >= 10
     assert [name for name in pages if "*" in queries[name].sql and "_requests" not in name] == []

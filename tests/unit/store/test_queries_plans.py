@@ -4,8 +4,8 @@ import re
 
 import apsw
 
-from penstock.store.migrate import migrate_sqlite, read_migrations
-from penstock.store.queries import read_queries
+from penstock.store.migrate import migrate_sqlite, package_migrations
+from penstock.store.queries import package_queries
 
 # What a plan says when it reads a whole table, or everything that an organization has.
 READS_ALL = re.compile(r"\bSCAN (?!CONSTANT|json_each|\w+ VIRTUAL)\w+|USING [\w ]*\(org_id=\?\)")
@@ -39,9 +39,9 @@ MAY_READ_ALL = {
 
 def test_queries_use_an_index_for_what_they_look_up() -> None:
     connection = apsw.Connection(":memory:")
-    migrate_sqlite(connection, read_migrations())
+    migrate_sqlite(connection, package_migrations())
     found = {}
-    for name, query in read_queries().sqlite.items():
+    for name, query in package_queries().sqlite.items():
         rows = connection.execute("EXPLAIN QUERY PLAN " + query.sql, dict.fromkeys(query.parameters))
         plan = " | ".join(str(row[3]) for row in rows)
         if READS_ALL.search(plan) and not name.startswith("audit_"):

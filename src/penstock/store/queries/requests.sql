@@ -131,68 +131,56 @@ SELECT of_key.* FROM (
     ORDER BY id {DESC|ASC} LIMIT :limit
 ) AS of_key ORDER BY id {DESC|ASC} LIMIT :limit;
 
+-- part: filters
+-- What callers may filter by; a null parameter does not filter. A condition that a query has anyway does no harm.
+AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id)
+AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
+AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
+AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+
 -- name: list_{older|newer}_requests_of_user
--- A page {downwards|upwards} from an id, of one end user; a null parameter does not filter.
+-- A page {downwards|upwards} from an id, of one end user; other filters may be added.
 SELECT * FROM requests INDEXED BY requests_by_user
 WHERE org_id = :org_id AND end_user = :end_user AND id > :low AND id < :high
-    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
-    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
-    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
-    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+    {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_model
--- A page {downwards|upwards} from an id, of one model; a null parameter does not filter.
+-- A page {downwards|upwards} from an id, of one model; other filters may be added.
 SELECT * FROM requests INDEXED BY requests_by_model
 WHERE org_id = :org_id AND model = :model AND id > :low AND id < :high
-    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
-    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+    {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_provider
--- A page {downwards|upwards} from an id, of one provider; a null parameter does not filter.
+-- A page {downwards|upwards} from an id, of one provider; other filters may be added.
 SELECT * FROM requests INDEXED BY requests_by_provider
 WHERE org_id = :org_id AND provider = :provider AND id > :low AND id < :high
-    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
-    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+    {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_kind
--- A page {downwards|upwards} from an id, of one kind other than chat, which has no index; a null parameter does not filter.
+-- A page {downwards|upwards} from an id, of one kind other than chat, which has no index; other filters may be added.
 SELECT * FROM requests INDEXED BY requests_by_kind
 WHERE org_id = :org_id AND kind = :kind AND kind <> 'chat' AND id > :low AND id < :high
-    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
-    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
-    AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+    {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_matching
--- A page {downwards|upwards} from an id, with any filters; a null parameter does not filter.
+-- A page {downwards|upwards} from an id, with any filters.
 SELECT * FROM requests
 WHERE org_id = :org_id AND id > :low AND id < :high
-    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
-    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
-    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+    {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: sum_matching_requests
--- Number and cost of the requests between two ids that match; a null parameter does not filter.
+-- Number and cost of the requests between two ids that match the filters.
 SELECT COUNT(*) AS count, COALESCE(SUM(cost), 0) AS cost FROM requests
 WHERE org_id = :org_id AND id > :low AND id < :high
-    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
-    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
-    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user);
+    {filters};
 
 -- name: count_open_of_key
 -- Number of a key's unfinished requests.

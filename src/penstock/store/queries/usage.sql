@@ -1,6 +1,14 @@
 -- Usage over time. :buckets is a JSON list of buckets of time, each with the first id in it, the first id after it, and the
 -- milliseconds at which it begins.
 
+-- part: filters
+-- What callers may filter by; a null parameter does not filter.
+AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id)
+AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
+AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
+AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind)
+AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+
 -- name: sum_usage [{sqlite|postgres}]
 -- Requests, costs and tokens in each bucket by status and, if :group_by is given, by model, provider, key or kind; and how
 -- many completed requests had which duration, as a JSON object. Durations are rounded down to three digits, so that their
@@ -26,9 +34,7 @@ FROM (
     CROSS JOIN requests AS r
     WHERE r.org_id = :org_id {AND r.id >= b.value ->> 0 AND r.id < b.value ->> 1| }
         AND {+r.id|r.id} >= :low AND {+r.id|r.id} < :high  -- with a plus these do not replace the range of the bucket
-        AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
-        AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
-        AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+        {filters}
     GROUP BY 1, 2, 3, duration
 ) AS durations
 GROUP BY 1, 2, 3;
@@ -40,9 +46,7 @@ FROM (
     SELECT r.error_code, r.status, r.model, r.provider, COUNT(*) AS count, MAX(r.id) AS last_id
     FROM requests AS r INDEXED BY requests_by_status
     WHERE r.org_id = :org_id AND r.status IN ('upstream_failure', 'rejected') AND r.id > :low AND r.id < :high
-        AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
-        AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
-        AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+        {filters}
     GROUP BY 1, 2, 3, 4 ORDER BY count DESC, last_id DESC LIMIT :limit
 ) AS f JOIN requests AS r ON r.org_id = :org_id AND r.id = f.last_id
 ORDER BY f.count DESC, f.last_id DESC;
