@@ -182,7 +182,7 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     watch(body, "_decode", len)
     watch(validate, "_body_digest", lambda call: call.size_bytes)
     watch(transfer, "_sha256", len)
-    watch(files, "_decode_base64", len)
+    watch(files, "strict_pieces", len)
     watch(convert, "_append_base64", lambda _, data: len(data))
     watch(large_json, "encode", lambda _, size_bytes: size_bytes)
     for module in (recordings, validate):

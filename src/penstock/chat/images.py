@@ -4,9 +4,11 @@ import msgspec
 
 from penstock.chat.request import ChatImage, ChatRequest, with_images
 from penstock.errors import InvalidRequest
+from penstock.event_loop import run_aside
 from penstock.media.transfer import Transfer
 from penstock.models.catalog import Route
 from penstock.net.guard import is_public_url
+from penstock.providers.convert import data_uri
 from penstock.values import OrgId
 
 _MAX_FETCHED = 16
@@ -30,5 +32,4 @@ async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org
 
 async def _fetch(image: ChatImage, transfer: Transfer, org_id: OrgId) -> ChatImage:
     loaded = await transfer.load_input("image", image.source, image.param, for_org=org_id)
-    text = str(await transfer.encode_base64(loaded.data), "ascii")
-    return msgspec.structs.replace(image, source=f"data:{loaded.content_type};base64,{text}")
+    return msgspec.structs.replace(image, source=await run_aside(len(loaded.data), data_uri, loaded))

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.base64_pieces import is_data_uri
 from penstock.errors import InvalidRequest
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
@@ -31,6 +32,7 @@ _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
 # What callers say that an input image of a video is for.
 _ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
 _METADATA_MAX = 64
+_encode = msgspec.msgpack.Encoder().encode
 _DATA_URI_START = 256  # characters
 _SECONDS_MAX = 3600
 _INPUTS_MAX = 16
@@ -46,7 +48,7 @@ class InputSource:
 
     @property
     def is_url(self) -> bool:
-        return isinstance(self.source, str) and not _is_data_uri(self.source)
+        return isinstance(self.source, str) and not is_data_uri(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +222,16 @@ def _body_digest(call: Call) -> bytes:
     """A digest that is equal for equal bodies. A form's boundary, which is new each time, is left out."""
     if not call.is_form:
         return hashlib.sha256(call.body).digest()
-    parts = [(name, value if isinstance(value, str) else value.data) for name, value in call.form]
-    return hashlib.sha256(msgspec.msgpack.encode(parts)).digest()
+    # The MessagePack of all parts, as a list of pairs; a file is not copied into it.
+    digest = hashlib.sha256(_encode([None] * len(call.form))[: -len(call.form) or None])
+    for name, value in call.form:
+        digest.update(_encode((name, None))[:-1])
+        if not isinstance(value, UploadedFile) or len(value.data) < 2**16:
+            digest.update(_encode(value if isinstance(value, str) else value.data))
+        else:
+            digest.update(b"\xc6" + len(value.data).to_bytes(4, "big"))
+            digest.update(value.data)
+    return digest.digest()
 
 
 def _check_shape(values: dict[str, Any]) -> None:
@@ -299,11 +309,11 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
         source, stated = _source_and_role(item, name) if isinstance(item, dict) else (item, None)
         if isinstance(source, dict):  # as in chat messages
             source = source.get("url")
-        if not isinstance(source, str | UploadedFile) or (_is_data_uri(source) and not _is_base64_uri(source)):
+        if not isinstance(source, str | UploadedFile) or (is_data_uri(source) and not _is_base64_uri(source)):
             raise InvalidRequest(
                 f"`{name}` must be a file, `{{image_url}}` with an HTTPS URL, or a base64 data URI.", param=name
             )
-        if isinstance(source, str) and not _is_data_uri(source):
+        if isinstance(source, str) and not is_data_uri(source):
             source = guard.check_media_url(source, name, egress)
         yield InputSource(stated or role, source, name)
 
@@ -334,7 +344,3 @@ def _check_frames(inputs: Sequence[InputSource]) -> None:
 def _is_base64_uri(source: str | UploadedFile) -> bool:
     """Whether a data URI has a base64 body; only its start is searched, because it may have many megabytes."""
     return isinstance(source, str) and _DATA_URI.match(source[:_DATA_URI_START]) is not None
-
-
-def _is_data_uri(source: str | UploadedFile) -> bool:
-    return isinstance(source, str) and source[:5].lower() == "data:"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from penstock.base64_pieces import strict_pieces
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
@@ -27,7 +28,6 @@ LONGEST_DURATION_MS = 24 * 3600 * 1000
 _FILES_MAX = 10
 _REQUEST_BYTES_MAX = SHOWN_REQUEST_BYTES  # longer ones would not be shown in lists
 _MEDIA_BYTES_MAX = 256 * 1024**2  # of all files of a recording together
-_BASE64_STEP = 1024 * 1024  # characters
 _TASKS = {"image": ("image", "edit", "upscale"), "edit": ("image", "edit", "upscale"), "video": ("video",)}
 
 _Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
@@ -250,7 +250,7 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
     where = f"files[{number}]"
     if file.data is not None:
         try:
-            content = _decode_base64(file.data)
+            content = b"".join(strict_pieces(file.data))
         except ValueError:
             raise InvalidRequest(f"`{where}.data` is not base64.", param=where) from None
     elif file.file in media:
@@ -261,11 +261,6 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
     if file.content_type != SVG_TYPE and (found is None or found.content_type != file.content_type):
         raise InvalidRequest(f"`{where}` is not {file.content_type}.", param=where)
     return content
-
-
-def _decode_base64(text: str) -> bytes:
-    """Decode strict base64; in steps, between which other threads can run. Raises ValueError."""
-    return b"".join(msgspec.convert(text[at : at + _BASE64_STEP], bytes) for at in range(0, len(text), _BASE64_STEP))
 
 
 def _output(file: _MediaFile, content: bytes) -> Output:

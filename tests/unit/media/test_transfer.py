@@ -2,6 +2,7 @@
 
 import base64
 import io
+import random
 import struct
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 from PIL import Image
 
+from penstock import base64_pieces
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.fields import UploadedFile
 from penstock.imaging.workers import WorkerPool, WorkFailed
@@ -24,6 +26,7 @@ from penstock.values import InputImage, OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.work import peak_bytes
 
 ORG = OrgId("org_1")
 
@@ -197,7 +200,7 @@ INLINE = {"response_format": "b64_json"}
         (TEXT, INLINE, None, TEXT),  # the same text
         (memoryview(TEXT.encode()), INLINE, None, memoryview(TEXT.encode())),
         (memoryview(b"\n" + TEXT.encode()), INLINE, png(8, 8), None),
-        (uri(png(8, 8)), INLINE, None, TEXT),
+        (uri(png(8, 8)), INLINE, png(8, 8), None),  # taking the text out would copy it
         ("\n".join((TEXT[:76], TEXT[76:])), INLINE, png(8, 8), None),  # not strict base64, so it is encoded again
         (png(8, 8), INLINE, png(8, 8), None),
         (TEXT, {}, None, None),  # the response has a URL
@@ -228,7 +231,8 @@ async def test_the_base64_of_a_converted_image_is_not_returned(open_gateway: Ope
 async def test_long_base64_is_encoded_and_decoded_in_steps(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer_module, "_BASE64_STEP", 8)
+    for module in (transfer_module, base64_pieces):
+        monkeypatch.setattr(module, "STEP", 8)
     async with open_gateway(works=False) as running:
         assert await store_and_read(running, File(data=TEXT)) == png(8, 8)
         assert bytes(await running.gateway.transfer.encode_base64(png(8, 8))) == TEXT.encode()
@@ -324,3 +328,16 @@ async def test_an_output_with_too_many_pixels_to_convert_is_delivered_as_it_is(o
     async with open_gateway() as running:
         request = msgspec.structs.replace(IMAGE, values={**IMAGE.values, "output_format": "jpeg"})
         assert await store_and_read(running, File(data=large), request) == large
+
+
+async def test_a_large_input_image_is_not_copied_as_a_whole(open_gateway: OpenGateway) -> None:
+    """Each copy would hold up the event loop. In memory are what was decoded and what came back from its check."""
+    buffer = io.BytesIO()
+    noise = random.Random(1).randbytes(3 * 1660 * 1660)
+    Image.frombytes("RGB", (1660, 1660), noise).save(buffer, "PNG", compress_level=0)
+    file = buffer.getvalue()
+    source = uri(file)
+    async with open_gateway(works=False) as running:
+        await load(running.gateway.transfer, UploadedFile(png(8, 8)))
+        memory = await peak_bytes(lambda: load(running.gateway.transfer, source))
+    assert memory < 2.4 * len(file)

@@ -4,12 +4,15 @@ import asyncio
 import copy
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from penstock import base64_pieces
+from penstock.base64_pieces import strict_pieces
 from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
 from penstock.recordings import files
@@ -122,15 +125,14 @@ async def test_an_imported_file_is_decoded_outside_the_event_loop_and_in_steps(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In steps, because a thread lets no other one run while it decodes one."""
-    monkeypatch.setattr(files, "_BASE64_STEP", 8)
+    monkeypatch.setattr(base64_pieces, "STEP", 8)
     threads = []
-    decode = files._decode_base64
 
-    def note_thread(text: str) -> bytes:
+    def note_thread(text: str) -> Iterator[bytes]:
         threads.append(threading.current_thread())
-        return decode(text)
+        return strict_pieces(text)
 
-    monkeypatch.setattr(files, "_decode_base64", note_thread)
+    monkeypatch.setattr(files, "strict_pieces", note_thread)
     async with open_gateway() as running:
         gateway = running.gateway
         recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
