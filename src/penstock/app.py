@@ -45,6 +45,7 @@ from penstock.models.catalog import Catalog
 from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
 from penstock.models.performance import Records
+from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.net.client import HttpClient
 from penstock.recordings.recordings import Recordings
@@ -127,6 +128,7 @@ async def build_gateway(
         upstream = Upstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)
+        health = Health(clock)
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
@@ -142,8 +144,8 @@ async def build_gateway(
             balances=Balances(store, clock, chat_settlement.catch_up),
             alerts=Alerts(store, clock, settings, deliveries.wake),
             catalog=catalog,
-            health=Health(clock),
-            provider_records=Records(store, clock),
+            health=health,
+            routing=Routing(catalog, health.is_healthy, Records(store, clock).performance),
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,

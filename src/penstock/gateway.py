@@ -22,7 +22,7 @@ from penstock.media.transfer import Transfer
 from penstock.models.catalog import Catalog
 from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
-from penstock.models.performance import Records
+from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
@@ -49,7 +49,7 @@ class Gateway:
     alerts: Alerts
     catalog: Catalog
     health: Health
-    provider_records: Records
+    routing: Routing
     upstream: Upstream
     transfer: Transfer
     media: MediaFiles

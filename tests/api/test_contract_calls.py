@@ -166,7 +166,7 @@ async def test_a_repeated_idempotency_key_returns_the_video_whatever_the_body_sa
 
 def message_of(model: str, tasks: tuple[str, ...], environ: dict[str, str]) -> str:
     with pytest.raises(NotFound) as caught:
-        Catalog(discover(), Settings(), environ).route(model, tasks, lambda *_: True)
+        Catalog(discover(), Settings(), environ).find(model, tasks)
     return caught.value.message
 
 

@@ -116,7 +116,7 @@ async def test_simulators_fit_the_description(
     compared = 0
     async with gateway_for(open_gateway, slug, provider, path) as running:
         for model in models:
-            candidate = running.gateway.catalog.known_route(model, ("image", "video")).first
+            candidate = running.gateway.catalog.find_known(model, ("image", "video")).candidates[0]
             made = await (create_video if candidate.model.op.task == "video" else create_image)(running, model=model)
             assert made["status"] == "completed", made
     for method, path_asked, received in responses:

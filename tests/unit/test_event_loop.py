@@ -82,7 +82,7 @@ async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monke
         gate = faults.Gate()
         gateway = running.gateway
         running.lab.images.always(gate)
-        option = gateway.catalog.route("image-1", ("image",), lambda *_: True).first
+        option = gateway.routing.route("image-1", ("image",)).first
         submitting = asyncio.create_task(
             rounds(lambda: gateway.upstream.submit(option, request, 1, {}, for_org=ORG), 30)
         )

@@ -104,7 +104,7 @@ async def _detailed(gateway: Gateway, call: Call, models: list[dict[str, Any]], 
     return [
         {
             **model,
-            "serving": gateway.catalog.serving(model["id"], gateway.health.is_healthy),
+            "serving": gateway.routing.describe(model["id"]),
             "example": examples.get(model["id"]),
         }
         for model in models

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.accounts.limits import check_model
+from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
@@ -16,14 +17,13 @@ from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
 from penstock.chat.responses_request import ResponsesRequest
-from penstock.chat.routing import estimate, executed_model_header, route_chat
 from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
-from penstock.models.catalog import Route
+from penstock.models.routing import Route
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider

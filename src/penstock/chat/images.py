@@ -6,7 +6,7 @@ from penstock.chat.request import ChatImage, ChatRequest, with_images
 from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
 from penstock.media.transfer import Transfer
-from penstock.models.catalog import Route
+from penstock.models.routing import Route
 from penstock.net.guard import is_public_url
 from penstock.providers.convert import data_uri
 from penstock.values import OrgId

@@ -9,8 +9,8 @@ from penstock.chat.request import ChatRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.gateway import Gateway
-from penstock.models.catalog import Route
 from penstock.models.preferences import FIELD
+from penstock.models.routing import Route
 from penstock.recordings import recordings
 from penstock.schema import Call, Response
 

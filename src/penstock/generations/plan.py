@@ -12,11 +12,11 @@ from penstock.event_loop import run_aside
 from penstock.fields import TABLES
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.routing import capable_route, find_candidates, order_candidates, with_defaults
+from penstock.generations.candidates import capable_route, find_candidates, order_candidates, with_defaults
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import FIELD
-from penstock.models.selection import Choice
+from penstock.models.routing import Choice, Route
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
 from penstock.recordings.rows import RecordingRow
@@ -180,7 +180,7 @@ async def _plan_mock(
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
     await gateway.live_models.prepare(validated.request.model)
-    route = gateway.catalog.known_route(validated.request.model, tasks)
+    route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
     capable_route(route, validated)
     request = with_defaults(validated, route.first.model)
     inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])

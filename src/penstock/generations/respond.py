@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
-from penstock.models.catalog import LeftOut
+from penstock.models.routing import LeftOut
 from penstock.schema import GenerationResult, LongText, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars, micros, nanos

@@ -1,13 +1,12 @@
-"""Find the providers that serve a model, in the order in which to try them."""
+"""The models of all providers: find who serves a model, or why nobody does. `routing` decides who is asked first."""
 
 import difflib
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
@@ -22,28 +21,14 @@ _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "vid
 ANY = "*"  # the upstream name of a chat model entry that stands for every model of its provider
 _ID_LENGTH_MAX = 256
 _LIVE_MAX = 2048  # models of live catalogues in memory
-_ROUTES_MAX = 4096  # callers choose the names of a router's models; the least recently used are dropped
+_FOUND_MAX = 4096  # callers choose the names of a router's models; the least recently used are dropped
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A candidate that is not tried, and why."""
-
-    candidate: Candidate
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Candidates in the order in which to try them; forced if the caller named the provider."""
+class Found(NamedTuple):
+    """The candidates of a model, in no particular order; forced if the caller named the provider."""
 
     candidates: tuple[Candidate, ...]
-    forced: bool = False
-    left_out: tuple[LeftOut, ...] = ()
-
-    @property
-    def first(self) -> Candidate:
-        return self.candidates[0]
+    forced: bool
 
 
 class Catalog:
@@ -93,7 +78,7 @@ class Catalog:
         }
         self._retired = {old: new for provider in everything for old, new in provider.retired.items()}
         self._needs = partial(credentials.missing_credentials, providers=self.known.values(), inactive=self._inactive)
-        self._cached_route = lru_cache(_ROUTES_MAX)(self._find_route)  # one cache per catalog
+        self._cached_find = lru_cache(_FOUND_MAX)(self._find_fitting)  # one cache per catalog
         self._live: dict[str, list[Candidate]] = {}  # by id: models that only their providers' own catalogues have
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
@@ -130,7 +115,7 @@ class Catalog:
 
     def has(self, model: str) -> bool:
         """Whether a table describes the model."""
-        return bool(self._find(model)[0])
+        return bool(self._find_named(model)[0])
 
     def set_live_models(self, provider: Provider, models: Iterable[Model]) -> None:
         """Offer one model of a provider's own catalogue, which may have several operations, or replace it.
@@ -160,30 +145,19 @@ class Catalog:
             general.pop("prices", None)
         return replace(model, **{**general, **self._live_changes.get(model.id, {})})
 
-    # ------------------------------------------------------------------------------------------------------- routing
+    # ------------------------------------------------------------------------------------------------------- finding
 
-    def route(self, model: str, tasks: Sequence[str], is_healthy: Callable[[str, str], bool]) -> Route:
-        """Candidates by priority, and in random order by weight among the same priority; unhealthy ones come last.
+    def find(self, model: str, tasks: Sequence[str]) -> Found:
+        """The candidates that can do one of the tasks, in no particular order, with the prices of today.
 
-        The models have the prices of today. Raises ModelNotFound, ModelDisabled or InvalidRequest.
+        Raises ModelNotFound, ModelDisabled or InvalidRequest.
         """
-        find = self._find_route if model in self._live else self._cached_route  # the live ones change
-        route = find(model, tuple(tasks), self._today())
-        if len(route.candidates) == 1:
-            return route
-        ordered = sorted(
-            route.candidates,
-            key=lambda candidate: (
-                not is_healthy(candidate.provider.slug, candidate.model.upstream),
-                candidate.model.priority,
-                -(random.random() ** (1 / candidate.model.weight)),  # noqa: S311 - for load, not for security
-            ),
-        )
-        return Route(tuple(ordered), route.forced)
+        find = self._find_fitting if model in self._live else self._cached_find  # the live ones change
+        return find(model, tuple(tasks), self._today())
 
-    def _find_route(self, model: str, tasks: tuple[str, ...], day: str) -> Route:
-        """The enabled candidates that can do one of the tasks, in no particular order, with the prices of a day."""
-        candidates, forced = self._find(model)
+    def _find_fitting(self, model: str, tasks: tuple[str, ...], day: str) -> Found:
+        """The enabled candidates that can do one of the tasks, with the prices of a day."""
+        candidates, forced = self._find_named(model)
         if not candidates and "chat" in tasks:
             candidates, forced = self._find_any_model(model)
         if not candidates and "chat" not in tasks:
@@ -193,9 +167,9 @@ class Catalog:
             self._raise_unusable(model, candidates, tasks)
         if not (enabled := [candidate for candidate in fitting if candidate.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
-        return Route(tuple(_with_prices_of(candidate, day) for candidate in enabled), forced)
+        return Found(tuple(_with_prices_of(candidate, day) for candidate in enabled), forced)
 
-    def _find(self, model: str) -> tuple[list[Candidate], bool]:
+    def _find_named(self, model: str) -> tuple[list[Candidate], bool]:
         """Candidates for an id, or for `{provider}/{id or upstream name}`, and whether the name forces one provider."""
         if candidates := self._by_id.get(model):
             return candidates, {candidate.provider.slug for candidate in candidates} == {model.partition("/")[0]}
@@ -203,9 +177,9 @@ class Catalog:
         return named, bool(named)
 
     def _find_any_model(self, model: str) -> tuple[list[Candidate], bool]:
-        """As `_find`, for a chat model that no provider lists: one that takes any model and is named, or the router."""
+        """As `_find_named`, for a chat model in no table: of a provider that takes any and is named, or the router."""
         name = model.removeprefix("router/")
-        if name != model and (found := self._find(name))[0]:
+        if name != model and (found := self._find_named(name))[0]:
             return found
         slug, _, rest = name.partition("/")
         if rest and slug in self._any_model:
@@ -214,9 +188,9 @@ class Catalog:
             return [_with_model(self._any_model[self._router], name)], False
         return [], False
 
-    def known_route(self, model: str, tasks: Sequence[str]) -> Route:
-        """As `route`, in no particular order, and also with inactive providers: for mocks, which call no provider."""
-        candidates, forced = self._find(model)
+    def find_known(self, model: str, tasks: Sequence[str]) -> Found:
+        """As `find`, also among inactive providers: for mocks, which call no provider."""
+        candidates, forced = self._find_named(model)
         candidates = (
             candidates
             or self._live.get(model)
@@ -230,11 +204,11 @@ class Catalog:
         fitting = [candidate for candidate in candidates if candidate.model.op.task in tasks]
         if not fitting:
             self._raise_unusable(model, candidates, tasks)
-        return Route(tuple(fitting), forced)
+        return Found(tuple(fitting), forced)
 
     def public_id(self, model: str) -> str:
         """The id under which models are listed, for any name of a model; an unknown name is returned unchanged."""
-        candidates, _ = self._find(model)
+        candidates, _ = self._find_named(model)
         return candidates[0].model.id if candidates else model
 
     def mock(self, task: str, *, has_images: bool = True) -> Candidate:
@@ -322,24 +296,10 @@ class Catalog:
         ]
         return list(dict.fromkeys(model.id for model in enabled))
 
-    def serving(self, model: str, is_healthy: Callable[[str, str], bool]) -> "list[dict[str, Any]]":
-        """Who serves a model, in the order in which they are tried; unhealthy ones are tried last."""
-        found = self._find(model)[0] or self._live.get(model, [])
-        rows = [
-            {
-                "provider": candidate.provider.slug,
-                "provider_name": candidate.provider.name,
-                "model": candidate.model.upstream,
-                "kind": candidate.model.op.task,
-                "priority": candidate.model.priority,
-                "weight": candidate.model.weight,
-                "shutdown_date": candidate.model.shutdown_date or None,
-                "healthy": is_healthy(candidate.provider.slug, candidate.model.upstream),
-            }
-            for candidate in found
-            if candidate.model.enabled
-        ]
-        return sorted(rows, key=lambda row: (not row["healthy"], row["priority"], -row["weight"]))
+    def serving(self, model: str) -> "list[Candidate]":
+        """Who serves a model, whatever the task, in no particular order."""
+        found = self._find_named(model)[0] or self._live.get(model, [])
+        return [candidate for candidate in found if candidate.model.enabled]
 
     def list(self, schema: bool = False) -> "list[dict[str, Any]]":
         """All models that callers can use, as the model list shows them."""
@@ -347,7 +307,7 @@ class Catalog:
 
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
         """One model as the model list shows it. Raises ModelNotFound or ModelDisabled."""
-        found = self._find(model)[0] or self._live.get(model, [])
+        found = self._find_named(model)[0] or self._live.get(model, [])
         if not found:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):

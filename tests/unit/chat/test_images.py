@@ -10,7 +10,7 @@ from penstock.chat.endpoint import complete
 from penstock.chat.images import inline_images
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.errors import InvalidRequest
-from penstock.models.catalog import Route
+from penstock.models.routing import Route
 from penstock.providers import openai
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider

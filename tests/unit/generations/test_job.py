@@ -177,8 +177,7 @@ def test_parts_add_up_and_are_as_few_as_possible(count: int, native_n: int) -> N
 
 async def test_a_candidate_is_restored_with_its_prices_at_acceptance(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        catalog = running.gateway.catalog
-        candidate = catalog.route("video-1", ("video",), lambda *_: True).first
+        candidate = running.gateway.routing.route("video-1", ("video",)).first
         planned = PlannedCandidate(candidate.provider.slug, candidate.model.id, candidate.model.upstream)
         then = msgspec.structs.replace(planned, prices=snapshot_prices([Price(unit="second", usd="7")]))
         restored = await restore_candidate(running.gateway, then, "video")

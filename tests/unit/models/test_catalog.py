@@ -1,7 +1,5 @@
-"""Which providers serve a model and in which order, and the errors for models that cannot be used."""
+"""Which providers serve a model, and the errors for models that cannot be used."""
 
-import random
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 
 from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
-from penstock.models.catalog import Catalog, Route
+from penstock.models.catalog import Catalog, Found
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.schema import PlannedCandidate
@@ -40,15 +38,11 @@ def catalog(*providers: Provider, environ: dict[str, str] | None = None, **field
     return Catalog(providers or (ONE, TWO), Settings(**fields), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
 
 
-def all_healthy(slug: str, upstream: str) -> bool:
-    return True
+def find(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE) -> Found:
+    return known.find(name, tasks)
 
 
-def route(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE, is_healthy: Any = all_healthy) -> Route:
-    return known.route(name, tasks, is_healthy)
-
-
-def slugs(found: Route) -> list[str]:
+def slugs(found: Found) -> list[str]:
     return [candidate.provider.slug for candidate in found.candidates]
 
 
@@ -56,80 +50,33 @@ def slugs(found: Route) -> list[str]:
 
 
 def test_a_provider_is_active_if_its_credential_is_set() -> None:
-    assert set(slugs(route(catalog(), "fox"))) == {"one", "two"}
-    assert slugs(route(catalog(environ={}), "fox")) == ["two"]
-    assert slugs(route(catalog(environ={"ONE_KEY": ""}), "fox")) == ["two"]
-    assert slugs(route(catalog(disabled_providers=("two",)), "fox")) == ["one"]
+    assert set(slugs(find(catalog(), "fox"))) == {"one", "two"}
+    assert slugs(find(catalog(environ={}), "fox")) == ["two"]
+    assert slugs(find(catalog(environ={"ONE_KEY": ""}), "fox")) == ["two"]
+    assert slugs(find(catalog(disabled_providers=("two",)), "fox")) == ["one"]
 
 
 def test_candidates_have_the_key_of_their_provider_and_do_not_show_it() -> None:
-    candidates = {candidate.provider.slug: candidate for candidate in route(catalog(), "fox").candidates}
+    candidates = {candidate.provider.slug: candidate for candidate in find(catalog(), "fox").candidates}
     assert (candidates["one"].key, candidates["two"].key) == ("s3cr3t", "")
     assert "s3cr3t" not in repr(candidates["one"])
 
 
 def test_the_environment_gives_the_url_of_a_self_hosted_provider() -> None:
     comfy = provider("comfy", model("fox"), base_url_env="COMFY_URL")
-    (candidate,) = route(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").candidates
+    (candidate,) = find(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").candidates
     assert candidate.provider.base_url == "http://10.0.0.7:8188"
     with pytest.raises(ModelNotFound):
-        route(catalog(comfy, environ={}), "fox")
+        find(catalog(comfy, environ={}), "fox")
 
 
 def test_a_provider_of_the_settings_is_a_candidate() -> None:
     lab = {"speaks": "openai", "base_url": "https://lab.example", "models": [
         {"id": "fox", "task": "image", "price": {"unit": "image", "usd": "1"}, "priority": 5}]}  # fmt: skip
-    assert slugs(route(catalog(providers={"lab": lab}), "fox"))[-1] == "lab"
+    assert slugs(find(catalog(providers={"lab": lab}), "fox"))[-1] == "lab"
 
 
 # ---------------------------------------------------------------------------------------------------------------- order
-
-
-def providers_of_fox(*members: tuple[str, int, int]) -> Catalog:
-    """Providers of one model: slug, priority, weight."""
-    return catalog(*(provider(slug, model("fox", priority=group, weight=weight)) for slug, group, weight in members))
-
-
-def orders(known: Catalog, times: int = 4000, is_healthy: Any = all_healthy) -> Counter[str]:
-    random.seed(17)
-    return Counter("".join(slugs(route(known, "fox", is_healthy=is_healthy))) for _ in range(times))
-
-
-def test_lower_priority_numbers_come_first() -> None:
-    assert orders(providers_of_fox(("c", 2, 1), ("a", 0, 1), ("b", 1, 9)), 50) == {"abc": 50}
-
-
-def test_weights_decide_how_often_each_provider_is_first() -> None:
-    """Three to one, within limits that fail by chance once in thousands of runs."""
-    first = Counter[str]()
-    for order, times in orders(providers_of_fox(("a", 0, 3), ("b", 0, 1))).items():
-        first[order[0]] += times
-    assert 2900 < first["a"] < 3100
-
-
-def test_weights_decide_the_whole_order() -> None:
-    found = orders(providers_of_fox(("a", 0, 6), ("b", 0, 3), ("c", 0, 1)))
-    expected = {"abc": 6 / 10 * 3 / 4, "acb": 6 / 10 * 1 / 4, "bac": 3 / 10 * 6 / 7, "bca": 3 / 10 * 1 / 7,
-                "cab": 1 / 10 * 6 / 9, "cba": 1 / 10 * 3 / 9}  # fmt: skip
-    assert {order: times / 4000 for order, times in found.items()} == pytest.approx(expected, abs=0.03)
-
-
-def test_unhealthy_candidates_come_last_and_are_not_left_out() -> None:
-    known = providers_of_fox(("a", 0, 9), ("b", 1, 1), ("c", 2, 1))
-    assert orders(known, 50, lambda slug, upstream: slug != "a") == {"bca": 50}
-    assert orders(known, 50, lambda slug, upstream: slug == "c") == {"cab": 50}
-    assert orders(known, 50, lambda slug, upstream: False) == {"abc": 50}
-
-
-def test_health_is_that_of_the_providers_own_model() -> None:
-    asked: list[tuple[str, str]] = []
-
-    def is_healthy(slug: str, upstream: str) -> bool:
-        asked.append((slug, upstream))
-        return True
-
-    route(catalog(), "fox", is_healthy=is_healthy)
-    assert sorted(asked) == [("one", "fox-v1"), ("two", "acme/fox")]
 
 
 # ---------------------------------------------------------------------------------------------------------------- names
@@ -149,7 +96,7 @@ def test_health_is_that_of_the_providers_own_model() -> None:
     ],
 )
 def test_names_of_a_model(name: str, executed: set[str], forced: bool) -> None:
-    found = route(catalog(), name)
+    found = find(catalog(), name)
     assert {candidate.executed_model for candidate in found.candidates} == executed
     assert found.forced is forced
 
@@ -157,7 +104,7 @@ def test_names_of_a_model(name: str, executed: set[str], forced: bool) -> None:
 @pytest.mark.parametrize("name", ["two/fox-v1", "one/", "/fox", "one", "FOX", " fox", "one/one/fox", "hub/*", "*", ""])
 def test_names_of_no_model(name: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
-        route(catalog(ONE, TWO, ROUTER), name)
+        find(catalog(ONE, TWO, ROUTER), name)
     assert caught.value.param == "model"
 
 
@@ -171,7 +118,7 @@ def test_names_of_no_model(name: str) -> None:
 )
 def test_the_error_proposes_the_nearest_model(name: str, words: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
-        route(catalog(), name)
+        find(catalog(), name)
     assert caught.value.message == words
     with pytest.raises(ModelNotFound) as caught:
         catalog().describe(name)
@@ -186,7 +133,7 @@ def test_the_error_proposes_a_model_of_the_same_task() -> None:
 def test_the_error_proposes_no_model_that_cannot_be_used() -> None:
     known = catalog(provider("one", model("foxes", enabled=False), model("foxy/*", "chat", "*"), model("dove")))
     with pytest.raises(ModelNotFound, match=r"does not exist\.$"):
-        route(known, "foxy")
+        find(known, "foxy")
 
 
 @pytest.mark.parametrize(
@@ -200,14 +147,14 @@ def test_the_error_proposes_no_model_that_cannot_be_used() -> None:
 )
 def test_a_task_that_the_model_does_not_support(name: str, tasks: tuple[str, ...], words: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        route(catalog(), name, tasks)
+        find(catalog(), name, tasks)
     assert (caught.value.message, caught.value.param, caught.value.code) == (words, "model", "INVALID_REQUEST")
 
 
 def test_one_id_may_serve_several_tasks() -> None:
     both = catalog(provider("one", model("fox"), model("fox", "edit", "fox-edit")))
-    assert [candidate.model.upstream for candidate in route(both, "fox").candidates] == ["fox"]
-    assert [candidate.model.upstream for candidate in route(both, "fox", EDIT).candidates] == ["fox-edit"]
+    assert [candidate.model.upstream for candidate in find(both, "fox").candidates] == ["fox"]
+    assert [candidate.model.upstream for candidate in find(both, "fox", EDIT).candidates] == ["fox-edit"]
     assert both.describe("fox")["modes"] == ["text-to-image", "image-edit"]
 
 
@@ -217,7 +164,7 @@ def test_one_id_may_serve_several_tasks() -> None:
 def test_models_can_be_switched_off() -> None:
     known = catalog(models={"fox": {"enabled": False}})
     with pytest.raises(ModelDisabled, match="`fox` is switched off on this gateway"):
-        route(known, "fox")
+        find(known, "fox")
     with pytest.raises(ModelDisabled):
         known.describe("fox")
     assert "fox" not in [listed_model["id"] for listed_model in known.list()]
@@ -225,12 +172,10 @@ def test_models_can_be_switched_off() -> None:
 
 def test_changes_apply_to_all_providers_of_a_model_or_to_one() -> None:
     known = catalog(models={"fox": {"priority": 7}, "two/fox": {"priority": 1, "enabled": True}})
-    assert [(candidate.provider.slug, candidate.model.priority) for candidate in route(known, "fox").candidates] == [
-        ("two", 1),
-        ("one", 7),
-    ]
-    assert slugs(route(catalog(models={"one/fox": {"enabled": False}}), "fox")) == ["two"]
-    assert slugs(route(catalog(models={"fox": {"aliases": ["reynard"]}}), "reynard"))
+    priorities = {candidate.provider.slug: candidate.model.priority for candidate in find(known, "fox").candidates}
+    assert priorities == {"one": 7, "two": 1}
+    assert slugs(find(catalog(models={"one/fox": {"enabled": False}}), "fox")) == ["two"]
+    assert slugs(find(catalog(models={"fox": {"aliases": ["reynard"]}}), "reynard"))
 
 
 def test_a_change_of_an_unknown_model_is_refused() -> None:
@@ -239,17 +184,17 @@ def test_a_change_of_an_unknown_model_is_refused() -> None:
 
 
 def test_a_change_of_a_model_of_an_inactive_provider_is_allowed() -> None:
-    assert slugs(route(catalog(environ={}, models={"video-1": {"weight": 2}}), "fox")) == ["two"]
+    assert slugs(find(catalog(environ={}, models={"video-1": {"weight": 2}}), "fox")) == ["two"]
 
 
 def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
     free = provider("one", model("gratis", prices=()))
     with pytest.raises(ModelDisabled, match="no price is configured for it"):
-        route(catalog(free), "gratis")
+        find(catalog(free), "gratis")
     assert catalog(free).list() == []
-    assert slugs(route(catalog(free, unknown_prices="flag"), "gratis")) == ["one"]
+    assert slugs(find(catalog(free, unknown_prices="flag"), "gratis")) == ["one"]
     priced = catalog(free, models={"gratis": {"price": {"unit": "image", "usd": "0"}}})
-    assert slugs(route(priced, "gratis")) == ["one"]
+    assert slugs(find(priced, "gratis")) == ["one"]
 
 
 # ----------------------------------------------------------------------------------------------------------- the router
@@ -267,7 +212,7 @@ def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
     ],
 )
 def test_chat_models_that_no_provider_lists_go_to_the_router(name: str, executed: str, forced: bool) -> None:
-    found = route(catalog(ONE, ROUTER, router="hub"), name, CHAT)
+    found = find(catalog(ONE, ROUTER, router="hub"), name, CHAT)
     assert [candidate.executed_model for candidate in found.candidates] == [executed]
     assert found.forced is forced
 
@@ -277,14 +222,14 @@ def test_chat_models_that_no_provider_lists_go_to_the_router(name: str, executed
 )
 def test_names_that_the_router_cannot_serve(name: str, router: str) -> None:
     with pytest.raises(ModelNotFound):
-        route(catalog(ONE, ROUTER, router=router), name, CHAT)
+        find(catalog(ONE, ROUTER, router=router), name, CHAT)
 
 
 def test_the_router_serves_only_chat() -> None:
     with pytest.raises(ModelNotFound):
-        route(catalog(ONE, ROUTER, router="hub"), "acme/fox", IMAGE)
+        find(catalog(ONE, ROUTER, router="hub"), "acme/fox", IMAGE)
     with pytest.raises(InvalidRequest, match="`router/fox` does not support chat"):
-        route(catalog(ONE, ROUTER, router="hub"), "router/fox", CHAT)
+        find(catalog(ONE, ROUTER, router="hub"), "router/fox", CHAT)
 
 
 def test_the_routers_named_models_are_listed_and_its_wildcard_is_not() -> None:
@@ -296,7 +241,7 @@ def test_the_routers_named_models_are_listed_and_its_wildcard_is_not() -> None:
 
 def test_a_planned_candidate_is_found_again_while_it_exists() -> None:
     choice = PlannedCandidate("one", "fox", "fox-v1")
-    assert catalog().find_candidate(choice, "image") == route(catalog(), "one/fox").first
+    assert catalog().find_candidate(choice, "image") == find(catalog(), "one/fox").candidates[0]
     assert catalog(environ={}).find_candidate(choice, "image") is None
 
 
@@ -317,9 +262,9 @@ def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
 
 
 def test_mocks_also_serve_models_of_inactive_providers() -> None:
-    assert slugs(catalog(environ={}).known_route("video-1", VIDEO)) == ["one"]
+    assert slugs(catalog(environ={}).find_known("video-1", VIDEO)) == ["one"]
     with pytest.raises(ModelNotFound):
-        catalog().known_route("wolf", IMAGE)
+        catalog().find_known("wolf", IMAGE)
     mocks = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
     known = catalog(ONE, ATELIER, TWO, disabled_providers=("atelier",))
     assert {task: known.mock(task).model.upstream for task in mocks} == mocks

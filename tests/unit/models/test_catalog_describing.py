@@ -106,7 +106,7 @@ def test_the_prices_of_today_are_shown_before_announced_ones() -> None:
         return [(price["usd"], price.get("from")) for price in known.describe("fox")["pricing"]]
 
     def charged() -> list[str]:
-        return [price.usd for price in known.route("fox", ("image",), lambda *_: True).first.model.prices]
+        return [price.usd for price in known.find("fox", ("image",)).candidates[0].model.prices]
 
     assert (shown(), charged()) == ([("0.1", None), ("0.2", "2026-12-01")], ["0.1"])
     clock.advance(60)

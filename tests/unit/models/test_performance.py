@@ -6,9 +6,14 @@ from penstock.chat.endpoint import complete
 from penstock.errors import ContentPolicyViolation
 from penstock.models.performance import Records
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway
+from tests.gateway import OpenGateway, RunningGateway
 
 ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
+
+
+def records_of(running: RunningGateway) -> Records:
+    """Records of which nothing was read before."""
+    return Records(running.gateway.store, running.clock)
 
 
 async def test_attempts_of_all_organizations_count(open_gateway: OpenGateway) -> None:
@@ -20,7 +25,7 @@ async def test_attempts_of_all_organizations_count(open_gateway: OpenGateway) ->
         await running.image()  # made by the annex
         running.clock.advance(2)
         await running.image(caller=await running.create_caller_in_new_org(), n=2)
-        found = await running.gateway.provider_records.performance("image", running.caller.org_id)
+        found = await records_of(running).performance("image", running.caller.org_id)
         lab, annex = found["lab", "easel-1"], found["annex", "easel-1"]
         assert (lab.successes, lab.failures) == (1, 1), "a refusal of content is not the provider's failure"
         assert (annex.successes, annex.failures, annex.success_rate) == (1, 0, 1.0)
@@ -35,21 +40,21 @@ async def test_chats_of_the_organization_count_with_their_failed_attempts(open_g
         await complete(gateway, running.call(ASK, endpoint="/chat"))
         other = await running.create_caller_in_new_org()
         await gateway.chat_settlement.catch_up(running.caller.org_id)
-        found = await gateway.provider_records.performance("chat", running.caller.org_id)
+        found = await records_of(running).performance("chat", running.caller.org_id)
         assert sum(each.successes for each in found.values()) == 2
         assert sum(each.failures for each in found.values()) == 1
         assert found["lab", "chat-1"].failures == 1
         assert found["annex", "chat-1"].throughput > 0
-        assert await gateway.provider_records.performance("chat", other.org_id) == {}
+        assert await records_of(running).performance("chat", other.org_id) == {}
 
 
 async def test_figures_are_kept_for_some_seconds(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        records = running.gateway.provider_records
+        records = records_of(running)
         assert await records.performance("image", "org_x") == {}
         await running.image()
         assert await records.performance("image", "org_x") == {}
         running.clock.advance(16)
         assert (await records.performance("video", "org_y"))["lab", "easel-1"].successes == 1
         running.clock.advance(2 * 86_400)
-        assert await Records(running.gateway.store, running.clock).performance("image", "org_x") == {}
+        assert await records_of(running).performance("image", "org_x") == {}

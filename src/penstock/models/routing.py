@@ -1,18 +1,140 @@
-"""Choose among the candidates of a route: those that can serve the request, in the order that the caller prefers."""
+"""Decide who is asked for a call, and who first: the candidates of its model in the order in which to try them."""
 
-from collections.abc import Callable, Collection, Mapping
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import inf
+from typing import Any
 
 from penstock.errors import InvalidRequest
-from penstock.models.catalog import LeftOut, Route
+from penstock.models.catalog import Catalog
 from penstock.models.performance import Performance
-from penstock.models.preferences import FIELD, Preferences
+from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
 from penstock.providers.spec import Model
 from penstock.upstream.candidate import Candidate
 
+IsHealthy = Callable[[str, str], bool]  # for the slug of a provider and its name of a model
+Performances = Mapping[tuple[str, str], Performance]  # by the same
+ReadPerformances = Callable[[str, str], Awaitable[Performances]]  # for a task and an organization
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A candidate that is not tried, and why."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Candidates in the order in which to try them; forced if the caller named the provider."""
+
+    candidates: tuple[Candidate, ...]
+    forced: bool = False
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def first(self) -> Candidate:
+        return self.candidates[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What the order of candidates depends on beside the preferences."""
+
+    is_healthy: IsHealthy
+    costs: Callable[[Candidate], Costs | None] = lambda candidate: None  # None: the price is not known
+    records: Performances = field(default_factory=dict)
+
+    def healthy(self, candidate: Candidate) -> bool:
+        return self.is_healthy(candidate.provider.slug, candidate.model.upstream)
+
+    def performance(self, candidate: Candidate) -> Performance | None:
+        return self.records.get((candidate.provider.slug, candidate.model.upstream))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidates of a call, and what they were chosen by."""
+
+    route: Route
+    preferences: Preferences
+    knowledge: Knowledge
+
+    def in_preferred_order(self, costs: Callable[[Candidate], Costs | None]) -> "Choice":
+        """The candidates in the preferred order, without those that are too expensive."""
+        knowledge = replace(self.knowledge, costs=costs)
+        return replace(self, route=preferred_route(self.route, self.preferences, knowledge), knowledge=knowledge)
+
+    def reason(self, candidate: Candidate) -> str:
+        """Why a candidate stands where it does."""
+        return _reason(candidate, self.preferences, self.knowledge)
+
+
+class Routing:
+    """Decides for the calls of this process; the catalog says who serves a model."""
+
+    def __init__(self, catalog: Catalog, is_healthy: IsHealthy, read_performances: ReadPerformances) -> None:
+        self._catalog = catalog
+        self._is_healthy = is_healthy
+        self._read_performances = read_performances
+
+    def route(self, model: str, tasks: Sequence[str]) -> Route:
+        """Candidates by priority, and in random order by weight among the same priority; unhealthy ones come last.
+
+        Raises ModelNotFound, ModelDisabled or InvalidRequest.
+        """
+        candidates, forced = self._catalog.find(model, tasks)
+        if len(candidates) > 1:
+            candidates = tuple(sorted(candidates, key=self._usual_rank))
+        return Route(candidates, forced)
+
+    def _usual_rank(self, candidate: Candidate) -> tuple[bool, int, float]:
+        return (
+            not self._is_healthy(candidate.provider.slug, candidate.model.upstream),
+            candidate.model.priority,
+            -(random.random() ** (1 / candidate.model.weight)),  # noqa: S311 - for load, not for security
+        )
+
+    async def choose(
+        self,
+        route: Route,
+        check: Callable[[Model], None],
+        preferences: Preferences = NO_PREFERENCES,
+        *,
+        task: str,
+        org_id: str,
+    ) -> Choice:
+        """The candidates that the caller allows and whose model passes `check`, which raises InvalidRequest otherwise.
+
+        Raises InvalidRequest if there is none. `Choice.in_preferred_order` sorts them.
+        """
+        route = capable_route(allowed_route(route, preferences, self._catalog.known), check)
+        records = await self._read_performances(task, org_id) if preferences.needs_records else {}
+        return Choice(route, preferences, Knowledge(is_healthy=self._is_healthy, records=records))
+
+    def describe(self, model: str) -> list[dict[str, Any]]:
+        """Who serves a model, in the order in which they are tried, as the model list shows it."""
+        rows = [
+            {
+                "provider": candidate.provider.slug,
+                "provider_name": candidate.provider.name,
+                "model": candidate.model.upstream,
+                "kind": candidate.model.op.task,
+                "priority": candidate.model.priority,
+                "weight": candidate.model.weight,
+                "shutdown_date": candidate.model.shutdown_date or None,
+                "healthy": self._is_healthy(candidate.provider.slug, candidate.model.upstream),
+            }
+            for candidate in self._catalog.serving(model)
+        ]
+        return sorted(rows, key=lambda row: (not row["healthy"], row["priority"], -row["weight"]))
+
+
+# ---------------------------------------------------------------------------------------------------------- leaving out
 
 
 def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
@@ -37,37 +159,6 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
         return route
     tried = tuple(capable[:1] if route.forced else capable)
     return replace(route, candidates=tried, left_out=(*route.left_out, *left_out))
-
-
-# --------------------------------------------------------------------------------------------------------- preferences
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
-    """What the order of candidates depends on beside the preferences."""
-
-    is_healthy: Callable[[str, str], bool]
-    costs: Callable[[Candidate], Costs | None] = lambda candidate: None  # None: the price is not known
-    records: Mapping[tuple[str, str], Performance] = field(default_factory=dict)
-
-    def healthy(self, candidate: Candidate) -> bool:
-        return self.is_healthy(candidate.provider.slug, candidate.model.upstream)
-
-    def performance(self, candidate: Candidate) -> Performance | None:
-        return self.records.get((candidate.provider.slug, candidate.model.upstream))
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The candidates of a call, and what they were chosen by."""
-
-    route: Route
-    preferences: Preferences
-    knowledge: Knowledge
-
-    def reason(self, candidate: Candidate) -> str:
-        """Why a candidate stands where it does."""
-        return _reason(candidate, self.preferences, self.knowledge)
 
 
 def allowed_route(route: Route, preferences: Preferences, known: Collection[str]) -> Route:

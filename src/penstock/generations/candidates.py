@@ -1,4 +1,4 @@
-"""Route an image or video call: the candidates that can serve it, in the order in which to try them."""
+"""Which candidates can serve an image or video call, and what each would cost; `models.routing` puts them in order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,10 +10,9 @@ from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations.validate import ValidatedCall
-from penstock.models import selection
-from penstock.models.catalog import Route
+from penstock.models import routing
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
-from penstock.models.selection import Choice, Costs, Knowledge
+from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model
 from penstock.schema import Input, Request
 from penstock.upstream import translate
@@ -24,17 +23,18 @@ _TABLE_NAMES = {"image": "images", "mask": "mask"}  # all other roles are those 
 
 async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
     """The candidates that can serve a call and that the caller allows. Its input images are only counted."""
-    route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
-    knowledge = Knowledge(is_healthy=gateway.health.is_healthy)
+    route = gateway.routing.route(validated.request.model, tasks)
+    task = validated.request.task
     if validated.provider is None:
-        return Choice(capable_route(route, validated), NO_PREFERENCES, knowledge)
-    preferences = read_preferences(validated.provider, validated.request.task)
-    route = selection.allowed_route(route, preferences, gateway.catalog.known)
-    route = _checked(route, validated, lambda model: with_defaults(validated, model))
-    if preferences.needs_records:
-        records = await gateway.provider_records.performance(validated.request.task, org_id)
-        knowledge = replace(knowledge, records=records)
-    return Choice(route, preferences, knowledge)
+        preferences = NO_PREFERENCES
+        request = with_defaults(validated, route.first.model)
+        check = _check(validated, lambda model: request)
+    else:
+        preferences = read_preferences(validated.provider, task)
+        check = _check(validated, lambda model: with_defaults(validated, model))
+    choice = await gateway.routing.choose(route, check, preferences, task=task, org_id=org_id)
+    _check_prompt(choice.route, validated)
+    return choice
 
 
 def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Input, ...]) -> tuple[Choice, Request]:
@@ -43,23 +43,20 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
     """
     if validated.provider is None:
         return choice, _complete(validated, choice.route.first.model, inputs)
-    preferences = choice.preferences
     # A model's own defaults decide what it would cost if it were the first.
-    knowledge = replace(
-        choice.knowledge,
-        costs=lambda candidate: _costs(candidate.model, _complete(validated, candidate.model, inputs)),
+    choice = choice.in_preferred_order(
+        lambda candidate: _costs(candidate.model, _complete(validated, candidate.model, inputs))
     )
-    route = selection.preferred_route(choice.route, preferences, knowledge)
-    request = _complete(validated, route.first.model, inputs)
-    route = _checked(route, validated, lambda model: request)
-    route = selection.affordable_route(route, preferences, lambda candidate: _costs(candidate.model, request))
-    return Choice(route, preferences, knowledge), request
+    request = _complete(validated, choice.route.first.model, inputs)
+    route = _capable_route(choice.route, validated, lambda model: request)
+    route = routing.affordable_route(route, choice.preferences, lambda candidate: _costs(candidate.model, request))
+    return replace(choice, route=route), request
 
 
 def capable_route(route: Route, validated: ValidatedCall) -> Route:
     """The candidates that can do what is asked, with the defaults of the first. Raises InvalidRequest if none can."""
     request = with_defaults(validated, route.first.model)
-    return _checked(route, validated, lambda model: request)
+    return _capable_route(route, validated, lambda model: request)
 
 
 def with_defaults(validated: ValidatedCall, model: Model) -> Request:
@@ -73,7 +70,14 @@ def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...])
     return translate.with_input_shape(request, validated.request, model)
 
 
-def _checked(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:
+def _capable_route(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:
+    route = routing.capable_route(route, _check(validated, request_for))
+    _check_prompt(route, validated)
+    return route
+
+
+def _check(validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Callable[[Model], None]:
+    """A function that raises InvalidRequest for a model that cannot serve the call."""
     names = [_TABLE_NAMES.get(item.role, "input_reference") for item in validated.inputs]
     counts = {name: names.count(name) for name in set(names)}
     video_roles = [item.role for item in validated.inputs if item.role not in _TABLE_NAMES]
@@ -82,11 +86,13 @@ def _checked(route: Route, validated: ValidatedCall, request_for: Callable[[Mode
         translate.check(model, request_for(model))
         translate.check_inputs(model, counts, video_roles)
 
-    route = selection.capable_route(route, check)
+    return check
+
+
+def _check_prompt(route: Route, validated: ValidatedCall) -> None:
     op = route.first.model.op
     if op.task == "edit" and op.takes("prompt") and not validated.request.values.get("prompt"):
         raise InvalidRequest("`prompt` is required, except by upscale models.", param="prompt")
-    return route
 
 
 def _costs(model: Model, request: Request) -> Costs | None:

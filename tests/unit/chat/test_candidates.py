@@ -6,12 +6,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from penstock.chat.candidates import executed_model_header, route_chat
 from penstock.chat.endpoint import complete
 from penstock.chat.provider_body import provider_body
 from penstock.chat.request import read_chat_request
-from penstock.chat.routing import executed_model_header, route_chat
 from penstock.errors import InvalidRequest
-from penstock.models.catalog import Route
+from penstock.models.routing import Route
 from penstock.providers.openrouter import MAX_PRICE, PROVIDER
 from penstock.schema import Response
 from penstock.settings import Settings
@@ -69,7 +69,7 @@ async def test_openrouter_is_routed_with_its_own_words(open_gateway: OpenGateway
     """It knows preferences that the gateway has not, and providers that it has not."""
     async with open_gateway() as running:
         openrouter = Candidate(PROVIDER, PROVIDER.models[0])
-        running.gateway.catalog = Mock(wraps=running.gateway.catalog, route=lambda *_: Route((openrouter,)))
+        running.gateway.routing = Mock(wraps=running.gateway.routing, route=lambda *_: Route((openrouter,)))
         call = running.call({**ASK, "provider": {"zdr": True, "only": ["deepinfra"]}})
         routed = await route_chat(running.gateway, call, read_chat_request(call, running.gateway.settings))
         assert routed.chat.body["provider"] == {"zdr": True, "only": ["deepinfra"]}

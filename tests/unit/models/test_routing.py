@@ -1,17 +1,22 @@
 """Which candidates are tried, in which order, and why the others are not."""
 
+import random
+from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.models.catalog import Route
+from penstock.models.catalog import Catalog
 from penstock.models.performance import Performance
 from penstock.models.preferences import Preferences
-from penstock.models.selection import (
+from penstock.models.routing import (
     Choice,
     Knowledge,
+    Route,
+    Routing,
     affordable_route,
     allowed_route,
     capable_route,
@@ -20,6 +25,7 @@ from penstock.models.selection import (
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.upstream.candidate import Candidate
+from tests.unit.models.test_catalog import IMAGE, catalog, model, provider
 
 KNOWN = {"a", "b", "c", "elsewhere"}
 USD = {"a": "0.3", "b": "0.1", "c": "0.2"}
@@ -169,3 +175,65 @@ def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
 
         assert [found.executed_model for found in capable_route(forced, check).candidates] == [f"a/{upstream}"]
     assert len(capable_route(forced, lambda model: None).candidates) == 1
+
+
+# ---------------------------------------------------------------------------------------------------- the usual order
+
+
+def all_healthy(slug: str, upstream: str) -> bool:
+    return True
+
+
+async def no_records(task: str, org_id: str) -> Mapping[tuple[str, str], Performance]:
+    return {}
+
+
+def route(known: Catalog, is_healthy: Any) -> Route:
+    return Routing(known, is_healthy, no_records).route("fox", IMAGE)
+
+
+def providers_of_fox(*members: tuple[str, int, int]) -> Catalog:
+    """Providers of one model: slug, priority, weight."""
+    return catalog(*(provider(slug, model("fox", priority=group, weight=weight)) for slug, group, weight in members))
+
+
+def orders(known: Catalog, times: int = 4000, is_healthy: Any = all_healthy) -> Counter[str]:
+    random.seed(17)
+    return Counter(slugs(route(known, is_healthy)) for _ in range(times))
+
+
+def test_lower_priority_numbers_come_first() -> None:
+    assert orders(providers_of_fox(("c", 2, 1), ("a", 0, 1), ("b", 1, 9)), 50) == {"abc": 50}
+
+
+def test_weights_decide_how_often_each_provider_is_first() -> None:
+    """Three to one, within limits that fail by chance once in thousands of runs."""
+    first = Counter[str]()
+    for order, times in orders(providers_of_fox(("a", 0, 3), ("b", 0, 1))).items():
+        first[order[0]] += times
+    assert 2900 < first["a"] < 3100
+
+
+def test_weights_decide_the_whole_order() -> None:
+    found = orders(providers_of_fox(("a", 0, 6), ("b", 0, 3), ("c", 0, 1)))
+    expected = {"abc": 6 / 10 * 3 / 4, "acb": 6 / 10 * 1 / 4, "bac": 3 / 10 * 6 / 7, "bca": 3 / 10 * 1 / 7,
+                "cab": 1 / 10 * 6 / 9, "cba": 1 / 10 * 3 / 9}  # fmt: skip
+    assert {order: times / 4000 for order, times in found.items()} == pytest.approx(expected, abs=0.03)
+
+
+def test_unhealthy_candidates_come_last_and_are_not_left_out() -> None:
+    known = providers_of_fox(("a", 0, 9), ("b", 1, 1), ("c", 2, 1))
+    assert orders(known, 50, lambda slug, upstream: slug != "a") == {"bca": 50}
+    assert orders(known, 50, lambda slug, upstream: slug == "c") == {"cab": 50}
+    assert orders(known, 50, lambda slug, upstream: False) == {"abc": 50}
+
+
+def test_health_is_that_of_the_providers_own_model() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def is_healthy(slug: str, upstream: str) -> bool:
+        asked.append((slug, upstream))
+        return True
+
+    route(catalog(), is_healthy)
+    assert sorted(asked) == [("one", "fox-v1"), ("two", "acme/fox")]

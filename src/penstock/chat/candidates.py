@@ -1,7 +1,8 @@
-"""Route a chat call: the candidates that can serve it, in the order in which to try them."""
+"""Which candidates can serve a chat call, and what each may cost; `models.routing` puts them in order."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
 import msgspec
 
@@ -11,10 +12,8 @@ from penstock.chat.provider_body import check_supported
 from penstock.chat.request import ChatRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.models import selection
-from penstock.models.catalog import Route
-from penstock.models.preferences import FIELD, NO_PREFERENCES, read_preferences
-from penstock.models.selection import Choice, Costs, Knowledge
+from penstock.models.preferences import FIELD, read_preferences
+from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model
 from penstock.schema import Call, Response
 from penstock.upstream.candidate import Candidate
@@ -38,26 +37,23 @@ class RoutedChat:
 
 async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> RoutedChat:
     """Find the candidates of a call. Raises InvalidRequest if none can serve it, or the caller allows none that can."""
+    org_id = call.caller.org_id
     replay = chat_replay(call)
-    knowledge = Knowledge(is_healthy=gateway.health.is_healthy)
     if replay == "mocked":
         chat, route = mock_chat(gateway, chat)
     else:
-        route = gateway.catalog.route(chat.model, ("chat",), gateway.health.is_healthy)
+        route = gateway.routing.route(chat.model, ("chat",))
     written = chat.body.get(FIELD)
     if written is None or all(_has_own_providers(candidate.model) for candidate in route.candidates):
-        return RoutedChat(chat, Choice(_capable(route, chat), NO_PREFERENCES, knowledge), replay)
+        choice = await gateway.routing.choose(route, partial(check_supported, chat), task="chat", org_id=org_id)
+        return RoutedChat(chat, choice, replay)
     preferences = read_preferences(written, "chat")
     chat = _without_preferences(chat)
-    route = _capable(selection.allowed_route(route, preferences, gateway.catalog.known), chat)
-    if preferences.needs_records:
-        records = await gateway.provider_records.performance("chat", call.caller.org_id)
-        knowledge = replace(knowledge, records=records)
+    check = partial(check_supported, chat)
+    choice = await gateway.routing.choose(route, check, preferences, task="chat", org_id=org_id)
     output_tokens = gateway.settings.chat_output_tokens
-    knowledge = replace(knowledge, costs=lambda candidate: _costs(candidate.model, chat, output_tokens))
-    return RoutedChat(
-        chat, Choice(selection.preferred_route(route, preferences, knowledge), preferences, knowledge), replay
-    )
+    choice = choice.in_preferred_order(lambda candidate: _costs(candidate.model, chat, output_tokens))
+    return RoutedChat(chat, choice, replay)
 
 
 def executed_model_header(candidate: Candidate) -> dict[str, str]:
@@ -78,10 +74,6 @@ def estimate(gateway: Gateway, routed: RoutedChat) -> Response:
     ]
     found = quote(route.first.model, chat, output_tokens)
     return respond.estimate(chat.model, route.first.provider.slug, found, tried, route.left_out)
-
-
-def _capable(route: Route, chat: ChatRequest) -> Route:
-    return selection.capable_route(route, lambda model: check_supported(chat, model))
 
 
 def _has_own_providers(model: Model) -> bool:
