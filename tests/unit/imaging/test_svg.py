@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.imaging.convert import BadImage
-from penstock.imaging.svg import MAX_DEPTH, clean, is_svg
+from penstock.imaging.svg import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, clean, is_cleaned, is_svg
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
 DRAWING = (
@@ -32,8 +32,20 @@ ATTACKS = {
     '<image href="//evil.invalid/x.png"/>': "evil",
     '<use href="https://evil.invalid/x.svg#a"/>': "evil",
     '<use href="data:image/svg+xml,x#a"/>': "data:",
+    '<use href="data:image/png;base64,AAAA"/>': "data:",
+    '<use href="#a (https://evil.invalid)"/>': "evil",
+    '<image href="data:image/png;base64,AAAA,https://evil.invalid"/>': "evil",
+    '<path xmlns:foreign="https://evil.invalid" foreign:id="evil"/>': "evil",
     '<path fill="url(https://evil.invalid/x)"/>': "evil",
     '<path style="background:url( &quot;https://evil.invalid/x&quot;)"/>': "evil",
+    '<path style="fill:URL(https://evil.invalid)"/>': "evil",
+    "<path style=\"fill:image('https://evil.invalid')\"/>": "evil",
+    "<path style=\"fill:image-set('https://evil.invalid' 1x)\"/>": "evil",
+    "<path style=\"fill:src('https://evil.invalid')\"/>": "evil",
+    '<path style="fill:expression(alert(1))"/>': "alert",
+    '<path style="fill:javascript:alert(1)"/>': "alert",
+    '<path style="behavior:evil"/>': "evil",
+    '<path style="-moz-binding:evil"/>': "evil",
     r'<path style="fill:u\72l(https://evil.invalid)"/>': "evil",
     "<style>@import 'https://evil.invalid/x.css';</style>": "evil",
     "<style>.a{fill:url('https://evil.invalid/x')}</style>": "evil",
@@ -65,27 +77,55 @@ def test_nothing_that_runs_or_fetches_is_left() -> None:
     assert not problems, "\n".join(problems)
 
 
+def nested(depth: int) -> str:
+    return f"{HEAD}>{'<g>' * depth}{'</g>' * depth}</svg>"
+
+
 @pytest.mark.parametrize(
-    "document",
+    ("document", "message"),
     [
-        '<!DOCTYPE svg [<!ENTITY a "x">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
-        '<!DOCTYPE svg [<!ENTITY a SYSTEM "file:///etc/passwd">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
-        "<svg></svg>",  # in no namespace
-        '<svg xmlns="http://www.w3.org/1999/xhtml"></svg>',
-        f"{HEAD}><g>",
-        f"{HEAD}>" + "<g>" * (MAX_DEPTH + 1),
-        "<html></html>",
-        "",
+        ('<!DOCTYPE svg [<!ENTITY a "x">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>', "declares entities"),
+        (
+            '<!DOCTYPE svg [<!ENTITY a SYSTEM "file:///etc/passwd">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
+            "declares entities",
+        ),
+        ("<svg></svg>", "not an SVG"),  # in no namespace
+        ('<svg xmlns="http://www.w3.org/1999/xhtml"></svg>', "not an SVG"),
+        ('<g xmlns="http://www.w3.org/2000/svg"></g>', "not an SVG"),
+        (f"{HEAD}><g>", "not well-formed"),
+        (nested(MAX_DEPTH), "too many elements"),
+        (f"{HEAD}>{'<g/>' * MAX_ELEMENTS}</svg>", "too many elements"),
+        (" " * (MAX_BYTES + 1), "more than"),
+        ("<html></html>", "not an SVG"),
+        ("", "not well-formed"),
     ],
+    ids=lambda value: str(value)[:30],
 )
-def test_other_documents_are_refused(document: str) -> None:
-    with pytest.raises(BadImage):
+def test_other_documents_are_refused(document: str, message: str) -> None:
+    with pytest.raises(BadImage, match=message):
         clean(document.encode())
+
+
+def test_the_deepest_document_is_kept() -> None:
+    assert clean(nested(MAX_DEPTH - 1).encode()).data.decode().count("<g>") == MAX_DEPTH - 1
+
+
+def test_is_cleaned() -> None:
+    documents = {
+        DRAWING: True,
+        DRAWING.replace("<title>", "<title> "): True,
+        f"{HEAD} onload='x'></svg>": False,
+        "": False,
+    }
+    found = {document: is_cleaned(document.encode())["is_cleaned"] for document in documents}
+    assert found == documents
 
 
 def test_sizes() -> None:
     sizes = {
         'width="2in" height="1in"': (192, 96),
+        'width="72pt" height="36px"': (96, 36),
+        'width="25.4mm" height="5.08cm"': (96, 192),
         'width="100%" viewBox="0,0 300 150.4"': (300, 150),
         'viewBox="0 0 -1 5"': (1024, 1024),
         'width="1e9" height="9999999999"': (1024, 1024),
@@ -101,6 +141,7 @@ def test_is_svg() -> None:
         f'\ufeff<?xml version="1.0"?>\n<!-- x --><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN">{HEAD}/>',
     ]
     others = ["<html><svg>", "GIF89a<svg>", "<svgx>", "", "<?xml version='1.0'", "<!--" + "<" * 5000]
+    others.append(f"<!--{'x' * 5000}-->{HEAD}/>")  # it begins too late
     assert [is_svg(text.encode()) for text in (*drawings, *others)] == [True] * 2 + [False] * len(others)
 
 
