@@ -2,13 +2,14 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -184,9 +185,23 @@ def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(core: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    environment = {"PATH": os.environ["PATH"], **variables}
-    command = [str(core / "penstock"), *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return run_in(None, core, words, variables)
+
+
+def run_in(
+    folder: Path | None, core: Path, words: Sequence[str], variables: Mapping[str, str], typed: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a folder, with what somebody types."""
+    return subprocess.run(
+        [str(core / "penstock"), *words],
+        env={"PATH": os.environ["PATH"], **variables},
+        cwd=folder,
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @contextmanager
@@ -258,16 +273,21 @@ class Acme(FakeProvider):
         return FakeResponse({"id": job.id, "state": state, "images": images})
 
 
+def acme_guide(language: str) -> str:
+    """The text in that language in the guide's section about a package."""
+    section = GUIDE.read_text().split("## In a package of your own\n")[1].split("\n## ")[0]
+    (text,) = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    return str(text)
+
+
 @pytest.fixture
 def with_acme(core: Path, tmp_path: Path) -> Path:
     """The environment of a stranger who has done what the guide says, and nothing else."""
-    section = GUIDE.read_text().split("## In a package of your own\n")[1].split("\n## ")[0]
-    (project,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
-    (module,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    module = acme_guide("python")
     assert len(module.splitlines()) < 100
     source = tmp_path / "penstock-acme"
     source.mkdir()
-    (source / "pyproject.toml").write_text(project)
+    (source / "pyproject.toml").write_text(acme_guide("toml"))
     (source / "penstock_acme.py").write_text(module)
     install(core / "python", build(source, "build_wheel"))
     return core
@@ -275,19 +295,26 @@ def with_acme(core: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(300)
 def test_a_strangers_package_brings_a_provider(with_acme: Path, tmp_path: Path) -> None:
+    """The commands of the guide, word by word; Acme's real server is one on this machine."""
+    installed, exported, *commands = (shlex.split(line, comments=True) for line in acme_guide("sh").splitlines())
+    assert (installed, exported[0]) == (["pip", "install", "./penstock-acme"], "export")
+    key = {exported[1].partition("=")[0]: ACME_KEY}
+    listing, check, image = (words[1:] for words in commands)
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
-    output = tmp_path / "anvil.png"
-    asked = ("--model", "acme/anvil", "--size", "70x64", "--data", str(data))
     with serve_in_thread(Acme()) as acme:
         (data / "penstock.toml").write_text(f'[providers.acme]\nbase_url = "{acme.url}"\n')
-        listed = run(with_acme, "providers", "--data", str(data), ACME_API_KEY=ACME_KEY)
+        listed = run_in(tmp_path, with_acme, listing, key)
         assert re.search(r"^acme\b.*\bon\b", listed.stdout, re.MULTILINE), listed.stdout
-        with serving(with_acme, data, ACME_API_KEY=ACME_KEY):
-            made = run(with_acme, "image", "an anvil", *asked, "-o", str(output))
-            refused = run(with_acme, "image", "a cartoon", *asked)
+        declined = run_in(tmp_path, with_acme, check, key, typed="n\n")
+        assert (declined.returncode, acme.received("create")) == (1, [])
+        checked = run_in(tmp_path, with_acme, check, key, typed="y\n")
+        assert "acme works: an image of 1024x1024" in checked.stdout, checked.stderr
+        with serving(with_acme, data, **key):
+            made = run_in(tmp_path, with_acme, image, {})
+            refused = run_in(tmp_path, with_acme, ["image", "a cartoon", *image[2:]], {})
     assert made.returncode == 0, made.stderr
-    with Image.open(output) as image:
-        assert image.size == (64, 64)
-    assert acme.received("create")[0].fields == {"prompt": "an anvil", "size": "64*64", "brush": "anvil-9"}
+    with Image.open(tmp_path / "anvil.png") as opened:
+        assert opened.size == (64, 64)
+    assert acme.received("create")[1].fields == {"prompt": "an anvil", "size": "64*64", "brush": "anvil-9"}
     assert "We do not draw cartoons." in refused.stderr
