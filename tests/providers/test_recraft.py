@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -9,6 +10,7 @@ import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
 from penstock.errors import InvalidRequest
+from penstock.generations.endpoints import make_images
 from tests.fake_providers.recraft import Recraft
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import responds, serve_in_thread
@@ -89,6 +91,23 @@ async def test_vector_images_are_cleaned_and_saved_instead_of_shown(open_gateway
     names = ("content-type", "x-content-type-options", "content-security-policy")
     assert [opened.headers[name] for name in names] == ["image/svg+xml", "nosniff", "default-src 'none'; sandbox"]
     assert opened.headers["content-disposition"].startswith('attachment; filename="med_')
+
+
+async def test_vector_models_differ_in_size_and_price(open_gateway: OpenGateway) -> None:
+    """The price in the table is what is held; the response says what is charged."""
+    recraft = Recraft()
+    async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
+        for name, upstream, size, usd in (
+            ("recraft-v4-vector", "recraftv4_1_vector", "1024x1024", "0.08"),
+            ("recraft-v4-pro-vector", "recraftv4_1_pro_vector", "2048x2048", "0.3"),
+        ):
+            body = {"model": name, "prompt": "a pear"}
+            dry = running.call(body, query={"dryRun": "true"}, endpoint="/compat/v1/images/generations")
+            assert (await make_images(running.gateway, dry)).json["total_cost_micros"] == int(Decimal(usd) * 1_000_000)
+            record = await create_image(running, model=name)
+            assert (record["status"], str(record["cost"])) == ("completed", usd)
+            sent = recraft.received("generate")[-1].fields
+            assert sent == {"prompt": "a pear", "n": 1, "size": size, "model": upstream}
 
 
 async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
