@@ -1,9 +1,10 @@
 """Decode and encode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
 
 import re
+from collections.abc import Iterator
 from io import BytesIO
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -170,33 +171,72 @@ def _with_texts(value: Any, texts: dict[str, str | memoryview]) -> Any:
 # ------------------------------------------------------------------------------------------------------------ encoding
 
 
+class LongText:
+    """A long text in ASCII without escapes, which is sent from where it is in memory."""
+
+    def __init__(self, view: memoryview) -> None:  # no dataclass: msgspec would encode that as an object
+        self._view = view
+
+    def __str__(self) -> str:
+        return str(self._view, "ascii")
+
+    def pieces(self) -> Iterator[memoryview]:
+        yield self._view
+
+
+class _TextToEncode:
+    """Any other long text, which is encoded step by step."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def pieces(self) -> Iterator[bytes]:
+        for start in range(0, len(self._text), STEP_BYTES):
+            yield _encode(self._text[start : start + STEP_BYTES])[1:-1]
+
+
 def encode(value: Any, size_bytes: int) -> bytes:
     """Encode as `msgspec.json.encode` does; where there are many bytes, long texts are encoded in pieces."""
     if size_bytes <= STEP_BYTES:
         return _encode(value)
-    texts: list[str] = []
-    secret = token_hex(16)
-    rest = _encode(_without_texts(value, texts, secret))
     whole = BytesIO()
-    for number, part in enumerate(re.split(rb'"%b"' % secret.encode(), rest)):
-        if number:
-            whole.write(b'"')
-            for start in range(0, len(texts[number - 1]), STEP_BYTES):
-                whole.write(_encode(texts[number - 1][start : start + STEP_BYTES])[1:-1])
-            whole.write(b'"')
-        whole.write(part)
+    for piece in encode_in_pieces(_with_texts_to_encode(value)):
+        whole.write(piece)
     return whole.getvalue()
 
 
-def _without_texts(value: Any, texts: list[str], mark: str) -> Any:
-    """Return a copy of a value with a mark in the place of each long text, and add the texts to a list, in order."""
-    if isinstance(value, str) and len(value) > STEP_BYTES:
-        texts.append(value)
+def encode_in_pieces(
+    value: Any, *, decimal_format: Literal["string", "number"] = "string"
+) -> Iterator[bytes | memoryview]:
+    """Encode a value that contains LongTexts. Joined, the pieces are its JSON; no long text is copied as a whole.
+
+    Raises TypeError for anything else that is not JSON.
+    """
+    texts: list[LongText | _TextToEncode] = []
+    mark = token_hex(16)
+
+    def leave_mark(text: Any) -> str:
+        if not isinstance(text, LongText | _TextToEncode):
+            raise TypeError(f"{type(text).__name__} cannot be encoded as JSON")
+        texts.append(text)
         return mark
+
+    encoded = msgspec.json.Encoder(decimal_format=decimal_format, enc_hook=leave_mark).encode(value)
+    first, *others = encoded.split(mark.encode())
+    yield first
+    for text, part in zip(texts, others, strict=True):
+        yield from text.pieces()
+        yield part
+
+
+def _with_texts_to_encode(value: Any) -> Any:
+    """Return a copy of a value with a _TextToEncode in the place of each long text."""
+    if isinstance(value, str) and len(value) > STEP_BYTES:
+        return _TextToEncode(value)
     if isinstance(value, dict):
-        return {name: _without_texts(item, texts, mark) for name, item in value.items()}
+        return {name: _with_texts_to_encode(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_texts(item, texts, mark) for item in value]
+        return [_with_texts_to_encode(item) for item in value]
     return value
 
 

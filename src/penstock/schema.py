@@ -259,16 +259,6 @@ class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
-class LongText:
-    """A long text in the JSON of a response: ASCII without escapes, which is sent from where it is in memory."""
-
-    def __init__(self, view: memoryview) -> None:  # no dataclass: msgspec would encode that as an object
-        self.view = view
-
-    def __str__(self) -> str:
-        return str(self.view, "ascii")
-
-
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """What goes back over HTTP: a JSON value, ready bytes, or bytes as they come."""
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -69,7 +70,24 @@ def test_what_is_encoded_is_what_msgspec_encodes(value: Any, monkeypatch: pytest
     expected = msgspec.json.encode(value)
     steps = Steps(monkeypatch)
     assert large_json.encode(value, len(expected)) == expected
-    assert max(steps.sizes) <= large_json.MAX_BYTES_BESIDE_TEXTS
+    assert max(steps.sizes, default=0) <= large_json.MAX_BYTES_BESIDE_TEXTS
+    pieces = list(large_json.encode_in_pieces(large_json._with_texts_to_encode(value)))
+    assert b"".join(pieces) == expected
+    assert max(map(len, pieces)) <= large_json.MAX_BYTES_BESIDE_TEXTS
+
+
+def test_a_long_text_is_a_piece_of_its_own_and_not_copied() -> None:
+    text = bytearray(b"iVBORw0K" * 100_000)
+    value = {
+        "data": [large_json.LongText(memoryview(text)), "é", Decimal("0.5")],
+        "more": large_json.LongText(memoryview(b"")),
+    }
+    pieces = list(large_json.encode_in_pieces(value, decimal_format="number"))
+    expected = {"data": [text.decode(), "é", Decimal("0.5")], "more": ""}
+    assert b"".join(pieces) == msgspec.json.Encoder(decimal_format="number").encode(expected)
+    assert [piece.obj is text for piece in pieces if isinstance(piece, memoryview)] == [True, False]
+    with pytest.raises(TypeError, match="object cannot be encoded as JSON"):
+        list(large_json.encode_in_pieces([object()]))
 
 
 REFUSED = {

@@ -2,18 +2,17 @@
 
 import asyncio
 import re
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
+from penstock import large_json
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close_stream
-from penstock.schema import LongText, Response
+from penstock.schema import Response
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -28,7 +27,6 @@ NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains 
 _DISCARD_SECONDS = 5.0
 _DISCARD_BYTES = 64 * 1024**2
 _STALL_SECONDS = 60.0
-_PLACE = secrets.token_hex(16)  # stands for a long text while the JSON around it is encoded
 _SENT_AT_ONCE = 256 * 1024
 
 
@@ -95,19 +93,8 @@ def encode_body(response: Response) -> bytes | LongBody:
     try:
         return encode(response.json)
     except TypeError:  # what it contains that is not JSON is a LongText
-        return _encode_with_long_texts(response.json)
-
-
-def _encode_with_long_texts(value: Any) -> LongBody:
-    texts: list[memoryview] = []
-
-    def leave_place(text: LongText) -> str:
-        texts.append(text.view)
-        return _PLACE
-
-    encoded = msgspec.json.Encoder(decimal_format="number", enc_hook=leave_place).encode(value)
-    between = [memoryview(part) for part in encoded.split(_PLACE.encode())]
-    return LongBody(tuple(piece for pair in zip_longest(between, texts) for piece in pair if piece is not None))
+        pieces = large_json.encode_in_pieces(response.json, decimal_format="number")
+        return LongBody(tuple(memoryview(piece) for piece in pieces))
 
 
 def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:

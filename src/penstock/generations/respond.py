@@ -7,8 +7,9 @@ import msgspec
 
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
+from penstock.large_json import LongText
 from penstock.models.routing import LeftOut
-from penstock.schema import GenerationResult, LongText, Measures, Output, Quote, Request, Response
+from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars, micros, nanos
 

@@ -24,9 +24,10 @@ from penstock.generations.rows import (
     list_last_attempts,
 )
 from penstock.imaging.workers import WorkFailed
+from penstock.large_json import LongText
 from penstock.media.rows import MediaRow, list_media
 from penstock.recordings import recordings
-from penstock.schema import Call, GenerationResult, LongText, Output, Response, StoredOutput
+from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.paging import Pager
 
 _PREVIEW_BYTES_MAX = 256 * 1024**2

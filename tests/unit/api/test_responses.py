@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.api import responses
-from penstock.schema import LongText, Response
+from penstock.large_json import LongText
+from penstock.schema import Response
 from penstock.values import dollars, nanos
 from tests.api.raw_http import until
 
