@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -100,3 +101,19 @@ def gateway(folder: Path, toml: str = "", **environment: str) -> Iterator[Servin
     with installation.serving(**environment) as serving:
         yield serving
         assert installation.penstock("audit").status == 0
+
+
+# --------------------------------------------------------------------------------------------------------------- chats
+
+
+def message(text: str) -> list[Any]:
+    """The messages of a chat with one question."""
+    return [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": text}]
+
+
+def begin_chat(served: Serving, body: dict[str, Any]) -> HTTPConnection:
+    """Send a chat call and return the connection, whose response is not read yet."""
+    connection = HTTPConnection(served.url.removeprefix("http://"), timeout=60)
+    headers = {"authorization": f"Bearer {served.key}", "content-type": "application/json"}
+    connection.request("POST", "/compat/v1/chat/completions", json.dumps(body), headers)
+    return connection

@@ -75,12 +75,6 @@ def served(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield serving
 
 
-@pytest.fixture
-def client(served: Serving) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=served.base_url, api_key=served.key, timeout=SECONDS, max_retries=0) as client:
-        yield client
-
-
 def made(response: Any) -> list[bytes]:
     return [base64.b64decode(image.b64_json or "") for image in response.data or ()]
 

@@ -55,12 +55,6 @@ def served(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield serving
 
 
-@pytest.fixture
-def client(served: Serving) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=served.base_url, api_key=served.key, timeout=60, max_retries=0) as client:
-        yield client
-
-
 def test_chats_and_streams(client: openai.OpenAI) -> None:
     """It sends the usage of a stream in a chunk with an empty choice; callers get it as from OpenAI."""
     messages: list[Any] = [{"role": "user", "content": "hi"}]

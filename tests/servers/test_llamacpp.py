@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -12,7 +11,7 @@ import pytest
 
 from tests.ports import unused_port
 from tests.servers.installing import chat_model_file, python
-from tests.servers.running import RealServer, gateway, skip_unless_installed, started
+from tests.servers.running import RealServer, begin_chat, gateway, message, skip_unless_installed, started
 from tests.stories.processes import Serving, until
 
 pytestmark = pytest.mark.servers
@@ -38,16 +37,6 @@ def served(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
     environment = {"LLAMACPP_URL": f"{server.url}/v1", "LLAMACPP_KEY": KEY}
     with gateway(tmp_path_factory.mktemp("llamacpp"), toml, **environment) as serving:
         yield serving
-
-
-@pytest.fixture
-def client(served: Serving) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=served.base_url, api_key=served.key, timeout=120, max_retries=0) as client:
-        yield client
-
-
-def message(text: str) -> list[Any]:
-    return [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": text}]
 
 
 def busy_slots(server: RealServer) -> int:
@@ -127,11 +116,8 @@ def test_what_it_rejects_is_the_callers_mistake(served: Serving, body: dict[str,
 
 def test_a_caller_who_hangs_up_stops_a_stream(served: Serving, server: RealServer) -> None:
     until(lambda: busy_slots(server) == 0)
-    host = served.url.removeprefix("http://")
-    connection = HTTPConnection(host, timeout=60)
     body = {"model": MODEL, "messages": message(LONG), "max_tokens": 1800, "stream": True, "ignore_eos": True}
-    headers = {"authorization": f"Bearer {served.key}", "content-type": "application/json"}
-    connection.request("POST", "/compat/v1/chat/completions", json.dumps(body), headers)
+    connection = begin_chat(served, body)
     until(lambda: busy_slots(server) == 1)
     connection.getresponse().read(10)
     connection.close()
@@ -148,9 +134,7 @@ def test_a_wrong_key_is_the_operators_mistake(server: RealServer, tmp_path: Path
 def test_a_server_that_is_gone(server: RealServer, served: Serving) -> None:
     """The last test of this file: it ends the server in the middle of a stream."""
     body = {"model": MODEL, "messages": message(LONG), "max_tokens": 1800, "stream": True, "ignore_eos": True}
-    connection = HTTPConnection(served.url.removeprefix("http://"), timeout=60)
-    headers = {"authorization": f"Bearer {served.key}", "content-type": "application/json"}
-    connection.request("POST", "/compat/v1/chat/completions", json.dumps(body), headers)
+    connection = begin_chat(served, body)
     response = connection.getresponse()
     response.read(10)
     server.kill()

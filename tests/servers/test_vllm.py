@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -13,7 +12,7 @@ import pytest
 
 from tests.ports import unused_port
 from tests.servers.installing import python, tiny_chat_model
-from tests.servers.running import RealServer, gateway, skip_unless_installed, started
+from tests.servers.running import RealServer, begin_chat, gateway, message, skip_unless_installed, started
 from tests.stories.processes import Serving, until
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]  # the first test waits until the server has started
@@ -67,16 +66,6 @@ def served(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield serving
 
 
-@pytest.fixture
-def client(served: Serving) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=served.base_url, api_key=served.key, timeout=120, max_retries=0) as client:
-        yield client
-
-
-def message(text: str) -> list[Any]:
-    return [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": text}]
-
-
 def endless(**fields: Any) -> dict[str, Any]:
     """A call that lasts until the context is full."""
     return {"model": MODEL, "messages": message("hi"), "max_tokens": 460, "ignore_eos": True, **fields}
@@ -87,13 +76,6 @@ def running_count(server: RealServer) -> float:
     with urlopen(f"{server.url}/metrics", timeout=30) as response:  # noqa: S310
         lines = response.read().decode().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("vllm:num_requests_running"))
-
-
-def begin_call(served: Serving, body: dict[str, Any]) -> HTTPConnection:
-    connection = HTTPConnection(served.url.removeprefix("http://"), timeout=60)
-    headers = {"authorization": f"Bearer {served.key}", "content-type": "application/json"}
-    connection.request("POST", "/compat/v1/chat/completions", json.dumps(body), headers)
-    return connection
 
 
 def test_chats(client: openai.OpenAI) -> None:
@@ -216,7 +198,7 @@ def test_a_model_that_it_does_not_serve(served: Serving) -> None:
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_a_caller_who_hangs_up_stops_the_server(served: Serving, server: RealServer, stream: bool) -> None:
     until(lambda: running_count(server) == 0)
-    connection = begin_call(served, endless(stream=stream))
+    connection = begin_chat(served, endless(stream=stream))
     until(lambda: running_count(server) == 1)
     connection.close()
     until(lambda: running_count(server) == 0)
@@ -232,7 +214,7 @@ def test_a_wrong_key_is_the_operators_mistake(server: RealServer, tmp_path: Path
 
 def test_a_server_that_is_gone(server: RealServer, served: Serving) -> None:
     """The last test of this file: it ends the server in the middle of a stream."""
-    connection = begin_call(served, endless(stream=True))
+    connection = begin_chat(served, endless(stream=True))
     response = connection.getresponse()
     response.read(10)
     server.kill()
