@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
+import msgspec
 import psycopg
 import pytest
 from psycopg.rows import dict_row
@@ -36,6 +37,10 @@ from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import Lease, RunningJob
 from penstock.media.opening import open_storage
 from penstock.media.storage import Storage
+from penstock.recordings import files
+from penstock.recordings.files import RecordingFile
+from penstock.recordings.recordings import Recordings
+from penstock.recordings.rows import RecordingRow
 from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
 from penstock.store import postgres
@@ -424,3 +429,9 @@ async def two_providers() -> AsyncIterator[tuple[ScriptedProvider, ScriptedProvi
 
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 postgres_only = pytest.mark.parametrize("dialect", ["postgres"], indirect=True)
+
+
+async def exported(recordings: Recordings, row: RecordingRow) -> RecordingFile:
+    """The recording file of a recording, as the API exports it: with its outputs in it."""
+    _, pieces = await files.stream_recording(recordings, row)
+    return msgspec.json.decode(b"".join([piece async for piece in pieces]), type=RecordingFile)

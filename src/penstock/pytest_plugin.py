@@ -90,7 +90,7 @@ async def _export_recordings(gateway: Gateway, org_id: str, folder: Path) -> Non
     from penstock.recordings import files
 
     rows = [await gateway.recordings.get(org_id, row.id) for row in await gateway.recordings.all(org_id)]
-    exported = [await files.export_recording(gateway.recordings, row, inline=False) for row in rows]
+    exported = [await files.export_recording(gateway.recordings, row) for row in rows]
 
     def save() -> None:
         for old in folder.glob("rec_*"):

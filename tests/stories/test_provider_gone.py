@@ -44,7 +44,7 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
             recordings = running.gateway.recordings
             for listed in (await recordings.page(running.caller.org_id)).data:
                 row = await recordings.get(running.caller.org_id, listed.id)
-                files.save_recording(folder, *await files.export_recording(recordings, row, inline=False))
+                files.save_recording(folder, *await files.export_recording(recordings, row))
         port = labs[0].port
         second = Installation(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as running:

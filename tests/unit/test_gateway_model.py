@@ -37,7 +37,7 @@ from tests.fake_providers.chat import INPUT_USD, OUTPUT_USD
 from tests.fake_providers.exchange import ReceivedRequest
 from tests.fake_providers.scripted import IMAGE_USD, SECOND_USD
 from tests.fake_providers.server import Act, FakeCall
-from tests.gateway import ENDED, OpenGateway, RunningGateway
+from tests.gateway import ENDED, OpenGateway, RunningGateway, exported
 
 T = TypeVar("T")
 
@@ -396,7 +396,7 @@ class Organization(RuleBasedStateMachine):
         if recordings:
             with suppress(Problem):
                 row = await gateway.recordings.get(self.caller.org_id, recordings[number % len(recordings)].id)
-                document, _ = await files.export_recording(gateway.recordings, row, inline=True)
+                document = await exported(gateway.recordings, row)
                 encoded = {**_as_json(document), "id": row.id, "duration_ms": next(self.world.serial)}
                 await files.import_recording(
                     gateway.store,

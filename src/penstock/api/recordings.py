@@ -76,8 +76,8 @@ async def delete_recording(gateway: Gateway, call: Call) -> Response:
 async def export_recording(gateway: Gateway, call: Call) -> Response:
     """Return one JSON document with the outputs in it, which `import_recording` accepts."""
     row = await gateway.recordings.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
-    document, _ = await files.export_recording(gateway.recordings, row, inline=True)
-    return Response(json=document, headers={"content-disposition": f'attachment; filename="{document.id}.json"'})
+    file_id, pieces = await files.stream_recording(gateway.recordings, row)
+    return Response(chunks=pieces, headers={"content-disposition": f'attachment; filename="{file_id}.json"'})
 
 
 async def import_recording(gateway: Gateway, call: Call) -> Response:

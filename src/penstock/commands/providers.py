@@ -130,7 +130,7 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
         recording = exchanges_file = None
         if record:
             row = await gateway.recordings.get(caller.org_id, response.headers["x-service-replay-recording"])
-            exported = await files.export_recording(gateway.recordings, row, inline=False)
+            exported = await files.export_recording(gateway.recordings, row)
             recording = str(files.save_recording(record, *exported))
             exchanges_file = _save_exchanges(record, slug, trial, gateway, exchanges)
         return {

@@ -43,7 +43,7 @@ def show_recording(
     async def work(store: Store, vault: Vault) -> bytes:
         recordings = _recordings(store, settings)
         row = await recordings.get(await org_id(store, org, settings), recording_id)
-        document, _ = await files.export_recording(recordings, row, inline=False)
+        document, _ = await files.export_recording(recordings, row)
         encoded = msgspec.json.encode(document)
         return encoded if as_json else msgspec.json.format(encoded, indent=2)
 
@@ -82,7 +82,7 @@ def export_recordings(
         paths = []
         for recording_id in recording_ids or [row.id for row in await recordings.all(owner)]:
             row = await recordings.get(owner, recording_id)
-            paths.append(files.save_recording(folder, *await files.export_recording(recordings, row, inline=False)))
+            paths.append(files.save_recording(folder, *await files.export_recording(recordings, row)))
         return paths
 
     paths = with_store(settings, work)

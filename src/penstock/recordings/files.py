@@ -3,7 +3,8 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, Recordings
-from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingRow
+from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingFileRow, RecordingRow
 from penstock.schema import Output, StoredOutput
 from penstock.store.base import ConstraintViolated, Store
 from penstock.values import OrgId, is_id, iso, new_id
@@ -91,10 +92,41 @@ def summary(recording: ListedRecording) -> dict[str, Any]:
     }
 
 
-async def export_recording(
-    recordings: Recordings, row: RecordingRow, *, inline: bool
-) -> tuple[RecordingFile, list[tuple[str, bytes]]]:
-    """The recording file, and the names and bytes of the media files beside it; none when they are `inline`.
+async def export_recording(recordings: Recordings, row: RecordingRow) -> tuple[RecordingFile, list[tuple[str, bytes]]]:
+    """The recording file, and the names and bytes of the media files beside it."""
+    document, stored = await _describe(recordings, row)
+    contents = [await recordings.read_file(file) for file in stored]
+    return document, [(file.file or "", content) for file, content in zip(document.files, contents, strict=True)]
+
+
+async def stream_recording(recordings: Recordings, row: RecordingRow) -> tuple[str, AsyncIterator[bytes]]:
+    """The id of the recording file, and its JSON in pieces, with the media files in it.
+
+    They may have hundreds of megabytes together, so each is read and encoded while the JSON is sent.
+    """
+    document, stored = await _describe(recordings, row)
+    return document.id, _pieces(recordings, document, stored)
+
+
+async def _pieces(
+    recordings: Recordings, document: RecordingFile, stored: Sequence[RecordingFileRow]
+) -> AsyncIterator[bytes]:
+    place = secrets.token_hex(16)
+    files = tuple(msgspec.structs.replace(file, file=None, data=place) for file in document.files)
+    first, *others = msgspec.json.encode(msgspec.structs.replace(document, files=files)).split(place.encode())
+    yield first
+    for file, following in zip(stored, others, strict=True):
+        rest = b""
+        async for chunk in recordings.read_chunks(file):
+            data = rest + chunk
+            end = len(data) // 3 * 3  # so that there is padding only at the end
+            yield base64.b64encode(data[:end])
+            rest = data[end:]
+        yield base64.b64encode(rest) + following
+
+
+async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[RecordingFile, list[RecordingFileRow]]:
+    """The recording file with names of media files, and where these are stored.
 
     An imported recording is exported under the id that it was imported with, so that files in a repository keep their
     names, unless that id means another recording of the organization.
@@ -102,18 +134,15 @@ async def export_recording(
     file_id = await recordings.pinned_id(row)
     result = row.decode_result()
     stored = await recordings.list_files(row.id)
-    contents = [await recordings.read_file(file) for file in stored]
-    names = [f"{file_id}-{number}.{extension(file.content_type)}" for number, file in enumerate(stored)]
     files = tuple(
         _MediaFile(
             content_type=output.content_type,
             width=output.width,
             height=output.height,
             revised_prompt=output.revised_prompt,
-            file=None if inline else name,
-            data=base64.b64encode(content).decode("ascii") if inline else None,
+            file=f"{file_id}-{number}.{extension(file.content_type)}",
         )
-        for output, name, content in zip(result.files, names, contents, strict=True)
+        for number, (output, file) in enumerate(zip(result.files, stored, strict=True))
     )
     document = RecordingFile(
         penstock_recording=VERSION,
@@ -133,7 +162,7 @@ async def export_recording(
         standard=row.standard.hex(),
         strict=row.strict.hex(),
     )
-    return document, [] if inline else list(zip(names, contents, strict=True))
+    return document, stored
 
 
 async def import_recording(

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -247,8 +247,11 @@ class Recordings:
 
     async def read_file(self, file: RecordingFileRow) -> bytes:
         """The bytes of a recording's file, given its row."""
-        chunks = [chunk async for chunk in self._storage.read(storage_key(file.media_id), 0, file.size_bytes)]
-        return b"".join(chunks)
+        return b"".join([chunk async for chunk in self.read_chunks(file)])
+
+    def read_chunks(self, file: RecordingFileRow) -> AsyncIterator[bytes]:
+        """The bytes of a recording's file as they are read."""
+        return self._storage.read(storage_key(file.media_id), 0, file.size_bytes)
 
     # ------------------------------------------------------------------------------------------------------ recording
 

@@ -8,7 +8,7 @@ import pytest
 from penstock.accounts.orgs import change_org
 from penstock.errors import StorageQuotaExceeded
 from penstock.recordings import files
-from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, exported, sqlite_only
 
 
 async def stored_bytes(running: RunningGateway, org_id: str) -> int:
@@ -54,7 +54,7 @@ async def test_an_import_must_fit(open_gateway: OpenGateway) -> None:
         await running.image(headers={"x-service-replay": "record"})
         (listed,) = await gateway.recordings.all(org_id)
         row = await gateway.recordings.get(org_id, listed.id)
-        recording_file, _ = await files.export_recording(gateway.recordings, row, inline=True)
+        recording_file = await exported(gateway.recordings, row)
         document = json.loads(msgspec.json.encode(recording_file))
         stored = await running.storage.list_files()
         running.clock.advance(31)

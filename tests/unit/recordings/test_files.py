@@ -1,6 +1,7 @@
 """Recordings are exported to files and imported from them, also into another organization."""
 
 import asyncio
+import base64
 import copy
 import json
 import threading
@@ -17,7 +18,9 @@ from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
 from penstock.recordings import files
 from penstock.recordings.rows import RecordingRow
-from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway, RunningGateway, exported, sqlite_only
+from tests.work import peak_bytes
 
 BODY = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 
@@ -32,9 +35,7 @@ async def record(running: RunningGateway) -> RecordingRow:
 async def test_a_recording_moves_to_another_organization(open_gateway: OpenGateway, tmp_path: Path) -> None:
     async with open_gateway() as running:
         row = await record(running)
-        path = files.save_recording(
-            tmp_path, *await files.export_recording(running.gateway.recordings, row, inline=False)
-        )
+        path = files.save_recording(tmp_path, *await files.export_recording(running.gateway.recordings, row))
         assert sorted(path.name for path in tmp_path.glob("rec_*")) == [f"{row.id}-0.png", f"{row.id}.json"]
         text = path.read_text()
         assert '"prompt": "a pear"' in text
@@ -58,8 +59,7 @@ async def test_a_recording_moves_to_another_organization(open_gateway: OpenGatew
 async def test_media_inside_the_recording_file(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         row = await record(running)
-        recording_file, media_files = await files.export_recording(running.gateway.recordings, row, inline=True)
-        assert media_files == []
+        recording_file = await exported(running.gateway.recordings, row)
         document = json.loads(msgspec.json.encode(recording_file))
         await running.gateway.recordings.delete(running.caller.org_id, row.id)
         gateway = running.gateway
@@ -67,9 +67,7 @@ async def test_media_inside_the_recording_file(open_gateway: OpenGateway) -> Non
         imported = await files.import_recording(
             gateway.store, gateway.recordings, running.caller.org_id, document, {}, now, pool=gateway.worker_pool
         )
-        again, _ = await files.export_recording(
-            gateway.recordings, await gateway.recordings.get(running.caller.org_id, imported), inline=True
-        )
+        again = await exported(gateway.recordings, await gateway.recordings.get(running.caller.org_id, imported))
         assert msgspec.structs.replace(again, recorded_at="") == msgspec.structs.replace(recording_file, recorded_at="")
 
 
@@ -78,8 +76,8 @@ async def test_the_same_file_is_imported_once(open_gateway: OpenGateway) -> None
     async with open_gateway() as running:
         gateway = running.gateway
         recordings = gateway.recordings
-        inline, _ = await files.export_recording(recordings, await record(running), inline=True)
-        beside, media = await files.export_recording(recordings, await record(running), inline=False)
+        inline = await exported(recordings, await record(running))
+        beside, media = await files.export_recording(recordings, await record(running))
 
         async def import_file(recording_file: files.RecordingFile, media: dict[str, bytes]) -> str:
             document = json.loads(msgspec.json.encode(recording_file))
@@ -102,7 +100,7 @@ async def test_the_same_file_is_imported_once(open_gateway: OpenGateway) -> None
 async def test_an_imported_recording_can_be_pinned_by_the_id_in_its_file(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         gateway = running.gateway
-        recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
+        recording_file = await exported(gateway.recordings, await record(running))
         document = json.loads(msgspec.json.encode(recording_file))
         running.caller = await running.create_caller_in_new_org()
         now = running.clock.now_ms()
@@ -135,7 +133,7 @@ async def test_an_imported_file_is_decoded_outside_the_event_loop_and_in_steps(
     monkeypatch.setattr(files, "strict_pieces", note_thread)
     async with open_gateway() as running:
         gateway = running.gateway
-        recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
+        recording_file = await exported(gateway.recordings, await record(running))
         document = json.loads(msgspec.json.encode(recording_file))
         imported = await files.import_recording(
             gateway.store,
@@ -147,10 +145,34 @@ async def test_an_imported_file_is_decoded_outside_the_event_loop_and_in_steps(
             pool=gateway.worker_pool,
         )
         row = await gateway.recordings.get(running.caller.org_id, imported)
-        again, _ = await files.export_recording(gateway.recordings, row, inline=True)
+        again = await exported(gateway.recordings, row)
         assert again.files == recording_file.files
     assert len(threads) == 1
     assert threading.main_thread() not in threads
+
+
+@sqlite_only
+async def test_a_recording_is_exported_in_pieces(open_gateway: OpenGateway) -> None:
+    """Its files may have hundreds of megabytes: neither they nor the JSON are ever in memory as a whole."""
+    data = png(8, 8) + bytes(16 * 2**20)
+    async with open_gateway() as running:
+        gateway = running.gateway
+        small = await exported(gateway.recordings, await record(running))
+        document = json.loads(msgspec.json.encode(small))
+        document["files"] *= 2
+        document["files"][0] = {"content_type": "image/png", "data": base64.b64encode(data).decode()}
+        imported = await files.import_recording(
+            gateway.store, gateway.recordings, running.caller.org_id, document, {}, 1, pool=gateway.worker_pool
+        )
+        row = await gateway.recordings.get(running.caller.org_id, imported)
+
+        async def read() -> None:
+            _, pieces = await files.stream_recording(gateway.recordings, row)
+            assert max([len(piece) async for piece in pieces]) < 2 * 2**20
+
+        assert await peak_bytes(read) < 8 * 2**20
+        large = await exported(gateway.recordings, row)
+        assert [file.data for file in large.files] == [file["data"] for file in document["files"]]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +193,7 @@ async def test_a_malformed_recording_file_is_refused(
     open_gateway: OpenGateway, change: dict[str, Any], words: str
 ) -> None:
     async with open_gateway() as running:
-        recording_file, _ = await files.export_recording(running.gateway.recordings, await record(running), inline=True)
+        recording_file = await exported(running.gateway.recordings, await record(running))
         document = {**copy.deepcopy(json.loads(msgspec.json.encode(recording_file))), **change}
         gateway = running.gateway
         with pytest.raises(InvalidRequest, match=words):

@@ -147,7 +147,7 @@ async def import_vector(running: RunningGateway) -> None:
     await running.image(headers={"x-service-replay": "record"})
     (listed,) = await gateway.recordings.all(org_id)
     row = await gateway.recordings.get(org_id, listed.id)
-    recording_file, _ = await files.export_recording(gateway.recordings, row, inline=False)
+    recording_file, _ = await files.export_recording(gateway.recordings, row)
     document = {**msgspec.to_builtins(recording_file), "files": [{"content_type": "image/svg+xml", "data": ""}]}
     with pytest.raises(InvalidRequest, match="not an SVG"):
         await files.import_recording(
