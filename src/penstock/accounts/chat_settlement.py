@@ -1,7 +1,7 @@
-"""Record and charge chat calls that have ended, in batches and for each organization by itself."""
+"""Record and charge chat calls that have ended, in batches which several organizations share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,12 +17,14 @@ from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
 from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.values import ZERO, Nanos
 
 log = structlog.get_logger()
 _RETRY_SECONDS = 0.5
-_BATCH_SECONDS = 0.02  # how long ended calls are collected before they are written
+_BATCH_SECONDS = 0.02  # how long ended calls are collected, at most, before they are written
+_MOST_BATCHES = 32  # of organizations, in one transaction
 
 
 class _AlreadyWritten(Exception):
@@ -82,20 +84,32 @@ class _Queue:
         return not self.ended_calls and not self.response_sizes
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What is written for one organization at a time."""
+
+    ended_calls: list[EndedCall]
+    response_sizes: list[_ResponseSize]
+
+
 @dataclass(slots=True)
 class ChatSettlement:
     """Settles chat calls after they have ended.
 
-    Each organization has its own queue and its own transactions: where the rows of one are locked by somebody else,
-    only its own calls wait.
+    Each organization has its own queue. Batches of several share transactions, unless one of them cannot be written or
+    its rows are locked by somebody else: see `WriteGroups`.
     """
 
     store: Store
     clock: Clock
     reservations: ChatReservations
     _queues: dict[str, _Queue] = field(default_factory=dict)
+    _batches: WriteGroups[_Batch, None] = field(init=False)
     _is_running: bool = False
     _is_stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self._batches = WriteGroups(self.store, self._write_batches, _MOST_BATCHES)
 
     def settle_later(
         self, reservation: Reservation, end: RequestEnd, payload: Payload | None = None, *, loss: Nanos = ZERO
@@ -158,7 +172,7 @@ class ChatSettlement:
         try:
             while not queue.is_empty:
                 if not self._is_stopping:
-                    await asyncio.sleep(_BATCH_SECONDS)
+                    await asyncio.sleep(_seconds_to_next_batch())
                 await retry_while_unavailable(
                     self.clock,
                     partial(self._flush, queue),
@@ -182,13 +196,13 @@ class ChatSettlement:
             queue.is_blocked = self.reservations.is_blocked = False
 
     async def _write_all(self, queue: _Queue) -> None:
-        """Write everything that has ended so far in one transaction."""
+        """Write everything that has ended so far, in one transaction and together with other organizations."""
         batch = queue.ended_calls.copy()  # more may be added while these are written
         sizes = queue.response_sizes.copy()
         if not batch and not sizes:
             return
         try:
-            await self.store.write(partial(self._write_batch, batch, sizes), org_id=queue.org_id)
+            await self._batches.add(_Batch(batch, sizes), queue.org_id)
         except StorageUnavailable:
             raise
         except _AlreadyWritten:
@@ -229,6 +243,11 @@ class ChatSettlement:
         return True
 
     # ---------------------------------------------------------------------------------------------------- transactions
+
+    async def _write_batches(self, tx: Transaction, batches: Sequence[_Batch]) -> list[None]:
+        ended_calls = [ended for batch in batches for ended in batch.ended_calls]
+        await self._write_batch(ended_calls, [size for batch in batches for size in batch.response_sizes], tx)
+        return [None] * len(batches)
 
     async def _write_batch(self, batch: list[EndedCall], sizes: list[_ResponseSize], tx: Transaction) -> None:
         """Write sizes and ended calls in the order of docs/decisions/lock-order.md: requests, usage slots, money."""
@@ -289,6 +308,11 @@ class ChatSettlement:
         """Record what a call without a record cost, also if that is nothing, so that the audit finds it."""
         loss = Nanos(ended.end.cost + ended.loss)
         await transfers.record_loss(tx, ended.org_id, ended.id, loss, self.clock.now_ms())
+
+
+def _seconds_to_next_batch() -> float:
+    """How long to wait for the next batch: those of all organizations begin at the same moments."""
+    return _BATCH_SECONDS - asyncio.get_running_loop().time() % _BATCH_SECONDS
 
 
 def _request_row(ended: EndedCall) -> Row:

@@ -40,7 +40,7 @@ class StorageQuota:
             )
         if len(self._known) >= _MAX_CACHED:
             self._known.clear()
-        self._known[org_id] = replace(usage, used=usage.used + more_bytes)
+        self._known[org_id] = replace(usage, used=usage.used + more_bytes) if more_bytes else usage
 
     async def _read(self, org_id: str, until: float) -> "_Usage":
         row = await self._store.one("get_stored_bytes", org_id=org_id)

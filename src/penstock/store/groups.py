@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from penstock.errors import StorageUnavailable
-from penstock.store.base import Change, Row, RowsLocked, Store, Transaction
+from penstock.store.base import Change, RowsLocked, Store, Transaction
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -187,9 +187,13 @@ def in_lock_order(changes: Iterable[Change], queries: Sequence[str]) -> list[Cha
     """Sort changes by the places of their queries in `queries`, and those of one query by the ids of the rows: so
     transactions that change the same rows do not wait for each other in a circle.
     """
-    return sorted(changes, key=lambda change: (queries.index(change[0]), _row_id(change[1])))
+    by_query: dict[str, list[Change]] = {name: [] for name in queries}
+    for change in changes:
+        by_query[change[0]].append(change)
+    return [change for same in by_query.values() for change in sorted(same, key=_row_id)]
 
 
-def _row_id(values: Row) -> str:
+def _row_id(change: Change) -> str:
     """The id of the row that a change is about, or of the row that it belongs to."""
-    return str(next(values[name] for name in ("id", "request_id", "recording_id") if name in values))
+    values = change[1]
+    return str(values.get("id") or values.get("request_id") or values["recording_id"])

@@ -46,10 +46,11 @@ def validated(result: Result) -> Result:
 def _validated_file(file: File) -> File:
     data: Any = file.data
     url: Any = file.url
+    revised_prompt: Any = file.revised_prompt
     if not isinstance(url if data is None else data, bytes | str | memoryview) or not isinstance(url, str | None):
         raise TypeError("a file has neither bytes nor a URL")
     urlsplit(file.url or "")
-    return file if isinstance(file.revised_prompt, str) else replace(file, revised_prompt=None)
+    return file if isinstance(revised_prompt, str | None) else replace(file, revised_prompt=None)
 
 
 def _is_amount(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Chat settlement: ended calls are charged in batches and once, and each organization by itself."""
+"""Chat settlement: ended calls are charged once, in batches that organizations share unless one cannot be written."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from penstock.errors import StorageUnavailable
 from penstock.schema import Caller, Request
 from penstock.store import sqlite_writer
 from penstock.values import Nanos, dollars
+from tests.databases import watch_round_trips
 from tests.gateway import OpenGateway, RunningGateway, locked_balance, postgres_only, sqlite_only
 
 REQUEST = Request(task="chat", model="lab/chat", values={})
@@ -206,6 +207,22 @@ async def test_a_store_that_fails_between_two_single_writes_is_waited_for(
         sizes = {record["id"]: record["response_bytes"] for record in await running.records()}
         assert sizes == {first.call.id: 321, second.call.id: 10}
         assert await running.money() == (10_000_000_000 - 2000, 0)
+
+
+@postgres_only
+async def test_batches_of_several_organizations_are_one_transaction(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(works=False) as running:
+        settlement = running.gateway.chat_settlement
+        callers = [running.caller, *[await running.create_caller_in_new_org() for _ in range(3)]]
+        for caller in callers:
+            settle(running, await reserve(running, 1_000_000, caller), 1000)
+        round_trips = watch_round_trips(monkeypatch)
+        await asyncio.gather(*(settlement.catch_up(caller.org_id) for caller in callers))
+        assert [names.count("end_hold") for names in round_trips if "commit" in names] == [4]
+        for caller in callers:
+            assert await running.money(caller.org_id) == (10_000_000_000 - 1000, 0)
 
 
 @postgres_only
