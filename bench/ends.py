@@ -45,6 +45,7 @@ class Ends:
         await asyncio.sleep(_SETTLE_SECONDS)  # until the ids of the last jobs are stored
         delivered = len(observed.received) + videos
         polls = observed.poll_count(numbers)
+        connections = observed.connections
         before = installation.read_counts()
         busy = installation.processor_seconds()
         threads = installation.thread_ticks()
@@ -57,6 +58,7 @@ class Ends:
         installation.microseconds.append(used / videos * 1e6)
         after = installation.read_counts()
         installation.counts = {name: (after[name] - before[name]) / videos for name in after}
+        installation.counts["connections"] = (observed.connections - connections) / videos
         installation.counts["polls"] = (observed.poll_count(numbers) - polls) / videos
 
 

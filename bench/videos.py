@@ -107,6 +107,7 @@ class Observations:
     created: int = 0
     polls: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     received: dict[str, float] = field(default_factory=dict)
+    connections: int = 0  # of the provider and the receiver
 
     def poll_count(self, numbers: Iterable[int]) -> int:
         """How often these videos were polled so far."""
@@ -148,6 +149,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+        self._observed.connections += 1
 
     def data_received(self, data: bytes) -> None:
         self._received += data

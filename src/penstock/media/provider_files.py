@@ -59,7 +59,7 @@ class ProviderFiles:
             request = HttpRequest("GET", own.url, own.headers)
             size_bytes = 0
             async with self._http_client.stream(
-                request, read_timeout_seconds=_READ_SECONDS, timeout_seconds=timeout_seconds
+                request, read_timeout_seconds=_READ_SECONDS, timeout_seconds=timeout_seconds, interruptible=True
             ) as response:
                 if response.status != 200:
                     return response.status, response.headers, b""

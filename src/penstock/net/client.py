@@ -369,6 +369,7 @@ def _guarded_request(client: Client, http_request: HttpRequest, target: Target, 
     return request
 
 
+@lru_cache(256)
 def _is_ip_address(host: str) -> bool:
     try:
         return bool(ipaddress.ip_address(host))

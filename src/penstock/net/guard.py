@@ -110,14 +110,19 @@ class Target:
 def check_webhook_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> str:
     """Return the URL to store and to deliver to; raise InvalidRequest when it breaks a rule."""
     try:
-        parts = _split(text, _MAX_WEBHOOK_URL_LENGTH)
-        if parts["fragment"]:
-            raise InvalidRequest("`webhook_url` must not have a fragment (`#…`).", param="webhook_url")
-        if not (parts["path"] + parts["query"]).isascii():
-            raise InvalidRequest("`webhook_url` must be ASCII: escape other characters.", param="webhook_url")
-        return _check_target(parts, egress).url
+        return _webhook_url(text, egress)
     except ValueError:
         raise InvalidRequest(f"webhook_url {_REQUIREMENT}", param="webhook_url") from None
+
+
+@lru_cache(256)  # the webhooks of an organization go to few URLs
+def _webhook_url(text: str, egress: EgressRules) -> str:
+    parts = _split(text, _MAX_WEBHOOK_URL_LENGTH)
+    if parts["fragment"]:
+        raise InvalidRequest("`webhook_url` must not have a fragment (`#…`).", param="webhook_url")
+    if not (parts["path"] + parts["query"]).isascii():
+        raise InvalidRequest("`webhook_url` must be ASCII: escape other characters.", param="webhook_url")
+    return _check_target(parts, egress).url
 
 
 def check_media_url(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) -> str:
@@ -136,7 +141,7 @@ def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
         raise UrlBlocked from None
 
 
-@lru_cache(256)  # the webhooks of an organization go to few URLs
+@lru_cache(256)
 def _fetch_target(text: str, egress: EgressRules) -> Target:
     return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress)
 

@@ -1,4 +1,4 @@
-"""Send POST requests over HTTP/1.1 from the event loop itself, so that giving one up closes its connection at once.
+"""Send requests over HTTP/1.1 from the event loop itself, so that giving one up closes its connection at once.
 
 The library behind `client` has threads of its own and cannot abort a request that waits for its response, and it needs
 a client of its own for each IP address that was checked. The parser is that of the HTTP server. Requests of unusual
@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from itertools import zip_longest
@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 
 from penstock import __version__
 from penstock.net.connection import Connection
+from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import MAX_RESPONSE_BYTES, BodyDecoder, Headers
 from penstock.providers.spec import HttpRequest
@@ -26,10 +27,9 @@ from penstock.providers.spec import HttpRequest
 _MAX_ADDRESSES_TRIED = 3
 _KEEP_ALIVE_SECONDS = 30
 _MAX_IDLE = 512
-# A webhook waits this long for a connection to its IP address, if so many are in use: opening another one, with TLS,
-# takes more processor time than sending it. A receiver that responds slowly still gets as many as there are webhooks.
+# A webhook waits for a connection to its IP address, if so many are in use: opening another one, with TLS, takes more
+# processor time than sending it.
 _CONNECTIONS_BEFORE_WAIT = 8
-_CONNECTION_WAIT_SECONDS = 0.5
 # On other systems Python does not read the certificates that the system trusts.
 _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
 
@@ -41,6 +41,8 @@ _OWN_HEADERS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _FIXED_HEADERS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
+
+_METHODS = frozenset({"GET", "POST"})
 
 Lookup = Callable[[str, int, float], Awaitable[list[str]]]
 
@@ -96,7 +98,7 @@ class Http1Client:
         self._connections: set[Connection] = set()
         self._idle: dict[Origin, list[Connection]] = {}  # the one that was used last is at the end
         self._in_use: Counter[Origin] = Counter()  # with those that are being opened
-        self._waiting: dict[Origin, deque[asyncio.Future[Connection | None]]] = {}
+        self._waiting: dict[Origin, ConnectionQueue] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -106,14 +108,12 @@ class Http1Client:
         """Prepare to send a request, to this IP address if one is given; None if it cannot be sent here."""
         url = _parse(request.url)
         lines = _header_lines(tuple(request.headers.items()))
-        if request.method != "POST" or request.form or url is None or lines is None:
+        if request.method not in _METHODS or request.form or url is None or lines is None:
             return None
         if url.origin.is_tls and not _HAS_SYSTEM_CERTIFICATES:
             return None
-        head = (
-            f"POST {url.path} HTTP/1.1\r\nhost: {url.host_header}\r\n{_FIXED_HEADERS}{lines}"
-            f"content-length: {len(request.body)}\r\n\r\n"
-        )
+        length = f"content-length: {len(request.body)}\r\n" if request.body or request.method != "GET" else ""
+        head = f"{request.method} {url.path} HTTP/1.1\r\nhost: {url.host_header}\r\n{_FIXED_HEADERS}{lines}{length}\r\n"
         origin = url.origin._replace(address=address) if address else url.origin
         return Exchange(self, origin, head.encode(), request.body, read_seconds, seconds)
 
@@ -140,7 +140,7 @@ class Http1Client:
         """Return an idle connection, or a new one; call `give_back` or `drop` afterwards. Raises NotSent."""
         connection = self._take_idle(origin)
         if connection is None and origin.address and self._in_use[origin] >= _CONNECTIONS_BEFORE_WAIT:
-            connection = await self._wait_for_idle(origin, min(seconds, _CONNECTION_WAIT_SECONDS))
+            connection = await self._wait_for_idle(origin, seconds)
         self._in_use[origin] += 1
         try:
             return connection or await self.connect(origin, seconds)
@@ -169,34 +169,18 @@ class Http1Client:
             del self._in_use[origin]
 
     async def _wait_for_idle(self, origin: Origin, seconds: float) -> Connection | None:
-        """Wait for a connection that another request gives back; None if none does, or if one was dropped."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[Connection | None] = loop.create_future()
-        waiting = self._waiting.setdefault(origin, deque())
-        waiting.append(waiter)
-        timer = loop.call_later(seconds, _stop_waiting, waiter)
+        """Wait for a connection that another request gives back; None when it is time to open one."""
+        queue = self._waiting.setdefault(origin, ConnectionQueue())
         try:
-            return await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and (connection := waiter.result()):
-                self._hand_over(origin, connection)
-            raise
+            return await queue.wait(seconds, lambda connection: self._hand_over(origin, connection))
         finally:
-            timer.cancel()
-            if waiter in waiting:
-                waiting.remove(waiter)
-            if not waiting and self._waiting.get(origin) is waiting:
+            if not queue and self._waiting.get(origin) is queue:
                 del self._waiting[origin]
 
     def _pass_on(self, origin: Origin, connection: Connection | None) -> bool:
         """Give a connection, or None to have one opened, to the request that waits longest; False if none waits."""
-        waiting = self._waiting.get(origin)
-        while waiting:
-            waiter = waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(connection)
-                return True
-        return False
+        queue = self._waiting.get(origin)
+        return queue is not None and queue.pass_on(connection)
 
     def _take_idle(self, origin: Origin) -> Connection | None:
         """Return an idle connection that its server has not closed."""
@@ -302,11 +286,6 @@ def _tls_context(ca: bytes | None) -> ssl.SSLContext:
     if ca is not None:
         context.load_verify_locations(cadata=ca.decode("ascii", "ignore"))
     return context
-
-
-def _stop_waiting(waiter: "asyncio.Future[Connection | None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 class Exchange:

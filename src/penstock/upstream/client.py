@@ -166,11 +166,11 @@ class Upstream:
     async def _poll_once(self, candidate: Candidate, template: str, ref: Mapping[str, str]) -> Result:
         provider, op = candidate.provider, candidate.model.op
         body = op.poll_body(ref) if op.poll_body and template == op.poll else None
+        outgoing = self._follow_up(candidate, template, ref, body)
         try:
-            reply = await self._send(candidate, self._follow_up(candidate, template, ref, body), _POLL_TIMEOUT_SECONDS)
+            reply = await self._send(candidate, outgoing, _POLL_TIMEOUT_SECONDS, interruptible=True)
         except (NotSent, MaybeSent) as problem:
-            message = f"{provider.name} did not report the state of the job."
-            raise AttemptFailed(provider.slug, "timeout", message) from problem
+            raise AttemptFailed(provider.slug, "timeout", f"{provider.name} did not report on the job.") from problem
         return self._read_result(candidate, reply, op.read_poll or op.read)
 
     async def _fetch_result(self, candidate: Candidate, template: str, ref: Mapping[str, str]) -> Result:

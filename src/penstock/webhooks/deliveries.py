@@ -31,7 +31,7 @@ from penstock.webhooks.delivery import (
     TrialDelivery,
     write_changes,
 )
-from penstock.webhooks.events import WebhookSecrets, sign, trial_event_body
+from penstock.webhooks.events import BatchSecrets, WebhookSecrets, sign, trial_event_body
 
 _log = logging.getLogger(__name__)
 
@@ -169,8 +169,9 @@ class Deliveries:
             # They are leased, or will be in a moment: give them back, so that they need not wait for the lease to end.
             await asyncio.gather(*[self._record(message, _NOT_STARTED) for message in await claiming])
             raise
+        secrets = BatchSecrets(self._secrets)
         for message in messages:
-            task = asyncio.create_task(self._deliver(message), name=message.id)
+            task = asyncio.create_task(self._deliver(message, secrets), name=message.id)
             self._running.add(task)
             task.add_done_callback(self._remove_running)
             if message.is_suspect:
@@ -235,11 +236,11 @@ class Deliveries:
 
     # ------------------------------------------------------------------------------------------------------ delivering
 
-    async def _deliver(self, message: LeasedMessage) -> None:
+    async def _deliver(self, message: LeasedMessage, secrets: BatchSecrets) -> None:
         started_at_ms = self._clock.now_ms()
         try:
             with self._occupy_place(message):
-                result = replace(await self._send_traced(message), started_at_ms=started_at_ms)
+                result = replace(await self._send_traced(message, secrets), started_at_ms=started_at_ms)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
                 await self._record(message, replace(_INTERRUPTED, started_at_ms=started_at_ms))
@@ -261,26 +262,26 @@ class Deliveries:
         )
         failpoint("hook.between")
 
-    async def _send_traced(self, message: LeasedMessage) -> DeliveryResult:
+    async def _send_traced(self, message: LeasedMessage, secrets: BatchSecrets) -> DeliveryResult:
         """Send a message in the trace of the call whose generation it tells about."""
         if self._tracing is None:
-            return await self._send(message)
+            return await self._send(message, secrets)
         with self._tracing.continued(message.trace_context), span("deliver webhook", "client") as delivery:
             delivery.set("server.address", message.host)
             delivery.set("penstock.webhook.id", message.id)
             delivery.set("penstock.webhook.delivery", message.deliveries + 1)
-            result = await self._send(message)
+            result = await self._send(message, secrets)
             delivery.set("http.response.status_code", result.status)
             if not result.delivered:
                 delivery.fail(str(result.status or "not_delivered"))
             return result
 
-    async def _send(self, message: LeasedMessage) -> DeliveryResult:
+    async def _send(self, message: LeasedMessage, secrets: BatchSecrets) -> DeliveryResult:
         if message.unrecorded > _UNRECORDED_MAX:
             return _INTERRUPTED
         try:
             url = check_webhook_url(message.url, self._egress)
-            headers = await self._headers(message)
+            headers = await self._headers(message, secrets)
             async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
                 status = await self._client.post_guarded(
                     url,
@@ -304,14 +305,14 @@ class Deliveries:
             return DeliveryResult(str(problem))
         return DeliveryResult(f"status {status}", status, delivered=200 <= status < 300)
 
-    async def _headers(self, message: LeasedMessage) -> dict[str, str]:
+    async def _headers(self, message: LeasedMessage, secrets: BatchSecrets) -> dict[str, str]:
         timestamp = self._clock.now_ms() // 1000
-        secrets = await self._secrets.get_signing_secrets(message.org_id)
+        keys = await secrets.get(message.org_id)
         return {
             "content-type": "application/json",
             "webhook-id": message.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(sign(secret, message.id, timestamp, message.body) for secret in secrets),
+            "webhook-signature": " ".join(sign(key, message.id, timestamp, message.body) for key in keys),
             **trace_headers(),
         }
 
@@ -384,7 +385,7 @@ class Deliveries:
         message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
         started = self._clock.monotonic()
         with self._occupy_place(message):
-            result = await self._send(message)
+            result = await self._send(message, BatchSecrets(self._secrets))
         return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
 
 

@@ -115,6 +115,21 @@ class WebhookSecrets:
         return self._vault.seal(text.encode(), org_id)
 
 
+class BatchSecrets:
+    """The signing secrets of messages that are sent together: those of each organization are read once."""
+
+    def __init__(self, secrets: WebhookSecrets) -> None:
+        self._secrets = secrets
+        self._read: dict[str, tuple[str, ...]] = {}
+
+    async def get(self, org_id: str) -> tuple[str, ...]:
+        """As `WebhookSecrets.get_signing_secrets`."""
+        found = self._read.get(org_id)
+        if found is None:
+            found = self._read[org_id] = await self._secrets.get_signing_secrets(org_id)
+        return found
+
+
 # -------------------------------------------------------------------------------------------------------------- events
 
 

@@ -140,6 +140,18 @@ async def test_addresses_of_both_families_are_tried() -> None:
         assert (await client.send(request, timeout_seconds=60, interruptible=True)).body == b"ok"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_only_a_request_that_may_have_a_body_states_its_length(method: str) -> None:
+    async with client_and_server(responding(b"ok")) as (client, server):
+        request = HttpRequest(method, f"{server.url}/job?id=1", {"x-key": "k"})
+        for _ in range(2):
+            assert (await client.send(request, timeout_seconds=60, interruptible=True)).body == b"ok"
+        heads = [sent.decode() for sent in server.requests]
+    assert server.connections == 1
+    assert [head.partition("\r\n")[0] for head in heads] == [f"{method} /job?id=1 HTTP/1.1"] * 2
+    assert {("content-length: 0" in head, "x-key: k" in head) for head in heads} == {(method == "POST", True)}
+
+
 async def look_up(host: str, port: int, seconds: float) -> list[str]:
     raise AssertionError
 
@@ -149,7 +161,7 @@ async def look_up(host: str, port: int, seconds: float) -> list[str]:
 
 def wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let requests wait for a connection for as long as the test lasts, however busy the machine is."""
-    monkeypatch.setattr("penstock.net.http1._CONNECTION_WAIT_SECONDS", 3600)
+    monkeypatch.setattr("penstock.net.connection_queue._LOOK_SECONDS", 3600)
 
 
 async def test_many_requests_to_one_address_share_a_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +185,7 @@ async def test_a_server_that_closes_its_connections_gets_all_requests(monkeypatc
 
 
 async def test_requests_do_not_wait_long_for_a_slow_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.net.http1._CONNECTION_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.net.connection_queue._LOOK_SECONDS", 0.01)
     async with client_and_server(never_respond) as (client, server):
         calls = [asyncio.create_task(post_guarded(client, server.url, timeout_seconds=600)) for _ in range(20)]
         await wait_until(lambda: len(server.requests) == 20)
@@ -197,8 +209,9 @@ def test_requests_of_unusual_kinds_are_left_to_the_library() -> None:
     client = Http1Client(look_up, None, connect_seconds=5, idle_seconds=20)
     url = "http://provider.test/v1"
     assert client.exchange(HttpRequest("POST", url, {"authorization": "Bearer x"}, b"{}"), 1, 1)
+    assert client.exchange(HttpRequest("GET", url, {"authorization": "Bearer x"}), 1, 1)
     unusual = [
-        HttpRequest("GET", url),
+        HttpRequest("DELETE", url),
         HttpRequest("POST", url, form=(("file", Upload(b"", "image/png", "x")),)),
         *(
             HttpRequest("POST", odd)

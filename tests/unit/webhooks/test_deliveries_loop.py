@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import StorageUnavailable
 from penstock.store.base import Transaction
 from penstock.webhooks import deliveries as module
+from penstock.webhooks.events import BatchSecrets
 from penstock.webhooks.records import list_messages
 from tests.databases import Database
 from tests.webhook_receivers import (
@@ -260,8 +261,9 @@ async def test_a_locked_message_delays_no_result_of_another_organization(databas
         messages = {message.id: message for message in await process.deliveries._claim(2)}
         purge = asyncio.create_task(process.store.write(lock))
         await locked_now.wait()
+        secrets = BatchSecrets(process.deliveries._secrets)
         waiting, other = (
-            asyncio.create_task(process.deliveries._deliver(messages[message_id]))
+            asyncio.create_task(process.deliveries._deliver(messages[message_id], secrets))
             for message_id in (locked_id, other_id)
         )
         try:
