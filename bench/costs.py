@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -256,9 +256,16 @@ class Installation:
 
 @contextmanager
 def start(
-    python: str, provider_port: int, database: str, profile: bool, variables: Mapping[str, str] | None = None
+    python: str,
+    provider_port: int,
+    database: str,
+    profile: bool,
+    variables: Mapping[str, str] | None = None,
+    show_profile: Callable[[Path], None] | None = None,
 ) -> Iterator[Installation]:
-    """Run a gateway, with more environment variables if given."""
+    """Run a gateway, with more environment variables if given. A profile is shown with `print_profile` or another
+    function.
+    """
     from tests.ports import unused_port
 
     port = unused_port()
@@ -303,7 +310,7 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
                 process.terminate()
                 process.wait(30)
                 if profile:
-                    print_profile(folder / "profile")
+                    (show_profile or print_profile)(folder / "profile")
             finally:
                 process.kill()
 

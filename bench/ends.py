@@ -5,12 +5,14 @@
 Videos are created first, which is not counted. Then the provider finishes all of them: each is polled once, its file is
 downloaded and stored, its cost captured, and its webhook delivered over TLS. The gateway runs on SQLite in its own
 process; this one is the provider, the caller and the receiver. `--gateway` names the Python of another installation to
-compare with, and may be repeated; their rounds take turns.
+compare with, and may be repeated; their rounds take turns. `--profile` prints which part of an end takes how much of
+the event loop's time; it makes everything slower, so the figures above it mean nothing.
 """
 
 import argparse
 import asyncio
 import os
+import pstats
 import ssl
 import statistics
 import sys
@@ -22,10 +24,24 @@ from pathlib import Path
 import trustme
 import uvloop
 
-from bench.costs import Installation, start
+from bench.costs import Installation, print_profile, start
 from bench.videos import HOST, Connection, Observations, create_videos, wait_until
 
 _SETTLE_SECONDS = 0.3
+# Functions of the gateway whose time is shown in a profile: a part, the file and the function. None calls another one.
+_PARTS = (
+    ("poll: whether a cancel was requested", "polling.py", "_cancel_if_requested"),
+    ("poll: the call and its result", "client.py", "_poll_once"),
+    ("file: download", "provider_files.py", "write"),
+    ("file: check and digest", "download.py", "finish"),
+    ("file: storing", "transfer.py", "_put"),
+    ("result, price, signed URL and message", "run.py", "_complete_made"),
+    ("transactions", "sqlite_writer.py", "_run_pump"),
+    ("webhook: secret and signature", "deliveries.py", "_headers"),
+    ("webhook: address and call", "client.py", "post_guarded"),
+    ("webhook: TLS handshakes", "ssl.py", "do_handshake"),
+    ("webhook: result", "deliveries.py", "_record"),
+)
 
 
 class Ends:
@@ -81,7 +97,7 @@ async def main(options: argparse.Namespace) -> None:
             "PENSTOCK_LOG_LEVEL": "warning",
         }
         installed = [
-            stack.enter_context(start(python, provider_port, "", options.profile, variables))
+            stack.enter_context(start(python, provider_port, "", options.profile, variables, print_parts))
             for python in (sys.executable, *(options.gateway or ()))
         ]
         ends = Ends(observed, receiver_port)
@@ -97,6 +113,21 @@ async def main(options: argparse.Namespace) -> None:
             print_installation(installation, options.rounds * options.videos)
     provider.close()
     receiver.close()
+
+
+def print_parts(file: Path) -> None:
+    """Print how the event loop's time is divided among the parts of an end, and then all functions."""
+    stats = pstats.Stats(str(file)).strip_dirs()
+    functions: dict[tuple[str, str], float] = {}
+    for (name, _, function), (_, _, _, seconds, _) in stats.stats.items():  # type: ignore[attr-defined]
+        functions[name, function] = max(seconds, functions.get((name, function), 0.0))
+    rest = stats.total_tt  # type: ignore[attr-defined]
+    for part, name, function in _PARTS:
+        seconds = functions.get((name, function), 0.0)
+        rest -= seconds
+        print(f"    {part:40} {seconds / stats.total_tt:5.1%}")  # type: ignore[attr-defined]
+    print(f"    {'the rest: tasks, timers and callbacks':40} {rest / stats.total_tt:5.1%}")  # type: ignore[attr-defined]
+    print_profile(file)
 
 
 def print_installation(installation: Installation, videos: int) -> None:

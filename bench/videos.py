@@ -273,6 +273,14 @@ price = {{ unit = "second", usd = "0.1" }}
                 lags.append(max(0.0, polled_at[position] - float(due)))
         return lags
 
+    def waits(self) -> list[tuple[float, float]]:
+        """What each webhook waited for, in seconds: for the commit of the end and a lease, and for the response."""
+        rows = self.select(
+            "SELECT started_at_ms - created_at_ms, deliveries.ended_at_ms - started_at_ms"
+            " FROM deliveries JOIN messages ON messages.id = message_id"
+        )
+        return [(int(until) / 1000, answer / 1000) for until, answer in rows]
+
     async def watch_ends(self, committed: dict[str, float]) -> None:
         """Record when the message about the end of each video is first seen in the database."""
         connection = apsw.Connection(str(self.data / "penstock.db"), flags=apsw.SQLITE_OPEN_READONLY)
@@ -367,6 +375,9 @@ async def measure(bench: Bench, videos: int, finish_seconds: float) -> None:
         watching.cancel()
         lags = [max(0.0, observed.received[name] - at) for name, at in committed.items()]
         print_figure("webhooks", f"{spread(lags)} after the end was committed")
+        await wait_until(lambda: len(bench.waits()) == videos, limit)
+        print_figure("  from the end to the lease of its message", spread([until for until, _ in bench.waits()]))
+        print_figure("  from the lease to the response", spread([answer for _, answer in bench.waits()]))
         if bench.profile:
             process.send_signal(signal.SIGUSR2)
             await wait_until(bench.profile.exists, limit)

@@ -170,7 +170,7 @@ class ScriptedHttpClient:
     def __init__(self, exchanges: list[dict[str, Any]]) -> None:
         self.left = list(exchanges)
 
-    async def send(self, outgoing: HttpRequest, **_: Any) -> Reply:
+    async def send(self, outgoing: HttpRequest, for_org: OrgId | None = None, **_: Any) -> Reply:
         assert self.left, f"sent although nothing more was expected: {outgoing.method} {outgoing.url}"
         exchange = self.left.pop(0)
         expected = exchange["sent"]

@@ -22,7 +22,7 @@ from penstock.schema import Input, Request
 from penstock.upstream import translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
-from penstock.values import InputImage
+from penstock.values import InputImage, OrgId
 from tests.providers.recordings import (
     KEY,
     ScriptedHttpClient,
@@ -290,7 +290,7 @@ class Recorder(ScriptedHttpClient):
         super().__init__([])
         self.urls: list[str] = []
 
-    async def send(self, outgoing: HttpRequest, **_: Any) -> Reply:
+    async def send(self, outgoing: HttpRequest, for_org: OrgId | None = None, **_: Any) -> Reply:
         self.urls.append(outgoing.url)
         return Reply(404)
 
