@@ -80,10 +80,13 @@ class FileWriter:
     async def _write_group(self, group: Sequence[tuple[NewFile, "asyncio.Future[None]"]]) -> None:
         files = [file for file, _ in group]
         failures: Sequence[BaseException | None]
-        if len(files) >= _WORTH_SYNCING_ALL and self._file_system.is_quick_to_sync():
-            failures = await in_file_thread(write_files, files, self._root, self._file_system)
-        else:  # several threads sync them at the same time
-            failures = await asyncio.gather(*map(self._write_alone, files), return_exceptions=True)
+        try:
+            if len(files) >= _WORTH_SYNCING_ALL and self._file_system.is_quick_to_sync():
+                failures = await in_file_thread(write_files, files, self._root, self._file_system)
+            else:  # several threads sync them at the same time
+                failures = await asyncio.gather(*map(self._write_alone, files), return_exceptions=True)
+        except OSError as error:  # for example because no more files can be opened
+            failures = [OSError(error.errno, error.strerror) for _ in files]
         for (_, written), failure in zip(group, failures, strict=True):
             _settle(written, failure)
 

@@ -1,6 +1,7 @@
 """Files that are written together are durable, each for itself, with few waits for the disk."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +91,18 @@ async def test_a_file_that_cannot_be_written_does_not_harm_the_others(disk: Disk
     outcomes = await write_all(disk, 6)
     assert [isinstance(outcome, OSError) for outcome in outcomes] == [False, *[False, True] * 3]
     assert sorted(path.name for path in (disk.root / "a").iterdir()) == ["0", "2", "4", "first"]
+
+
+async def test_when_nothing_can_be_opened_each_caller_gets_an_error_of_its_own(disk: Disk) -> None:
+    """A caller that saw a cancellation instead would end as if it had been cancelled itself."""
+    disk.is_quick_to_sync = fail  # type: ignore[method-assign]
+    outcomes = await write_all(disk, 6)
+    assert [type(outcome) for outcome in outcomes] == [OSError] * 7
+    assert len(set(map(id, outcomes))) == 7
+
+
+def fail() -> bool:
+    raise OSError(errno.EMFILE, "Too many open files")
 
 
 async def test_a_draft_that_gets_no_name_is_deleted(disk: Disk) -> None:
