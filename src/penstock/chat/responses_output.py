@@ -6,12 +6,21 @@ from typing import Any
 import msgspec
 
 from penstock.chat.pricing import Usage
+from penstock.chat.responses_items import (
+    FunctionCall,
+    ImageCall,
+    Item,
+    Message,
+    Reasoning,
+    ReasoningPart,
+    RefusalPart,
+    Status,
+    TextPart,
+)
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import Problem
 from penstock.net.event_stream import data_of_events, named_event
 from penstock.values import Nanos, dollars
-
-Item = dict[str, Any]
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -31,8 +40,9 @@ class ResponsesForm:
         self.output: list[Item] = []
         self._next_event = 0
         self._shown = 0  # how many items of the output have had their events
-        self._open: Item | None = None  # the last item of the output, while the stream adds to it
-        self._tool_indexes: dict[int, Item] = {}
+        # The last item of the output, while the stream adds to it.
+        self._open: Message | Reasoning | FunctionCall | None = None
+        self._tool_indexes: dict[int, FunctionCall] = {}
 
     # --------------------------------------------------------------------------------------------------------- whole
 
@@ -46,33 +56,28 @@ class ResponsesForm:
         message = choice["message"]
         self._finish_reason = choice["finish_reason"]
         if reasoning := _reasoning(message):
-            self.output.append(self._new_item("reasoning", content=[_reasoning_part(reasoning)]))
-        parts = []
+            self.output.append(Reasoning(id=self._new_id("rs"), content=[ReasoningPart(reasoning)]))
+        parts: list[TextPart | RefusalPart] = []
         if message.get("content"):
-            parts.append(_text_part(message["content"], (choice.get("logprobs") or {}).get("content")))
+            logprobs = (choice.get("logprobs") or {}).get("content")
+            parts.append(TextPart(message["content"], logprobs=list(logprobs or ())))
         if message.get("refusal"):
-            parts.append({"type": "refusal", "refusal": message["refusal"]})
+            parts.append(RefusalPart(message["refusal"]))
         if parts:
-            self.output.append(self._new_item("message", content=parts))
+            self.output.append(Message(id=self._new_id("msg"), content=parts))
         for call in message.get("tool_calls") or ():
             self.add_function_call(call)
 
     def add_function_call(self, call: Mapping[str, Any]) -> None:
         function = call["function"]
+        arguments = function.get("arguments", "")
         self.output.append(
-            self._new_item(
-                "function_call", call_id=call["id"], name=function["name"], arguments=function.get("arguments", "")
-            )
+            FunctionCall(id=self._new_id("fc"), call_id=call["id"], name=function["name"], arguments=arguments)
         )
 
-    def _new_item(self, kind: str, **fields: Any) -> Item:
-        prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs", "image_generation_call": "ig"}[kind]
-        item: Item = {"id": f"{prefix}_{self._suffix}{len(self.output):02}", "type": kind, "status": "completed"}
-        if kind == "message":
-            item |= {"role": "assistant", "content": []}
-        if kind == "reasoning":
-            item |= {"summary": [], "content": []}
-        return {**item, **fields}
+    def _new_id(self, prefix: str) -> str:
+        """The id of the next item of the output."""
+        return f"{prefix}_{self._suffix}{len(self.output):02}"
 
     # ------------------------------------------------------------------------------------------------------ response
 
@@ -131,9 +136,9 @@ class ResponsesForm:
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             if reasoning := _reasoning(delta):
-                out += self._add_text("reasoning", reasoning)
+                out += self._add_reasoning(reasoning)
             if delta.get("content"):
-                out += self._add_text("message", delta["content"], (choice.get("logprobs") or {}).get("content"))
+                out += self._add_text(delta["content"], (choice.get("logprobs") or {}).get("content"))
             if delta.get("refusal"):
                 out += self._add_refusal(delta["refusal"])
             for call in delta.get("tool_calls") or ():
@@ -160,22 +165,26 @@ class ResponsesForm:
         return out
 
     def _item_events(self, item: Item) -> bytes:
-        if item["type"] == "function_call":
-            call = {"index": len(self.output), "id": item["call_id"], "function": item}
-            return self._add_arguments(call) + self._close()
         out = b""
-        for part in item["content"]:
-            if part["type"] == "refusal":
-                out += self._add_refusal(part["refusal"])
-            else:
-                out += self._add_text(item["type"], part["text"], part.get("logprobs"))
+        if isinstance(item, FunctionCall):
+            function = {"name": item.name, "arguments": item.arguments}
+            out += self._add_arguments({"index": len(self.output), "id": item.call_id, "function": function})
+        elif isinstance(item, Reasoning):
+            for thought in item.content:
+                out += self._add_reasoning(thought.text)
+        elif isinstance(item, Message):
+            for part in item.content:
+                if isinstance(part, RefusalPart):
+                    out += self._add_refusal(part.refusal)
+                else:
+                    out += self._add_text(part.text, part.logprobs)
         return out + self._close()
 
     # -------------------------------------------------------------------------------------------------------- images
 
     def begin_image(self) -> bytes:
         """Add the item of an image that is being made."""
-        item = {**self._new_item("image_generation_call"), "status": "in_progress", "result": None}
+        item = ImageCall(id=self._new_id("ig"))
         self.output.append(item)
         self._shown = len(self.output)
         out = self._event("output_item.added", output_index=self._shown - 1, item=item)
@@ -187,15 +196,17 @@ class ResponsesForm:
         shown = {name: image[name] for name in names if name in image}
         return self._image_event("partial_image", partial_image_b64=image["b64_json"], **shown)
 
-    def end_image(self, **fields: Any) -> bytes:
+    def end_image(self, *, status: Status = "completed", **fields: Any) -> bytes:
         """Complete the item of the image with these fields."""
-        item = self.output[-1]
-        item |= {"status": "completed", **fields}
-        out = self._image_event("completed") if item["status"] == "completed" else b""
+        begun = self.output[-1]
+        assert isinstance(begun, ImageCall), "it was begun"
+        item = msgspec.structs.replace(begun, status=status, **fields)
+        self.output[-1] = item
+        out = self._image_event("completed") if status == "completed" else b""
         return out + self._event("output_item.done", output_index=len(self.output) - 1, item=item)
 
     def _image_event(self, state: str, **fields: Any) -> bytes:
-        place = {"item_id": self.output[-1]["id"], "output_index": len(self.output) - 1}
+        place = {"item_id": self.output[-1].id, "output_index": len(self.output) - 1}
         return self._event(f"image_generation_call.{state}", **place, **fields)
 
     # ------------------------------------------------------------------------------------------------ items of a stream
@@ -206,28 +217,41 @@ class ResponsesForm:
         self._next_event += 1
         return named_event(kind, body)
 
-    def _add_text(self, kind: str, text: str, logprobs: Sequence[Any] | None = None) -> bytes:
-        """Add to the text of a message or of the model's reasoning, which begins a new item if need be."""
-        out = self._open_item(kind)
-        item = self._open
-        assert item is not None, "it was opened"
-        if not item["content"] or "text" not in item["content"][-1]:
-            part = _text_part("") if kind == "message" else _reasoning_part("")
-            out += self._add_part(item, part)
-        item["content"][-1]["text"] += text
-        if kind == "reasoning":
-            return out + self._event("reasoning_text.delta", **self._place(item), delta=text)
-        item["content"][-1]["logprobs"] += logprobs or []
-        return out + self._event("output_text.delta", **self._place(item), delta=text, logprobs=logprobs or [])
+    def _add_text(self, text: str, logprobs: Sequence[Any] | None = None) -> bytes:
+        """Add to the text of a message, which begins a new item or a new part if need be."""
+        message, out = self._open_message()
+        part = message.content[-1] if message.content else None
+        if not isinstance(part, TextPart):
+            part = TextPart()
+            message.content.append(part)
+            out += self._part_added(message)
+        part.text += text
+        part.logprobs += logprobs or []
+        return out + self._event("output_text.delta", **self._place(message), delta=text, logprobs=logprobs or [])
 
     def _add_refusal(self, text: str) -> bytes:
-        out = self._open_item("message")
-        item = self._open
-        assert item is not None, "it was opened"
-        if not item["content"] or "refusal" not in item["content"][-1]:
-            out += self._close_part(item) + self._add_part(item, {"type": "refusal", "refusal": ""})
-        item["content"][-1]["refusal"] += text
-        return out + self._event("refusal.delta", **self._place(item), delta=text)
+        message, out = self._open_message()
+        part = message.content[-1] if message.content else None
+        if not isinstance(part, RefusalPart):
+            out += self._close_part(message)
+            part = RefusalPart()
+            message.content.append(part)
+            out += self._part_added(message)
+        part.refusal += text
+        return out + self._event("refusal.delta", **self._place(message), delta=text)
+
+    def _add_reasoning(self, text: str) -> bytes:
+        """Add to the text of the model's reasoning, which begins a new item if need be."""
+        out = b""
+        reasoning = self._open
+        if not isinstance(reasoning, Reasoning):
+            out = self._close()
+            reasoning = Reasoning(id=self._new_id("rs"), status="in_progress")
+            out += self._open_item(reasoning)
+            reasoning.content.append(ReasoningPart())
+            out += self._part_added(reasoning)
+        reasoning.content[-1].text += text
+        return out + self._event("reasoning_text.delta", **self._place(reasoning), delta=text)
 
     def _add_arguments(self, call: Mapping[str, Any]) -> bytes:
         """Add to the arguments of a function call; chat streams name it by its index, and by its id once."""
@@ -236,49 +260,55 @@ class ResponsesForm:
         out = b""
         item = self._tool_indexes.get(index)
         if item is None:
-            fields = {"call_id": call.get("id") or f"call_{self._suffix}{index:02}", "name": function.get("name", "")}
-            out += self._open_item("function_call", is_new=True, **fields, arguments="")
-            item = self._open
-            assert item is not None, "it was opened"
+            out = self._close()
+            call_id = call.get("id") or f"call_{self._suffix}{index:02}"
+            item = FunctionCall(
+                id=self._new_id("fc"),
+                status="in_progress",
+                call_id=call_id,
+                name=function.get("name", ""),
+                arguments="",
+            )
+            out += self._open_item(item)
             self._tool_indexes[index] = item
         if arguments := function.get("arguments"):
-            item["arguments"] += arguments
-            place = {"item_id": item["id"], "output_index": self.output.index(item)}
+            item.arguments += arguments
+            place = {"item_id": item.id, "output_index": self.output.index(item)}
             out += self._event("function_call_arguments.delta", **place, delta=arguments)
         return out
 
-    def _open_item(self, kind: str, *, is_new: bool = False, **fields: Any) -> bytes:
-        if self._open is not None and self._open["type"] == kind and not is_new:
-            return b""
+    def _open_message(self) -> tuple[Message, bytes]:
+        """The message that the stream adds to, and the events if it is a new one."""
+        if isinstance(self._open, Message):
+            return self._open, b""
         out = self._close()
-        item = {**self._new_item(kind), **fields, "status": "in_progress"}
+        message = Message(id=self._new_id("msg"), status="in_progress")
+        return message, out + self._open_item(message)
+
+    def _open_item(self, item: Message | Reasoning | FunctionCall) -> bytes:
         self.output.append(item)
         self._open = item
-        return out + self._event("output_item.added", output_index=len(self.output) - 1, item=item)
+        return self._event("output_item.added", output_index=len(self.output) - 1, item=item)
 
-    def _add_part(self, item: Item, part: Item) -> bytes:
-        item["content"].append(part)
-        return self._event("content_part.added", **self._place(item), part=part)
+    def _part_added(self, item: Message | Reasoning) -> bytes:
+        return self._event("content_part.added", **self._place(item), part=item.content[-1])
 
-    def _place(self, item: Item) -> dict[str, Any]:
+    def _place(self, item: Message | Reasoning) -> dict[str, Any]:
         """Which part of which item an event is about: the last part of the open item."""
-        return {
-            "item_id": item["id"],
-            "output_index": len(self.output) - 1,
-            "content_index": len(item["content"]) - 1,
-        }
+        return {"item_id": item.id, "output_index": len(self.output) - 1, "content_index": len(item.content) - 1}
 
-    def _close_part(self, item: Item) -> bytes:
-        if not item["content"]:
+    def _close_part(self, item: Message | Reasoning) -> bytes:
+        """The last events of the last part, if there is one."""
+        if not item.content:
             return b""
-        part = item["content"][-1]
+        part = item.content[-1]
         place = self._place(item)
-        if part["type"] == "refusal":
-            out = self._event("refusal.done", **place, refusal=part["refusal"])
-        elif part["type"] == "reasoning_text":
-            out = self._event("reasoning_text.done", **place, text=part["text"])
+        if isinstance(part, RefusalPart):
+            out = self._event("refusal.done", **place, refusal=part.refusal)
+        elif isinstance(part, ReasoningPart):
+            out = self._event("reasoning_text.done", **place, text=part.text)
         else:
-            out = self._event("output_text.done", **place, text=part["text"], logprobs=part["logprobs"])
+            out = self._event("output_text.done", **place, text=part.text, logprobs=part.logprobs)
         return out + self._event("content_part.done", **place, part=part)
 
     def _close(self) -> bytes:
@@ -287,28 +317,18 @@ class ResponsesForm:
         if item is None:
             return b""
         index = len(self.output) - 1
-        out = b""
-        if item["type"] == "function_call":
-            place = {"item_id": item["id"], "output_index": index}
-            named = {"name": item["name"], "arguments": item["arguments"]}
-            out = self._event("function_call_arguments.done", **place, **named)
+        if isinstance(item, FunctionCall):
+            place = {"item_id": item.id, "output_index": index}
+            out = self._event("function_call_arguments.done", **place, name=item.name, arguments=item.arguments)
         else:
             out = self._close_part(item)
-        item["status"] = "incomplete" if self._finish_reason in _INCOMPLETE else "completed"
+        item.status = "incomplete" if self._finish_reason in _INCOMPLETE else "completed"
         return out + self._event("output_item.done", output_index=index, item=item)
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:
     found = next((message[name] for name in _REASONING_FIELDS if isinstance(message.get(name), str)), "")
     return str(found)
-
-
-def _text_part(text: str, logprobs: Sequence[Any] | None = None) -> Item:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs or ())}
-
-
-def _reasoning_part(text: str) -> Item:
-    return {"type": "reasoning_text", "text": text}
 
 
 def usage_fields(usage: Usage, cost: Nanos) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import msgspec
+
 from penstock.chat.pricing import Usage
 from penstock.chat.responses_output import ResponsesForm
 from penstock.chat.responses_request import ResponsesRequest
@@ -98,9 +100,9 @@ def test_items_that_were_made_before_become_events() -> None:
     image += one.end_image(result="aGk=")
     one.add_completion({"model": "m", "choices": [{"message": {"content": "Done."}, "finish_reason": "stop"}]})
     one.add_function_call(CALLS[0])
-    before = json.loads(json.dumps(one.output))
+    before = msgspec.to_builtins(one.output)
     out = one.new_item_events()
-    assert one.output == before
+    assert msgspec.to_builtins(one.output) == before
     assert event_names(image) == [
         b"output_item.added",
         b"image_generation_call.in_progress",
