@@ -20,7 +20,6 @@ from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall
 from penstock.generations.rows import (
     NEW_GENERATION,
-    FirstRun,
     Follow,
     GenerationRow,
     Live,
@@ -47,7 +46,7 @@ class Accepted:
 
     row: GenerationRow
     lease: Lease | None = None  # set when this process is to run the generation
-    first_run: FirstRun | None = None  # then also set
+    attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
     is_repeated: bool = False  # its idempotency key was used before: `row` is the generation of the earlier call
 
 
@@ -64,18 +63,9 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
     failpoint("accept.before_tx")
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
-    first_run = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
+    accepted = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
     failpoint("accept.after_commit")
-    return _accepted(gateway, call, first_run)
-
-
-def _accepted(gateway: Gateway, call: Call, first_run: FirstRun) -> Accepted:
-    row = first_run.row
-    if row.id != call.id:
-        return Accepted(row, is_repeated=True)
-    if not gateway.jobs.runs_here(row.task):
-        return Accepted(row)
-    return Accepted(row, Lease(row.id, _FIRST_TOKEN), first_run)
+    return accepted
 
 
 # -------------------------------------------------------------------------------------------------------------- storing
@@ -87,7 +77,7 @@ async def _store_affordable(
     planned: PlannedCall,
     stored_inputs: Sequence[tuple[Input, bytes]],
     is_awaited: bool,
-) -> FirstRun:
+) -> Accepted:
     """Store the generation with those candidates that the balance covers; raise InsufficientBalance if it is none."""
     while True:
         new = await _new_generation(gateway, call, planned, stored_inputs, is_awaited)
@@ -107,7 +97,7 @@ def _without_dearest(planned: PlannedCall) -> PlannedCall | None:
     return replace(planned, plan=msgspec.structs.replace(planned.plan, candidates=cheaper)) if cheaper else None
 
 
-async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") -> FirstRun:
+async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") -> Accepted:
     """Store a generation together with others of the moment, or alone if it must be counted or compared with them.
 
     Returns the generation that used the same idempotency key before, if there is one.
@@ -116,9 +106,9 @@ async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") 
     key = planned.validated.idempotency_key
     with gateway.chat_reservations.holding(caller.org_id, new.hold), nothing_sent(), span("accept"):
         if not (key or caller.is_limited or planned.claims_recording):
-            first_run, acceptance = new.with_plan(planned.plan)
+            accepted, acceptance = new.with_plan(planned.plan)
             await gateway.acceptances.add(acceptance)
-            return first_run
+            return accepted
         store_alone = partial(_store_alone, gateway, planned, new)
         try:
             return await gateway.store.write(store_alone, org_id=caller.org_id)
@@ -128,19 +118,20 @@ async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") 
             return await gateway.store.write(store_alone, org_id=caller.org_id)
 
 
-async def _store_alone(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration", tx: Transaction) -> FirstRun:
+async def _store_alone(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration", tx: Transaction) -> Accepted:
     """As `_store`, in a transaction of its own."""
     caller = new.call.caller
     key = planned.validated.idempotency_key
     if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
-        return FirstRun(earlier)
+        is_repeated = earlier.id != new.call.id  # else the commit of this call was not confirmed
+        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, new.lease)
     if caller.is_limited:
         await check_limits(tx, caller, new.hold, new.at_ms)
     plan = await _claim_recording(tx, caller.org_id, new.call.id, planned)
-    first_run, acceptance = new.with_plan(plan)
+    accepted, acceptance = new.with_plan(plan)
     await gateway.acceptances.write(tx, [acceptance])
     await check_org_budget(tx, caller, new.at_ms)
-    return first_run
+    return accepted
 
 
 async def _claim_recording(tx: Transaction, org_id: str, request_id: str, planned: PlannedCall) -> Plan:
@@ -175,10 +166,11 @@ class _NewGeneration:
     hold: Nanos
     columns: Row  # of the generation, except the plan
     other_changes: Sequence[Change]  # its inputs, and its place in the queue
+    lease: Lease | None  # if this process is to run it
     attempt_id: str | None  # of the first attempt, if it is stored with the generation and sent at once
 
-    def with_plan(self, plan: Plan) -> tuple[FirstRun, Acceptance]:
-        """What the first run needs of it, and what is to be written."""
+    def with_plan(self, plan: Plan) -> tuple[Accepted, Acceptance]:
+        """The accepted call, and what is to be written for it."""
         call = self.call
         first = plan.candidates[0] if self.attempt_id and isinstance(plan.source, Live | Recording) else None
         columns = {**self.columns, "plan": msgspec.json.encode(plan)}
@@ -191,7 +183,8 @@ class _NewGeneration:
             changes.append(("add_attempt", self._first_attempt(first)))
         hold = NewHold(call.id, self.hold, call.at_ms)
         row = GenerationRow(**columns, **NEW_GENERATION)
-        return FirstRun(row, self.attempt_id if first else None), Acceptance(call.caller.org_id, hold, changes)
+        accepted = Accepted(row, self.lease, self.attempt_id if first else None)
+        return accepted, Acceptance(call.caller.org_id, hold, changes)
 
     def _first_attempt(self, candidate: PlannedCandidate) -> Row:
         return {
@@ -217,7 +210,8 @@ async def _new_generation(
 ) -> _NewGeneration:
     request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
     hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
-    columns = await _columns(gateway, call, planned.validated, request, hold)
+    lease = Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None
+    columns = await _columns(gateway, call, planned.validated, request, hold, lease)
     now = gateway.clock.now_ms()
     until_ms = now + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
     input_rows = gateway.media.input_rows(call.caller.org_id, call.id, stored_inputs, until_ms)
@@ -231,16 +225,18 @@ async def _new_generation(
             *(("add_media", row) for row in input_rows),
             *gateway.jobs.queue_changes(call.id, request.task),
         ],
+        lease=lease,
         attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(gateway, planned) else None,
     )
 
 
-async def _columns(gateway: Gateway, call: Call, validated: ValidatedCall, request: Request, hold: Nanos) -> Row:
+async def _columns(
+    gateway: Gateway, call: Call, validated: ValidatedCall, request: Request, hold: Nanos, lease: Lease | None
+) -> Row:
     """The row of a generation, except the plan."""
     digest = None
     if validated.idempotency_key:
         digest = await run_aside(call.size_bytes, canonical_digest, validated)
-    runs_here = gateway.jobs.runs_here(request.task)
     return {
         "id": call.id,
         "org_id": call.caller.org_id,
@@ -254,8 +250,8 @@ async def _columns(gateway: Gateway, call: Call, validated: ValidatedCall, reque
         "webhook_url": validated.webhook_url,
         "idempotency_key": validated.idempotency_key,
         "body_digest": digest,
-        "lease_token": _FIRST_TOKEN if runs_here else 0,
-        "lease_until_ms": gateway.jobs.lease_until_ms if runs_here else 0,
+        "lease_token": lease.token if lease else 0,
+        "lease_until_ms": gateway.jobs.lease_until_ms if lease else 0,
         "trace_context": stored_context(),  # of the call itself: spans of its job belong directly under it
     }
 

@@ -12,8 +12,9 @@ from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restor
 from penstock.accounts.transfers import record_loss
 from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
+from penstock.generations.accept import Accepted
 from penstock.generations.mailbox import Mailbox
-from penstock.generations.rows import AttemptRow, FirstRun, GenerationRow, Plan, list_last_attempts
+from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
 from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
@@ -102,15 +103,15 @@ def part_sizes(count: int, native_n: int) -> list[int]:
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
-async def load_job(gateway: Gateway, running: RunningJob, first_run: FirstRun | None = None) -> Job:
-    """Read a generation and its attempts, unless this process has just stored them. Raises LeaseLost when the lease is
+async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | None = None) -> Job:
+    """Read a generation and its attempts, unless this process has just accepted it. Raises LeaseLost when the lease is
     no longer valid.
     """
     unsent_attempts = running.send_guard.unsent_attempts
-    if first_run is not None:
-        stored_intents = {(0, 0): first_run.attempt_id} if first_run.attempt_id else {}
+    if accepted is not None:
+        stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
         unsent_attempts.update(stored_intents.values())
-        return await _job(gateway, running, first_run.row, [], stored_intents)
+        return await _job(gateway, running, accepted.row, [], stored_intents)
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:

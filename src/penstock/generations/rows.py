@@ -123,13 +123,6 @@ NEW_GENERATION: Row = {
 }
 
 
-class FirstRun(msgspec.Struct, frozen=True):
-    """What the process that has just accepted a generation need not read to run it."""
-
-    row: GenerationRow
-    attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
-
-
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table `attempts`."""
 

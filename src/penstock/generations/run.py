@@ -26,7 +26,7 @@ from penstock.generations.job import (
     part_sizes,
 )
 from penstock.generations.mailbox import Mailbox
-from penstock.generations.rows import FirstRun, Follow, Mock, Recording, Replay
+from penstock.generations.rows import Follow, Mock, Recording, Replay
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.media.transfer import OutputNotStored
 from penstock.schema import AttemptSummary, GenerationResult, StoredOutput
@@ -49,22 +49,25 @@ _IMAGE_RETRY_SECONDS = 5.0  # how long images are tried again, because their cal
 def start_generation(gateway: Gateway, accepted: Accepted, mailbox: Mailbox | None = None) -> RunningJob:
     """Run a generation that this process has just accepted; the mailbox is that of a caller who waits for it."""
     assert accepted.lease is not None, "another process runs it"
-    run = partial(run_generation, gateway, first_run=accepted.first_run, mailbox=mailbox)
+    run = partial(run_generation, gateway, just_accepted=[accepted], mailbox=mailbox)
     return gateway.jobs.start(accepted.lease, run)
 
 
 async def run_generation(
-    gateway: Gateway, running: RunningJob, *, first_run: FirstRun | None = None, mailbox: Mailbox | None = None
+    gateway: Gateway,
+    running: RunningJob,
+    *,
+    just_accepted: list[Accepted] | None = None,
+    mailbox: Mailbox | None = None,
 ) -> None:
     """Bring a generation from whatever state it is in to `completed` or `failed`, waiting for an unavailable store.
 
-    Raises LeaseLost when another worker runs it now.
+    What was just accepted is taken out of its list: the first run need not read it, and then nothing keeps it, because
+    there are thousands of jobs. Raises LeaseLost when another worker runs the generation now.
     """
 
     async def run() -> None:
-        nonlocal first_run
-        just_stored, first_run = first_run, None  # after an outage of the store, the next run reads what is stored then
-        job = await load_job(gateway, running, just_stored)
+        job = await load_job(gateway, running, just_accepted.pop() if just_accepted else None)
         job.mailbox = mailbox
         with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
             await _run_loaded(gateway, job)

@@ -1,6 +1,7 @@
 """A generation may be interrupted at any line and still ends, once."""
 
 import asyncio
+import gc
 import random
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from penstock import failpoints
 from penstock.errors import Problem, StorageUnavailable
 from penstock.generations import run
+from penstock.generations.accept import Accepted
 from penstock.jobs.running import Lease, RunningJob
 from penstock.states import VIDEO, may_move
 from penstock.store import groups
@@ -229,6 +231,17 @@ async def test_two_workers_and_one_generation(open_gateway: OpenGateway) -> None
         await running.wait_until_idle()
         assert (await running.get_video(video_id), await running.money(), await running.rows(messages)) == before
         assert await end_once(running, video_id) == "completed"
+
+
+@sqlite_only
+async def test_a_running_job_keeps_nothing_of_its_acceptance(open_gateway: OpenGateway) -> None:
+    """Its request and plan may be large, and there are thousands of jobs."""
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.never_ends)
+        video_id = (await running.video()).json["id"]
+        await running.lab.videos.reached(1)
+        kept = [item for item in gc.get_objects() if isinstance(item, Accepted) and item.row.id == video_id]
+        assert kept == []
 
 
 async def take_over(running: RunningGateway, video_id: str) -> Lease:
