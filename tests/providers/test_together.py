@@ -87,6 +87,36 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     assert (second["ratio"], second["resolution"], second["seconds"]) == ("9:16", "4k", "4")
 
 
+async def test_videos_from_frames_and_from_references(open_gateway: OpenGateway) -> None:
+    together = Together()
+    frames = [{"image_url": IMAGE_URI, "role": role} for role in ("first_frame", "last_frame")]
+    references = [{"image_url": IMAGE_URI, "role": "reference"}] * 2
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        for inputs in (frames, references):
+            video = await create_video(running, model="seedance-2", seconds=1, input_reference=inputs)
+            assert video["status"] == "completed", video
+    first, second = (request.fields for request in together.received("create_video"))
+    image = IMAGE_URI.partition(",")[2]
+    assert first["media"] == {
+        "frame_images": [{"input_image": image, "frame": "first"}, {"input_image": image, "frame": "last"}]
+    }
+    assert second["media"] == {"reference_images": [image, image]}
+    assert (first["seconds"], second["seconds"]) == ("4", "4"), "the shortest that it makes"
+
+
+async def test_fields_of_its_own_that_cost_money_are_refused(open_gateway: OpenGateway) -> None:
+    together = Together()
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        for name, value in (("steps", 50), ("image_loras", [{"path": "x", "scale": 1}])):
+            with pytest.raises(InvalidRequest, match=name):
+                await create_image(running, model="flux-2-pro", **{name: value})
+        for name in ("media", "settings"):
+            with pytest.raises(InvalidRequest, match=name):
+                await create_video(running, model="seedance-2", **{name: {}})
+    assert not together.received("generate")
+    assert not together.received("create_video")
+
+
 async def test_unfit_images(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "together", Together(), "/v1") as running:
         record = await create_image(running, model="flux-schnell", prompt="nsfw")

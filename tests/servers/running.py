@@ -100,7 +100,8 @@ def gateway(folder: Path, toml: str = "", **environment: str) -> Iterator[Servin
     installation = Installation(folder / "data", "", None, toml=toml)
     with installation.serving(**environment) as serving:
         yield serving
-        assert installation.penstock("audit").status == 0
+        audit = installation.penstock("audit")
+        assert audit.status == 0, audit
 
 
 # --------------------------------------------------------------------------------------------------------------- chats
