@@ -37,6 +37,20 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     return f"v1,{b64encode(digest).decode()}"
 
 
+class _SecretsRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The signing secrets of an organization, encrypted."""
+
+    id: str
+    secret: bytes | None  # None until it is first needed
+    old_secret: bytes | None  # the secret before the last rotation; signs too until `old_secret_until_ms`
+    old_secret_until_ms: int | None
+
+    def signing(self, now_ms: int) -> list[bytes]:
+        """The current secret and, while it signs too, the one before it."""
+        old = self.old_secret if now_ms < (self.old_secret_until_ms or 0) else None
+        return [secret for secret in (self.secret, old) if secret is not None]
+
+
 class WebhookSecrets:
     """The signing secret of each organization: created when first needed, stored encrypted."""
 
@@ -56,20 +70,17 @@ class WebhookSecrets:
         """
         if org_id == OPERATOR:
             return (PREFIX + b64encode(self._vault.derive_alert_secret()).decode(),)
-        row = await self._store.one("get_secrets", org_id=org_id)
-        if row is None or row["secret"] is None:
+        row = await _get_secrets(self._store, org_id)
+        if row is None or row.secret is None:
             row = await self._create_secret(org_id)
-        sealed = [row["secret"]]
-        if row["old_secret"] is not None and self._clock.now_ms() < row["old_secret_until_ms"]:
-            sealed.append(row["old_secret"])
-        return tuple(self._vault.open(secret, org_id).decode() for secret in sealed)
+        return tuple(self._vault.open(secret, org_id).decode() for secret in row.signing(self._clock.now_ms()))
 
-    async def _create_secret(self, org_id: str) -> Row:
+    async def _create_secret(self, org_id: str) -> _SecretsRow:
         new = self._new_sealed_secret(org_id)
 
-        async def work(tx: Transaction) -> Row | None:
+        async def work(tx: Transaction) -> _SecretsRow | None:
             await tx.run("set_first_secret", org_id=org_id, secret=new)
-            return await tx.one("get_secrets", org_id=org_id)
+            return await _get_secrets(tx, org_id)
 
         if (row := await self._store.write(work)) is None:
             raise NotFound(f"No such organization: {org_id}.")
@@ -77,8 +88,8 @@ class WebhookSecrets:
 
     async def get_previous_expiry_ms(self, org_id: str) -> int | None:
         """When the secret before the last rotation stops signing; None if it does not sign any more."""
-        row = await self._store.one("get_secrets", org_id=org_id)
-        until_ms = row["old_secret_until_ms"] if row and row["old_secret"] is not None else None
+        row = await _get_secrets(self._store, org_id)
+        until_ms = row.old_secret_until_ms if row and row.old_secret is not None else None
         return until_ms if until_ms is not None and self._clock.now_ms() < until_ms else None
 
     async def rotate(self, org_id: str, overlap_ms: int = _OLD_SECRET_MS) -> str:
@@ -91,28 +102,37 @@ class WebhookSecrets:
 
     async def reseal(self) -> int:
         """Encrypt all secrets with the newest master secret. Returns how many were encrypted with an older one."""
-        stale = [row for row in await self._store.slow("list_secrets") if not self._is_current(row)]
+        rows = [_SecretsRow(**row) for row in await self._store.slow("list_secrets")]
+        stale = [row for row in rows if not self._is_current(row)]
 
         async def work(tx: Transaction) -> int:
             return sum([await tx.run("reseal_secrets", **self._resealed_row(row)) for row in stale])
 
         return await self._store.write(work)
 
-    def _is_current(self, row: Row) -> bool:
-        secrets_of_org = [secret for secret in (row["secret"], row["old_secret"]) if secret is not None]
-        return all(self._vault.is_current(secret) for secret in secrets_of_org)
+    def _is_current(self, row: _SecretsRow) -> bool:
+        return all(self._vault.is_current(secret) for secret in (row.secret, row.old_secret) if secret is not None)
 
-    def _resealed_row(self, row: Row) -> dict[str, Any]:
-        org_id = row["id"]
-        resealed = {
-            name: None if row[name] is None else self._vault.seal(self._vault.open(row[name], org_id), org_id)
-            for name in ("secret", "old_secret")
+    def _resealed_row(self, row: _SecretsRow) -> Row:
+        """The values of the query `reseal_secrets`."""
+        return {
+            "id": row.id,
+            "seen": row.secret,
+            "secret": self._resealed(row.secret, row.id),
+            "old_secret": self._resealed(row.old_secret, row.id),
         }
-        return {"id": org_id, "seen": row["secret"], **resealed}
+
+    def _resealed(self, secret: bytes | None, org_id: str) -> bytes | None:
+        return None if secret is None else self._vault.seal(self._vault.open(secret, org_id), org_id)
 
     def _new_sealed_secret(self, org_id: str) -> bytes:
         text = PREFIX + b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         return self._vault.seal(text.encode(), org_id)
+
+
+async def _get_secrets(store: Store | Transaction, org_id: str) -> _SecretsRow | None:
+    row = await store.one("get_secrets", org_id=org_id)
+    return None if row is None else _SecretsRow(**row)
 
 
 class BatchSecrets:

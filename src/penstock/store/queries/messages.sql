@@ -2,7 +2,7 @@
 
 -- name: get_secrets
 -- The encrypted signing secret of an organization, and the one before it.
-SELECT secret, old_secret, old_secret_until_ms FROM orgs WHERE id = :org_id;
+SELECT id, secret, old_secret, old_secret_until_ms FROM orgs WHERE id = :org_id;
 
 -- name: set_first_secret
 -- Set the first signing secret of an organization. Changes nothing if another process was first.
@@ -14,7 +14,7 @@ UPDATE orgs SET old_secret = secret, old_secret_until_ms = :until_ms, secret = :
 
 -- name: list_secrets
 -- All encrypted signing secrets.
-SELECT id, secret, old_secret FROM orgs WHERE secret IS NOT NULL ORDER BY id;
+SELECT id, secret, old_secret, old_secret_until_ms FROM orgs WHERE secret IS NOT NULL ORDER BY id;
 
 -- name: reseal_secrets
 -- Store the same secrets encrypted with a newer master key, unless they were replaced meanwhile.
