@@ -2,8 +2,9 @@
 
     python -m bench.postgres [--kind chat] [--calls 1000] [--rounds 5] [--callers 64] [--gateway PYTHON] [--pin]
 
-Prints, for each gateway, the processor time of a call in the gateway and in Postgres, and calls a second: on SQLite; on
-Postgres with all callers in one organization; on Postgres with the callers divided among eight. Rounds take turns.
+Prints, for each gateway, the processor time of a call in the gateway and in Postgres, calls a second, and how many
+statements and round trips to Postgres a call has, which other work on the machine changes least: on SQLite; on Postgres
+with all callers in one organization; on Postgres with the callers divided among eight. Rounds take turns.
 `--gateway` names the Python of another installation, which is measured on Postgres too. `--pin` lets gateways run on
 the first core and everything else, Postgres included, on the others. Postgres waits for the disk at each commit.
 """
@@ -41,6 +42,8 @@ class Subject:
     gateway: list[float] = field(default_factory=list)  # microseconds of a call
     database: list[float] = field(default_factory=list)
     calls_per_second: list[float] = field(default_factory=list)
+    statements: list[float] = field(default_factory=list)  # of a call
+    round_trips: list[float] = field(default_factory=list)
 
     async def make_calls(self, kind: Kind, calls: int) -> None:
         part = replace(kind, callers=kind.callers // len(self.keys))
@@ -113,22 +116,30 @@ async def measure(options: argparse.Namespace, server: str) -> None:
             for subject in subjects:
                 busy = subject.installation.processor_seconds()
                 database_busy = postgres_seconds(server)
+                before = subject.installation.read_counts()
                 started = time.perf_counter()
                 await subject.make_calls(kind, options.calls)
                 subject.calls_per_second.append(options.calls / (time.perf_counter() - started))
+                after = subject.installation.read_counts()
+                subject.statements.append((after["statements"] - before["statements"]) / options.calls)
+                subject.round_trips.append((after["round_trips"] - before["round_trips"]) / options.calls)
                 subject.gateway.append((subject.installation.processor_seconds() - busy) / options.calls * 1e6)
                 subject.database.append((postgres_seconds(server) - database_busy) / options.calls * 1e6)
         print(f"{options.kind}, {options.callers} callers, {options.rounds} rounds of {options.calls} calls")
-        print(f"{'':40} {'calls/s':>22} {'gateway, µs a call':>24} {'Postgres, µs a call':>24}")
+        print(
+            f"{'':40} {'calls/s':>22} {'gateway, µs a call':>24} {'Postgres, µs a call':>24}"
+            f" {'statements':>20} {'round trips':>20}"
+        )
         for subject in subjects:
             rate = _median(subject.calls_per_second)
             database = _median(subject.database) if subject.uses_postgres else ""
-            print(f"{subject.name:40} {rate:>22} {_median(subject.gateway):>24} {database:>24}")
+            counts = f"{_median(subject.statements, 2):>20} {_median(subject.round_trips, 2):>20}"
+            print(f"{subject.name:40} {rate:>22} {_median(subject.gateway):>24} {database:>24} {counts}")
     provider.close()
 
 
-def _median(figures: list[float]) -> str:
-    return f"{statistics.median(figures):.0f} ({min(figures):.0f}-{max(figures):.0f})"
+def _median(figures: list[float], digits: int = 0) -> str:
+    return f"{statistics.median(figures):.{digits}f} ({min(figures):.{digits}f}-{max(figures):.{digits}f})"
 
 
 def main(options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # How long a transaction of several organizations waits for a row that somebody else has locked.
-LOCK_MS: Final = 200
+LOCK_MS: Final = 1000
 # How long an organization writes by itself after one of its items could not be written.
 APART_SECONDS: Final = 30.0
 
