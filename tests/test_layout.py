@@ -34,6 +34,7 @@ DECODERS = {
     ("imaging", "convert"): {"unconverted", "sample_image", "Polarity", "shrink"},
     ("imaging", "svg"): {"is_svg"},
     ("imaging", "previews"): set[str](),
+    ("imaging", "video"): set[str](),
 }
 
 LINES_MAX = 400

@@ -195,7 +195,8 @@ VIDEO = _table(
     Field(
         name="input_reference",
         types=("object", "array", "string", "file"),
-        about="Images to begin with or to refer to: `{image_url}`, perhaps with a `role`; or files in a form.",
+        about="Images to begin with or to refer to, `{image_url}`, or a video to change or to extend, `{video_url}`; "
+        "each perhaps with a `role`; or files in a form.",
         handling="renamed",
     ),
     _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),

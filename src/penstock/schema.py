@@ -75,14 +75,15 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Input(msgspec.Struct, frozen=True):
-    """An input image in the storage, kept until the request has ended."""
+    """An input image or video in the storage, kept until the request has ended."""
 
-    role: str  # image, mask, reference, or a role of VIDEO_ROLES that the caller stated
+    role: str  # image, mask, reference, a role of VIDEO_ROLES that the caller stated, or one of INPUT_VIDEOS
     media_id: str
     content_type: str
     width: int
     height: int
     size_bytes: int
+    seconds: float = 0.0  # of a video
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -154,23 +154,28 @@ def _parse_frame(text: str) -> Frame:
     raise ValueError(text)
 
 
-# ------------------------------------------------------------------------------------------- input images, retention
+# -------------------------------------------------------------------------------------------- input files, retention
 
 
 FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE = "first_frame", "last_frame", "reference_image"
 FRAME_ROLES = (FIRST_FRAME, LAST_FRAME)
 VIDEO_ROLES = (*FRAME_ROLES, REFERENCE_IMAGE)  # of input images of videos, in the order in which they are sent
+# The roles of an input video: it is changed, or it goes on. They are also its names in provider tables.
+EDIT_VIDEO, EXTEND_VIDEO = "edit_video", "extend_video"
+INPUT_VIDEOS = (EDIT_VIDEO, EXTEND_VIDEO)
 
 
 @dataclass(frozen=True, slots=True)
-class InputImage:
-    """An image that the caller supplied, fetched, checked and cleaned."""
+class InputFile:
+    """An image or a video that the caller supplied, fetched and checked; an image is cleaned, too."""
 
     data: bytes
     content_type: str
     width: int
     height: int
-    role: str = "image"  # image, mask, reference, or one of VIDEO_ROLES; a table of videos gets only the latter
+    # image, mask, reference, one of VIDEO_ROLES, which is all that a table of videos gets of images, or of INPUT_VIDEOS
+    role: str = "image"
+    seconds: float = 0.0  # of a video
     uploaded_name: str = ""  # the provider's name for it, after an upload
 
 

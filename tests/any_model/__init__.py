@@ -12,7 +12,7 @@ from penstock.providers.fal import live as fal
 from penstock.providers.live import Underivable
 from penstock.providers.replicate import live as replicate
 from penstock.providers.spec import Model, Param
-from penstock.values import Frame, InputImage
+from penstock.values import Frame, InputFile
 from tests.fake_providers.fal_catalogue import STORED as FAL
 from tests.fake_providers.fal_catalogue import openapi
 
@@ -21,7 +21,7 @@ TABLES = FOLDER / "tables.txt"
 REPLICATE = json.loads((FOLDER / "replicate.json").read_text())
 
 FRAMES = (Frame(1024, 1024), Frame(1280, 720), Frame(9, 16, exact=False, resolution="1080p"))
-IMAGES = [InputImage(b"x", "image/png", 8, 8, uploaded_name=f"https://x.test/{number}") for number in (1, 2)]
+IMAGES = [InputFile(b"x", "image/png", 8, 8, uploaded_name=f"https://x.test/{number}") for number in (1, 2)]
 ADDED = ("ignored", "refused")  # rows that tell what a model does not take
 EMULATED = ("response_format", "output_format", "output_compression")  # the gateway does these for every model
 

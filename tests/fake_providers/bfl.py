@@ -28,6 +28,10 @@ class BlackForestLabs(FakeProvider):
         if wrong := [name for name in INPUTS if not isinstance(fields.get(name, ""), str)]:
             details = {"type": "string_type", "loc": ["body", wrong[0]], "msg": "Input should be a valid string"}
             return FakeResponse({"detail": [details]}, 422)
+        is_continued = "start_video" in fields
+        if is_continued != (fields.get("mode") == "v2v") or (is_continued and "aspect_ratio" in fields):
+            details = {"type": "value_error", "loc": ["body", "mode"], "msg": "start_video belongs to the mode v2v"}
+            return FakeResponse({"detail": [details]}, 422)
         job = self.begin({**fields, "path": call.params["model"]}, prefix="b5a2-")
         return FakeResponse(
             {"id": job.id, "polling_url": f"{self.url}/v1/get_result?id={job.id}", "cost": self._cost(fields)}

@@ -7,6 +7,7 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
 CREDITS = {"gen4.5": 12, "gen4_turbo": 5, "veo3.1": 40, "veo3.1_fast": 15, "gen4_image": 8, "gen4_image_turbo": 2}
+CREDITS["aleph2"] = 28
 UNSAFE = {
     "status": "FAILED",
     "failure": "Your input was flagged.",
@@ -41,6 +42,12 @@ class Runway(FakeProvider):
     def image_to_video(self, call: Exchange) -> FakeResponse:
         return self._created(call)
 
+    @route("POST /v1/video_to_video")
+    def video_to_video(self, call: Exchange) -> FakeResponse:
+        if not call.request.fields["videoUri"].startswith("data:video/mp4;base64,"):
+            return FakeResponse({"error": "The video is not one."}, 400)
+        return self._created(call)
+
     @route("POST /v1/text_to_image")
     def text_to_image(self, call: Exchange) -> FakeResponse:
         return self._created(call)
@@ -62,6 +69,7 @@ class Runway(FakeProvider):
             )
         uris = [image["uri"] for image in call.request.fields.get("promptImage", ())]
         uris += [image["uri"] for image in call.request.fields.get("referenceImages", ())]
+        uris += [call.request.fields.get("videoUri", "")]
         if any(len(uri) > MAX_URI_BYTES for uri in uris):
             return FakeResponse({"error": "A data URI may have 5 MB."}, 400)
         job = self.begin(call.request.fields, prefix="17f20503-")

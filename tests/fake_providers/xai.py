@@ -53,6 +53,23 @@ class XAI(FakeProvider):
         job.next_state()
         return FakeResponse({"request_id": job.id})
 
+    @route("POST /v1/videos/edits")
+    def edit_video(self, call: Exchange) -> FakeResponse:
+        return self._changed_video(call.request.fields, {"model", "prompt", "video", "user"})
+
+    @route("POST /v1/videos/extensions")
+    def extend_video(self, call: Exchange) -> FakeResponse:
+        return self._changed_video(call.request.fields, {"model", "prompt", "video", "duration"})
+
+    def _changed_video(self, fields: dict[str, Any], known: set[str]) -> FakeResponse:
+        if odd := sorted(fields.keys() - known):
+            return FakeResponse({"code": "invalid-argument", "error": f"Unknown field: {odd[0]}."}, 400)
+        if not fields["video"]["url"].startswith("data:video/mp4;base64,"):
+            return FakeResponse({"code": "invalid-argument", "error": "The video is not one."}, 400)
+        job = self.begin({"duration": 1, **fields}, prefix="req-")
+        job.next_state()
+        return FakeResponse({"request_id": job.id})
+
     @route("GET /v1/videos/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])

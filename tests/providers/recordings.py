@@ -48,11 +48,11 @@ from penstock.net.client import HttpClient
 from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
 from penstock.schema import Call, Caller, Input, Request
 from penstock.settings import Settings
-from penstock.upstream import translate
+from penstock.upstream import checks, translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 
 ORG = OrgId("org_1")
 
@@ -102,7 +102,7 @@ class Recording:
     def _fits(self, model: Model) -> bool:
         images = {name: len(list(_input_images(self.content["request"].get(name)))) for name in IMAGES}
         try:
-            translate.check_inputs(model, {table_name(name): count for name, count in images.items()})
+            checks.check_inputs(model, {table_name(name): count for name, count in images.items()})
         except InvalidRequest:
             return False
         return True
@@ -126,7 +126,7 @@ def recordings() -> list[Recording]:
 # ------------------------------------------------------------------------------------------------------------- request
 
 
-def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[InputImage]]]:
+def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[InputFile]]]:
     """The canonical request and its images, checked as the gateway would."""
     table = TABLES[model.op.task]
     fields = {name: value for name, value in content["request"].items() if name not in IMAGES}
@@ -141,8 +141,8 @@ def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request
     references = [Input("reference", "", "", item.width, item.height, 0) for item in inputs.get("input_reference", ())]
     written = msgspec.structs.replace(request, inputs=tuple(references))
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    translate.check(model, request)
-    translate.check_inputs(model, {name: len(found) for name, found in inputs.items()})
+    checks.check(model, request)
+    checks.check_inputs(model, {name: len(found) for name, found in inputs.items()})
     return request, inputs
 
 
@@ -150,10 +150,10 @@ def table_name(name: str) -> str:
     return "images" if name == "image" else name
 
 
-def _input_images(content: Any) -> Iterator[InputImage]:
+def _input_images(content: Any) -> Iterator[InputFile]:
     for item in content if isinstance(content, list) else [content] if content else []:
         fields: dict[str, Any] = {"data": item} if isinstance(item, str) else item
-        yield InputImage(
+        yield InputFile(
             data=fields["data"].encode(),
             content_type=fields.get("content_type", "image/png"),
             width=fields.get("width", 64),

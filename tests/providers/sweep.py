@@ -1,4 +1,4 @@
-"""Every kind of request that a provider's tables can send: each number of input images, shape, duration and value."""
+"""Every kind of request that a provider's tables can send: each number of input files, shape, duration and value."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,11 +13,13 @@ from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
 from penstock.providers.spec import Model, Param, Provider, Upload
 from penstock.schema import Input, Request
-from penstock.upstream import translate
-from penstock.values import InputImage
+from penstock.upstream import checks, translate
+from penstock.values import INPUT_VIDEOS, InputFile
 
-IMAGE = InputImage(b"image data", "image/png", 720, 1280, uploaded_name="17")
-INPUTS = {"images": "image", "mask": "mask", "input_reference": "reference"}  # roles by the names in the tables
+IMAGE = InputFile(b"image data", "image/png", 720, 1280, uploaded_name="17")
+VIDEO = InputFile(b"video data", "video/mp4", 720, 1280, seconds=5.0)
+# Roles by the names in the tables.
+INPUTS = {"images": "image", "mask": "mask", "input_reference": "reference", **{role: role for role in INPUT_VIDEOS}}
 SIZES = "120x60 512x512 1024x1024 1792x1024 1024x1792 1280x720 1920x1080 2048x2048 3840x2160 4096x4096".split()
 RATIOS = "1:1 16:9 9:16 4:3 3:2 21:9 4:1".split()
 SHAPES: tuple[dict[str, Any], ...] = (
@@ -74,18 +76,23 @@ def _body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) ->
         values=standard,
         extras={name: value for name, value in values.items() if name not in standard},
         inputs=tuple(
-            Input(INPUTS[name], "", IMAGE.content_type, IMAGE.width, IMAGE.height, len(IMAGE.data))
+            Input(INPUTS[name], "", file.content_type, file.width, file.height, len(file.data), file.seconds)
             for name, count in images.items()
-            for _ in range(count)
+            for file in [_file(name)] * count
         ),
     )
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    translate.check(model, request)
-    translate.check_inputs(model, images)
+    request = translate.with_input_video(request, written)
+    checks.check(model, request)
+    checks.check_inputs(model, images)
     count = part_sizes(request.n, model.op.native_n)[0]
-    loaded = {name: [IMAGE] * count for name, count in images.items() if count}
+    loaded = {name: [_file(name)] * count for name, count in images.items() if count}
     body = translate.provider_body(model, translate.table_values(request, count, loaded), request.extras)
     return {name: _plain(value) for name, value in body.items()}
+
+
+def _file(name: str) -> InputFile:
+    return VIDEO if name in INPUT_VIDEOS else IMAGE
 
 
 def _plain(value: Any) -> Any:

@@ -16,13 +16,12 @@ import pytest
 from penstock import providers
 from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
-from penstock.models.description import modes
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request
-from penstock.upstream import translate
+from penstock.upstream import checks, translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
-from penstock.values import InputImage, OrgId
+from penstock.values import INPUT_VIDEOS, InputFile, OrgId
 from tests.providers.recordings import (
     KEY,
     ScriptedHttpClient,
@@ -86,23 +85,29 @@ def every_option(check: Callable[[Candidate], None]) -> Callable[[Provider], Non
 def needed(model: Model, **values: Any) -> Request:
     """The least that a caller must say."""
     least: dict[str, Any] = {"prompt": "a fox"}
-    request = Request(task=model.op.task, model=model.id, values={**least, **values})
-    return translate.with_defaults(request, model)
+    videos = tuple(
+        Input(name, "", file.content_type, file.width, file.height, len(file.data), file.seconds)
+        for name, files in inputs(model).items()
+        for file in files
+        if name in INPUT_VIDEOS
+    )
+    request = Request(task=model.op.task, model=model.id, values={**least, **values}, inputs=videos)
+    return translate.with_input_video(translate.with_defaults(request, model), request)
 
 
-def images(model: Model) -> dict[str, list[InputImage]]:
-    names = ("images", "mask", "input_reference")
+def inputs(model: Model) -> dict[str, list[InputFile]]:
+    """The input files that a model needs, by the names in its table."""
+    image = InputFile(b"image data", "image/png", 64, 48, uploaded_name=UPLOADED)
+    video = InputFile(b"video data", "video/mp4", 64, 48, seconds=5.0)
+    names = ("images", "mask", "input_reference", *INPUT_VIDEOS)
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
-    return {
-        row.name: [InputImage(b"image data", "image/png", 64, 48, uploaded_name=UPLOADED)] * max(1, row.min_items)
-        for row in rows
-    }
+    return {row.name: [video if row.name in INPUT_VIDEOS else image] * max(1, row.min_items) for row in rows}
 
 
 def sent(candidate: Candidate, request: Request) -> HttpRequest:
     model = candidate.model
     count = part_sizes(request.n, model.op.native_n)[0]
-    fields = translate.provider_body(model, translate.table_values(request, count, images(model)), request.extras)
+    fields = translate.provider_body(model, translate.table_values(request, count, inputs(model)), request.extras)
     provider = replace(candidate.provider, id_header=None)  # whose value is new each time
     return translate.http_request(provider, model, fields, candidate.key)
 
@@ -131,8 +136,8 @@ def test_tables_have_one_row_for_each_field(candidate: Candidate) -> None:
 @every_option
 def test_least_request_is_accepted_and_sent(candidate: Candidate) -> None:
     request = needed(candidate.model)
-    translate.check(candidate.model, request)
-    translate.check_inputs(candidate.model, {name: len(found) for name, found in images(candidate.model).items()})
+    checks.check(candidate.model, request)
+    checks.check_inputs(candidate.model, {name: len(found) for name, found in inputs(candidate.model).items()})
     assert request_fields(sent(candidate, request))["method"] == "POST"
 
 
@@ -155,8 +160,8 @@ def test_a_video_has_the_shape_of_the_image_that_it_begins_with(candidate: Candi
     described = (Input("reference", "", "image/png", 720, 1280, 1),) * count
     written = Request(task="video", model=model.id, values={"prompt": "a fox"}, inputs=described)
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    inputs = {"input_reference": [InputImage(b"image data", "image/png", 720, 1280, uploaded_name=UPLOADED)] * count}
-    fields = translate.provider_body(model, translate.table_values(request, 1, inputs), {})
+    loaded = {"input_reference": [InputFile(b"image data", "image/png", 720, 1280, uploaded_name=UPLOADED)] * count}
+    fields = translate.provider_body(model, translate.table_values(request, 1, loaded), {})
     assert not re.search(r"16[:*x]9\b|1280[:*x]720|landscape", str(fields)), fields
 
 
@@ -177,8 +182,8 @@ def test_jobs_can_be_followed(candidate: Candidate) -> None:
 
 @every_provider
 def test_models_are_named(provider: Provider) -> None:
-    # Videos may have an endpoint for each mode, and for each number of images.
-    ids = [(model.id, model.op.task, modes(model), model.op.send, model.upstream) for model in provider.models]
+    """What a stored plan says of a candidate finds one operation of one model."""
+    ids = [(model.id, model.op.task, model.op.send, model.upstream) for model in provider.models]
     assert sorted(ids) == sorted(set(ids))
     for model in provider.models:
         assert model.upstream != "*" or (model.op.task == "chat" and "{model}" not in model.op.send)

@@ -11,7 +11,7 @@ import msgspec
 from penstock.providers.spec import Model, Price
 from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
-from penstock.values import Nanos, nanos
+from penstock.values import INPUT_VIDEOS, Nanos, nanos
 
 _MAX_TOKENS_PER_IMAGE = 3000
 _DEFAULT_PIXELS = (1024, 1024)
@@ -85,6 +85,7 @@ def price_facts(model: Model, request: Request) -> dict[str, Any]:
         facts["tier"] = _tier(min(frame.scaled(720).sides))
         facts["resolution"] = frame.resolution or facts["tier"]
     facts["references"] = bool(request.inputs)
+    facts["input_video"] = any(item.role in INPUT_VIDEOS for item in request.inputs)
     facts["pixels"] = _requested_pixels(model, request)  # of one output
     return facts
 

@@ -45,7 +45,12 @@ def _image(more: Mapping[str, Schema]) -> Schema:
 
 
 _IMAGE = _image({})
-_REFERENCE = _image({"role": {"enum": ["first_frame", "last_frame", "reference", None]}})
+_VIDEO_REFERENCE = open_object(
+    {"video_url": {"anyOf": [_URL, open_object({"url": _URL})]}}, optional={"role": {"enum": ["edit", "extend", None]}}
+)
+_REFERENCE: Schema = {
+    "anyOf": [*_image({"role": {"enum": ["first_frame", "last_frame", "reference", None]}})["anyOf"], _VIDEO_REFERENCE]
+}
 
 # ---------------------------------------------------------------------------------------------------------------- chat
 

@@ -7,7 +7,7 @@ from penstock.chat.request import TOKEN_LIMITS, ChatRequest, json_size
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.providers.spec import Model
-from penstock.upstream import translate
+from penstock.upstream import checks
 
 NOT_FORWARDED = ("session_id",)
 
@@ -17,7 +17,7 @@ def check_supported(chat: ChatRequest, model: Model) -> None:
     if model.op.max_body_bytes is not None and json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
         raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
     if chat.extras:
-        translate.check_extras(model, chat.extras)
+        checks.check_extras(model, chat.extras)
     if chat.responses and chat.responses.not_in_chat and not passes_through(chat, model):
         field = chat.responses.not_in_chat
         raise InvalidRequest(
@@ -26,7 +26,7 @@ def check_supported(chat: ChatRequest, model: Model) -> None:
     for row in model.op.params:
         value = chat.body.get(row.name)
         if value is not None and value != (CHAT[row.name].default if row.name in CHAT else None):
-            translate.check_row(model, row, value)
+            checks.check_row(model, row, value)
 
 
 def passes_through(chat: ChatRequest, model: Model) -> bool:

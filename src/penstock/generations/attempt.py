@@ -35,7 +35,7 @@ from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
 from penstock.upstream.watch import AttemptWatch
-from penstock.values import ZERO, InputImage, Nanos, nanos, new_id
+from penstock.values import ZERO, InputFile, Nanos, nanos, new_id
 
 _FIND_PAUSES_SECONDS = (1.0, 4.0, 15.0)  # before each time that a provider is asked for a job
 _INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
@@ -155,7 +155,7 @@ class _Attempt:
         except OutcomeUnknown as problem:
             return await self._find_job(problem)
 
-    async def _load_inputs(self) -> Mapping[str, Sequence[InputImage]]:
+    async def _load_inputs(self) -> Mapping[str, Sequence[InputFile]]:
         slug = self.provider.slug
         try:
             polarity = self.op.settings.get("mask", "alpha")
@@ -167,7 +167,7 @@ class _Attempt:
         except WorkFailed as problem:
             raise AttemptFailed(slug, "rejected", f"An input image could not be prepared: {problem}") from problem
         except FileMissing as problem:
-            raise AttemptFailed(slug, "rejected", "The input images of the request are gone.") from problem
+            raise AttemptFailed(slug, "rejected", "The input files of the request are gone.") from problem
 
     async def _store_intent(self) -> None:
         """Store the attempt before it is sent. Raises UpstreamTimeout after the generation's deadline, Cancelled when
@@ -207,7 +207,7 @@ class _Attempt:
     async def _submit_again(self) -> Result:
         return await self._submit(await self._load_inputs())
 
-    async def _submit(self, inputs: Mapping[str, Sequence[InputImage]]) -> Result:
+    async def _submit(self, inputs: Mapping[str, Sequence[InputFile]]) -> Result:
         job = self.job
         callback = self.gateway.callbacks.url(self.candidate, self.id)
         with span("submit"):

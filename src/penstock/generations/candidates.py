@@ -15,10 +15,9 @@ from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model
 from penstock.schema import Input, Request
-from penstock.upstream import translate
-from penstock.values import dollars
-
-_TABLE_NAMES = {"image": "images", "mask": "mask"}  # all other roles are those of `input_reference`
+from penstock.upstream import checks, translate
+from penstock.upstream.roles import table_name
+from penstock.values import INPUT_VIDEOS, dollars
 
 
 async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
@@ -39,8 +38,11 @@ async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCal
 
 def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Input, ...]) -> tuple[Choice, Request]:
     """The candidates in the preferred order, and the request with the defaults of the first. Raises InvalidRequest if
-    all candidates are too expensive.
+    all candidates are too expensive, or an input video is too long or too large for all of them.
     """
+    if any(item.role in INPUT_VIDEOS for item in inputs):
+        route = routing.capable_route(choice.route, lambda model: checks.check_input_video(model, inputs))
+        choice = replace(choice, route=route)
     if validated.provider is None:
         return choice, _complete(validated, choice.route.first.model, inputs)
     # A model's own defaults decide what it would cost if it were the first.
@@ -65,9 +67,10 @@ def with_defaults(validated: ValidatedCall, model: Model) -> Request:
 
 
 def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...]) -> Request:
-    """As `with_defaults`, with the input images, which may decide the shape of a video."""
+    """As `with_defaults`, with the input files, which may decide the shape and the length of a video."""
     request = msgspec.structs.replace(with_defaults(validated, model), inputs=inputs)
-    return translate.with_input_shape(request, validated.request, model)
+    request = translate.with_input_shape(request, validated.request, model)
+    return translate.with_input_video(request, validated.request)
 
 
 def _capable_route(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:
@@ -78,13 +81,13 @@ def _capable_route(route: Route, validated: ValidatedCall, request_for: Callable
 
 def _check(validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Callable[[Model], None]:
     """A function that raises InvalidRequest for a model that cannot serve the call."""
-    names = [_TABLE_NAMES.get(item.role, "input_reference") for item in validated.inputs]
+    names = [table_name(item.role) for item in validated.inputs]
     counts = {name: names.count(name) for name in set(names)}
-    video_roles = [item.role for item in validated.inputs if item.role not in _TABLE_NAMES]
+    video_roles = [item.role for item in validated.inputs if table_name(item.role) == "input_reference"]
 
     def check(model: Model) -> None:
-        translate.check(model, request_for(model))
-        translate.check_inputs(model, counts, video_roles)
+        checks.check(model, request_for(model))
+        checks.check_inputs(model, counts, video_roles)
 
     return check
 

@@ -22,7 +22,7 @@ from penstock.recordings.recordings import ReplayOptions
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PlannedCall:
     validated: ValidatedCall
     request: Request
     plan: Plan
-    inputs: tuple[InputImage, ...] = ()
+    inputs: tuple[InputFile, ...] = ()
     due_ms: tuple[int, int] = (0, 0)  # when the first and the last byte of a replay or mock are to be sent
     claims_recording: bool = False  # of several alike calls only the first is to record
     choice: Choice | None = None  # how the providers of a live call were chosen
@@ -124,19 +124,22 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
     )
 
 
-async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
-    """Read, check and normalise the input images. Raises InvalidRequest for an unusable one."""
+async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputSource]) -> tuple[InputFile, ...]:
+    """Read and check the input files, and normalise images. Raises InvalidRequest for an unusable one."""
     inputs = [await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id) for item in sources]
     _check_mask(inputs)
     return tuple(inputs)
 
 
-def _described(inputs: Sequence[InputImage]) -> tuple[Input, ...]:
+def _described(inputs: Sequence[InputFile]) -> tuple[Input, ...]:
     """What pricing needs to know of the inputs; they get their media ids when the call is accepted."""
-    return tuple(Input(item.role, "", item.content_type, item.width, item.height, len(item.data)) for item in inputs)
+    return tuple(
+        Input(item.role, "", item.content_type, item.width, item.height, len(item.data), item.seconds)
+        for item in inputs
+    )
 
 
-def _check_mask(inputs: Sequence[InputImage]) -> None:
+def _check_mask(inputs: Sequence[InputFile]) -> None:
     mask = next((item for item in inputs if item.role == "mask"), None)
     image = next((item for item in inputs if item.role == "image"), None)
     if mask and image and (mask.width, mask.height) != (image.width, image.height):

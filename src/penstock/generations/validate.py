@@ -12,13 +12,24 @@ from penstock.base64_pieces import is_data_uri
 from penstock.errors import InvalidRequest
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
+from penstock.imaging.sniff import sniff
 from penstock.net import guard
 from penstock.net.guard import EgressRules
 from penstock.recordings.recordings import ReplayOptions, input_digest, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
-from penstock.upstream import translate
-from penstock.values import FIRST_FRAME, FRAME_ROLES, LAST_FRAME, REFERENCE_IMAGE, Frame, Retention
+from penstock.upstream import checks
+from penstock.values import (
+    EDIT_VIDEO,
+    EXTEND_VIDEO,
+    FIRST_FRAME,
+    FRAME_ROLES,
+    INPUT_VIDEOS,
+    LAST_FRAME,
+    REFERENCE_IMAGE,
+    Frame,
+    Retention,
+)
 
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
@@ -31,16 +42,20 @@ _GATEWAY_FIELDS = (
 _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
 # What callers say that an input image of a video is for.
 _ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
+# What callers say that an input video is for; without it, the video is changed.
+_VIDEO_ROLES = {"edit": EDIT_VIDEO, "extend": EXTEND_VIDEO}
 _METADATA_MAX = 64
 _encode = msgspec.msgpack.Encoder().encode
 _DATA_URI_START = 256  # characters
+_FILE_START = 512  # bytes
+_VIDEO_URI = "data:video/"
 _SECONDS_MAX = 3600
 _INPUTS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """An input image of a call before it is loaded: a file, a data URI or a URL."""
+    """An input image or video of a call before it is loaded: a file, a data URI or a URL."""
 
     role: str
     source: UploadedFile | str
@@ -172,7 +187,7 @@ def _validated(
     if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
-    translate.check_extras_size(extras)
+    checks.check_extras_size(extras)
     webhook_url = values.get("webhook_url")
     request = Request(
         task=task,
@@ -307,6 +322,8 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
             message = f"`{name}` cannot be a `file_id`: this gateway keeps no files; send `image_url` instead."
             raise InvalidRequest(message, param=name)
         source, stated = _source_and_role(item, name) if isinstance(item, dict) else (item, None)
+        if stated is None and name == "input_reference" and _is_video(source):
+            stated = EDIT_VIDEO
         if isinstance(source, dict):  # as in chat messages
             source = source.get("url")
         if not isinstance(source, str | UploadedFile) or (is_data_uri(source) and not _is_base64_uri(source)):
@@ -319,26 +336,42 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
 
 
 def _source_and_role(item: Mapping[str, Any], name: str) -> tuple[Any, str | None]:
-    """The image of an object, and the role that it states: only images of videos have one.
+    """The image or video of an object, and the role that it states: only inputs of videos have one.
 
-    Forms write it as the name of the image: `input_reference[last_frame]`.
+    Forms write it as the name of the file: `input_reference[last_frame]`.
     """
-    if name == "input_reference":
-        for word, role in _ROLES.items():
-            if word in item:
-                return item[word], role
-        stated = item.get("role")
-        if stated is not None and not (isinstance(stated, str) and stated in _ROLES):
-            allowed = ", ".join(f"`{known}`" for known in _ROLES)
-            raise InvalidRequest(f"`role` in `{name}` must be one of {allowed}.", param=name)
-        return item.get("image_url", item.get("url")), _ROLES.get(stated) if stated else None
-    return item.get("image_url", item.get("url")), None
+    if name != "input_reference":
+        return item.get("image_url", item.get("url")), None
+    for word, role in (*_ROLES.items(), *_VIDEO_ROLES.items()):
+        if word in item:
+            return item[word], role
+    known = _VIDEO_ROLES if "video_url" in item else _ROLES
+    stated = item.get("role")
+    if stated is not None and not (isinstance(stated, str) and stated in known):
+        allowed = ", ".join(f"`{word}`" for word in known)
+        kind = "a video" if known is _VIDEO_ROLES else "an image"
+        raise InvalidRequest(f"`role` of {kind} in `{name}` must be one of {allowed}.", param=name)
+    if "video_url" in item:
+        return item["video_url"], known[stated or "edit"]
+    return item.get("image_url", item.get("url")), known.get(stated) if stated else None
+
+
+def _is_video(source: Any) -> bool:
+    """Whether a file or a data URI is a video; what is behind a URL is not known yet."""
+    if isinstance(source, UploadedFile):
+        found = sniff(source.data[:_FILE_START])
+        return found is not None and found.content_type.startswith("video/")
+    return isinstance(source, str) and source[: len(_VIDEO_URI)].lower() == _VIDEO_URI
 
 
 def _check_frames(inputs: Sequence[InputSource]) -> None:
     for word, role in _ROLES.items():
         if role in FRAME_ROLES and sum(item.role == role for item in inputs) > 1:
             raise InvalidRequest(f"`input_reference` has more than one `{word}`.", param="input_reference")
+    if sum(item.role in INPUT_VIDEOS for item in inputs) > 1:
+        raise InvalidRequest("`input_reference` takes one video.", param="input_reference")
+    if len(inputs) > 1 and any(item.role in INPUT_VIDEOS for item in inputs):
+        raise InvalidRequest("`input_reference` takes a video or images, not both.", param="input_reference")
 
 
 def _is_base64_uri(source: str | UploadedFile) -> bool:

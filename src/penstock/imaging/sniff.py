@@ -48,7 +48,7 @@ def _image(content_type: str, width: int, height: int) -> FileInfo | None:
     return FileInfo(content_type, width, height) if width > 0 and height > 0 else None
 
 
-def _big(data: bytes, start: int, size: int) -> int:
+def big_endian(data: bytes, start: int, size: int) -> int:
     return int.from_bytes(data[start : start + size], "big") if start + size <= len(data) else 0
 
 
@@ -59,7 +59,7 @@ def _little(data: bytes, start: int, size: int) -> int:
 def _png(data: bytes) -> FileInfo | None:
     if data[12:16] != b"IHDR":
         return None
-    return _image("image/png", _big(data, 16, 4), _big(data, 20, 4))
+    return _image("image/png", big_endian(data, 16, 4), big_endian(data, 20, 4))
 
 
 def _jpeg(data: bytes) -> FileInfo | None:
@@ -69,13 +69,13 @@ def _jpeg(data: bytes) -> FileInfo | None:
             return None
         marker = data[position + 1]
         if marker in _JPEG_FRAMES:
-            return _image("image/jpeg", _big(data, position + 7, 2), _big(data, position + 5, 2))
+            return _image("image/jpeg", big_endian(data, position + 7, 2), big_endian(data, position + 5, 2))
         if marker == 0xFF:  # padding
             position += 1
         elif marker in _JPEG_WITHOUT_LENGTH:
             position += 2
         else:
-            position += 2 + max(2, _big(data, position + 2, 2))
+            position += 2 + max(2, big_endian(data, position + 2, 2))
     return None
 
 
@@ -92,7 +92,7 @@ def _webp(data: bytes) -> FileInfo | None:
 
 
 def _base_media(data: bytes) -> FileInfo | None:
-    end = min(_big(data, 0, 4), len(data), 512)
+    end = min(big_endian(data, 0, 4), len(data), 512)
     brands = {data[8:12], *(data[start : start + 4] for start in range(16, end, 4))}
     if brands & _AVIF_BRANDS:
         return _avif(data)
@@ -109,7 +109,7 @@ def _avif(data: bytes) -> FileInfo | None:
     rotated = False
     for box_type, start, end in _properties(data):
         if box_type == b"ispe" and end - start >= 12:
-            size = _big(data, start + 4, 4), _big(data, start + 8, 4)
+            size = big_endian(data, start + 4, 4), big_endian(data, start + 8, 4)
             width, height = max((width, height), size, key=lambda sides: sides[0] * sides[1])
         elif box_type == b"irot" and end > start:
             rotated = data[start] & 1 == 1
@@ -117,24 +117,24 @@ def _avif(data: bytes) -> FileInfo | None:
 
 
 def _properties(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the properties of the images in an AVIF file, as `_boxes` does."""
+    """Yield the properties of the images in an AVIF file, as `boxes` does."""
     start = 0
     end = len(data)
     for name, skipped in ((b"meta", 4), (b"iprp", 0), (b"ipco", 0)):
-        found = next((box for box in _boxes(data, start, end) if box[0] == name), None)
+        found = next((box for box in boxes(data, start, end) if box[0] == name), None)
         if found is None:
             return
         start, end = found[1] + skipped, found[2]
-    yield from _boxes(data, start, end)
+    yield from boxes(data, start, end)
 
 
-def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+def boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
     """Yield the type, start and end of the contents of each box between two positions."""
     for _ in range(MAX_SEGMENTS):
-        size = _big(data, start, 4)
+        size = big_endian(data, start, 4)
         head = 8
         if size == 1:
-            size = _big(data, start + 8, 8)
+            size = big_endian(data, start + 8, 8)
             head = 16
         elif size == 0:
             size = end - start

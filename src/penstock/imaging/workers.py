@@ -50,6 +50,7 @@ TASKS: Mapping[str, ChildTask] = {
     "image.convert_mask": ChildTask("penstock.imaging.convert:convert_mask"),
     "image.clean_svg": ChildTask("penstock.imaging.svg:clean"),
     "image.is_cleaned_svg": ChildTask("penstock.imaging.svg:is_cleaned"),
+    "video.measure": ChildTask("penstock.imaging.video:measure"),
     "video.preview": ChildTask("penstock.imaging.previews:preview", cpu_seconds=30, wall_seconds=90),
 }
 

@@ -31,7 +31,8 @@ from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.client import DownloadSource
-from penstock.values import InputImage, OrgId, new_id
+from penstock.upstream.roles import table_name
+from penstock.values import INPUT_VIDEOS, InputFile, OrgId, new_id
 
 log = structlog.get_logger()
 
@@ -40,7 +41,6 @@ _IMAGE_SECONDS = 300.0
 _VIDEO_SECONDS = 1800.0
 _MAX_IMAGE_BYTES = 64 * 1024 * 1024
 _MAX_REDIRECTS = 3
-_PARAMETER_OF_ROLE = {"image": "images", "mask": "mask"}  # all other roles are those of `input_reference`
 
 
 class OutputNotStored(Exception):
@@ -64,15 +64,18 @@ class Transfer:
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
-    async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: OrgId) -> InputImage:
-        """Read an uploaded file, a data URI or a URL, and return it as a clean image.
+    async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: OrgId) -> InputFile:
+        """Read an uploaded file, a data URI or a URL, and return it as a clean image, or as a video that was measured.
 
-        Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image, and
-        Unavailable when that is not the caller's fault.
+        Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not usable, and Unavailable
+        when that is not the caller's fault.
         """
-        data = await self._read_source(source, param, for_org)
-        if len(data) > self._settings.image_bytes:
-            raise InvalidRequest(f"`{param}` may have at most {self._settings.image_bytes} bytes.", param=param)
+        max_bytes = self._settings.input_video_bytes if role in INPUT_VIDEOS else self._settings.image_bytes
+        data = await self._read_source(source, param, max_bytes, for_org)
+        if len(data) > max_bytes:
+            raise InvalidRequest(f"`{param}` may have at most {max_bytes} bytes.", param=param)
+        if role in INPUT_VIDEOS:
+            return await self._measure_video(role, data, param, for_org)
         try:
             image = await self._pool.run("image.normalise_input", for_org=for_org, data=data)
             if role == "mask" and image["content_type"] == "image/png":
@@ -84,9 +87,17 @@ class Transfer:
             raise InvalidRequest(f"`{param}` is not a usable image: {reason}", param=param) from None
         if role == "mask" and image["content_type"] != "image/png":
             raise InvalidRequest("`mask` must be a PNG.", param=param)
-        return InputImage(image["data"], image["content_type"], image["width"], image["height"], role)
+        return InputFile(image["data"], image["content_type"], image["width"], image["height"], role)
 
-    async def _read_source(self, source: UploadedFile | str, param: str, for_org: OrgId) -> bytes:
+    async def _measure_video(self, role: str, data: bytes, param: str, for_org: OrgId) -> InputFile:
+        try:
+            video = await self._pool.run("video.measure", for_org=for_org, data=data)
+        except WorkFailed as error:
+            reason = error.message if error.kind == "refused" else "it could not be read"
+            raise InvalidRequest(f"`{param}` is not a usable video: {reason}", param=param) from None
+        return InputFile(data, **video, role=role)
+
+    async def _read_source(self, source: UploadedFile | str, param: str, max_bytes: int, for_org: OrgId) -> bytes:
         if isinstance(source, UploadedFile):
             return source.data
         if is_data_uri(source):
@@ -98,7 +109,7 @@ class Transfer:
             response = await self._http_client.fetch(
                 source,
                 egress=self._egress,
-                max_bytes=self._settings.image_bytes,
+                max_bytes=max_bytes,
                 timeout_seconds=_INPUT_SECONDS,
                 max_redirects=_MAX_REDIRECTS,
                 share=for_org,
@@ -106,48 +117,49 @@ class Transfer:
         except (NotSent, MaybeSent) as error:
             if isinstance(error, NotSent) and error.local:
                 raise Unavailable(f"The URL of `{param}` cannot be fetched now: {error}.") from None
-            size = f" in {self._settings.image_bytes} bytes" if isinstance(error, ResponseTooLarge) else ""
+            size = f" in {max_bytes} bytes" if isinstance(error, ResponseTooLarge) else ""
             raise InvalidRequest(f"`{param}` has a URL that could not be fetched{size}.", param=param) from None
         if response.status != 200:
             raise InvalidRequest(f"`{param}` has a URL that was answered with HTTP {response.status}.", param=param)
         return response.body
 
-    async def store_inputs(self, inputs: Sequence[InputImage], at_ms: int) -> list[tuple[Input, bytes]]:
-        """Store input images before the request is accepted; return each as its record, with its SHA-256."""
+    async def store_inputs(self, inputs: Sequence[InputFile], at_ms: int) -> list[tuple[Input, bytes]]:
+        """Store input files before the request is accepted; return each as its record, with its SHA-256."""
         stored = []
-        for image in inputs:
+        for file in inputs:
             media_id = new_id("med", at_ms)
-            await self._storage.create(storage_key(media_id), image.data, image.content_type)
+            await self._storage.create(storage_key(media_id), file.data, file.content_type)
             record = Input(
-                role=image.role,
+                role=file.role,
                 media_id=media_id,
-                content_type=image.content_type,
-                width=image.width,
-                height=image.height,
-                size_bytes=len(image.data),
+                content_type=file.content_type,
+                width=file.width,
+                height=file.height,
+                size_bytes=len(file.data),
+                seconds=file.seconds,
             )
-            stored.append((record, await run_aside(len(image.data), _sha256, image.data)))
+            stored.append((record, await run_aside(len(file.data), _sha256, file.data)))
         return stored
 
     async def read_inputs(
         self, request: Request, polarity: Polarity = "alpha", max_bytes: int | None = None, *, for_org: OrgId
-    ) -> dict[str, list[InputImage]]:
-        """Read the request's input images by parameter name, and convert them to what the provider takes: the mask to
-        its polarity, and images with more than `max_bytes` to smaller files.
+    ) -> dict[str, list[InputFile]]:
+        """Read the request's input files by their names in tables, and convert images to what the provider takes: the
+        mask to its polarity, and images with more than `max_bytes` to smaller files.
         """
-        images: dict[str, list[InputImage]] = {}
+        files: dict[str, list[InputFile]] = {}
         for stored in request.inputs:
             chunks = [chunk async for chunk in self._storage.read(storage_key(stored.media_id), 0, stored.size_bytes)]
             data = b"".join(chunks)
             if stored.role == "mask" and polarity != "alpha":
                 mask = await self._pool.run("image.convert_mask", for_org=for_org, data=data, polarity=polarity)
                 data = mask["data"]
-            image = InputImage(data, stored.content_type, stored.width, stored.height, stored.role)
-            if max_bytes is not None and len(data) > max_bytes and stored.role != "mask":
+            file = InputFile(data, stored.content_type, stored.width, stored.height, stored.role, stored.seconds)
+            if max_bytes is not None and len(data) > max_bytes and stored.role not in ("mask", *INPUT_VIDEOS):
                 small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)
-                image = InputImage(**small, role=stored.role)
-            images.setdefault(_PARAMETER_OF_ROLE.get(stored.role, "input_reference"), []).append(image)
-        return images
+                file = InputFile(**small, role=stored.role)
+            files.setdefault(table_name(stored.role), []).append(file)
+        return files
 
     # -------------------------------------------------------------------------------------------------------- outputs
 

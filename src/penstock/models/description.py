@@ -8,6 +8,7 @@ from penstock.models import model_schema
 from penstock.providers.live import FoundModel
 from penstock.providers.spec import Model, Price, Source, announced_prices, prices_in_force
 from penstock.upstream.candidate import Candidate
+from penstock.values import EDIT_VIDEO, EXTEND_VIDEO
 
 MODES = {
     "image": ("text-to-image",),
@@ -15,6 +16,12 @@ MODES = {
     "upscale": ("upscale",),
     "video": ("text-to-video",),
     "chat": ("chat",),
+}
+# What a model does with each kind of input, by its name in provider tables.
+_VIDEO_MODES = {
+    "input_reference": "image-to-video",
+    EDIT_VIDEO: "video-to-video",
+    EXTEND_VIDEO: "video-extension",
 }
 MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
 
@@ -76,10 +83,10 @@ def modes(model: Model) -> tuple[str, ...]:
     """What a model does, as the model list names it."""
     if model.op.task != "video":
         return MODES[model.op.task]
-    row = model.op.param("input_reference")
-    if row is None or row.handling == "refused":
-        return ("text-to-video",)
-    return ("image-to-video",) if row.required else ("text-to-video", "image-to-video")
+    rows = {mode: model.op.param(name) for name, mode in _VIDEO_MODES.items()}
+    taken = {mode: row for mode, row in rows.items() if row is not None and row.handling != "refused"}
+    needed = tuple(mode for mode, row in taken.items() if row.required)
+    return needed or ("text-to-video", *taken)
 
 
 def shown_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:

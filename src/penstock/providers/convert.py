@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log
 from typing import Any
 
-from penstock.values import SHORT_SIDES, Frame, InputImage
+from penstock.values import SHORT_SIDES, Frame, InputFile
 
 # --------------------------------------------------------------------------------------------------------------- frame
 
@@ -125,11 +125,11 @@ def with_unit(unit: str) -> Callable[[float], str]:
 _BASE64_STEP = 3 * 64 * 1024  # bytes: a multiple of three, so that there is padding only at the end
 
 
-def data_uri(image: InputImage) -> str:
+def data_uri(image: InputFile) -> str:
     return _append_base64(f"data:{image.content_type};base64,", image.data)
 
 
-def plain_base64(image: InputImage) -> str:
+def plain_base64(image: InputFile) -> str:
     return _append_base64("", image.data)
 
 
@@ -140,22 +140,22 @@ def _append_base64(text: str, data: bytes) -> str:
     return text
 
 
-def inline_image(image: InputImage) -> dict[str, str]:
+def inline_image(image: InputFile) -> dict[str, str]:
     """An image as Google's APIs take it inside a message."""
     return {"mimeType": image.content_type, "data": plain_base64(image)}
 
 
-def first_image(convert: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], Any]:
+def first_image(convert: Callable[[InputFile], Any]) -> Callable[[Sequence[InputFile]], Any]:
     """The first image, converted."""
     return lambda images: convert(images[0])
 
 
-def each_image(convert: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], list[Any]]:
+def each_image(convert: Callable[[InputFile], Any]) -> Callable[[Sequence[InputFile]], list[Any]]:
     """A list of all images, converted."""
     return lambda images: [convert(image) for image in images]
 
 
-def first_and_last(convert: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], tuple[Any, Any]]:
+def first_and_last(convert: Callable[[InputFile], Any]) -> Callable[[Sequence[InputFile]], tuple[Any, Any]]:
     """The image that a video begins with, and the one that it ends with or None."""
     return lambda images: (convert(images[0]), convert(images[1]) if len(images) > 1 else None)
 

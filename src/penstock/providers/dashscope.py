@@ -27,7 +27,7 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 # UNKNOWN is left out on purpose: a task that DashScope does not find may have been made. It is polled until its time is
 # up.
@@ -73,7 +73,7 @@ def build_body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"input": inputs, "parameters": {**fields, **parameters}}
 
 
-def media_list(images: Sequence[InputImage]) -> list[dict[str, str]]:
+def media_list(images: Sequence[InputFile]) -> list[dict[str, str]]:
     return [{"type": image.role, "url": data_uri(image)} for image in images]
 
 

@@ -28,7 +28,7 @@ from penstock.providers.spec import (
     passthrough,
     renamed,
 )
-from penstock.values import FIRST_FRAME, InputImage
+from penstock.values import FIRST_FRAME, InputFile
 
 # All other states are failures: incomplete, over budget, or waiting for an action of the user.
 STATUS: dict[str, Status] = {
@@ -42,7 +42,7 @@ REFUSAL = re.compile(r"safety|policy|prohibited|blocked", re.IGNORECASE)
 RESOLUTION_FIELD = "response_format.resolution"
 
 
-def image_object(image: InputImage) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, str]:
     return {"type": "image", "data": plain_base64(image), "mime_type": image.content_type}
 
 
@@ -54,7 +54,7 @@ def build_input(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "input": [{"type": "text", "text": prompt}, *images], "generation_config": config}
 
 
-def images_and_task(images: Sequence[InputImage]) -> tuple[Any, str]:
+def images_and_task(images: Sequence[InputFile]) -> tuple[Any, str]:
     """The images, and what they are for: frames that the video begins and ends with, or references."""
     task = "image_to_video" if images[0].role == FIRST_FRAME else "reference_to_video"
     return [image_object(image) for image in images], task

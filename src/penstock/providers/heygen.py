@@ -21,7 +21,7 @@ from penstock.providers.spec import (
     passthrough,
     renamed,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: dict[str, Status] = {
     "waiting": "queued",
@@ -57,7 +57,7 @@ def error_message(reply: Reply) -> str | None:
     return str(error["message"])
 
 
-def inline_asset(image: InputImage) -> dict[str, str]:
+def inline_asset(image: InputFile) -> dict[str, str]:
     return {"type": "base64", "media_type": image.content_type, "data": plain_base64(image)}
 
 

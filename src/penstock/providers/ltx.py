@@ -24,7 +24,7 @@ from penstock.providers.spec import (
     passthrough,
     price_list,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: dict[str, Status] = {
     "pending": "queued",
@@ -70,7 +70,7 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     return FAILURE_KINDS.get(reply.json["error"]["type"])
 
 
-def images_and_orientation(images: Sequence[InputImage]) -> tuple[Any, ...]:
+def images_and_orientation(images: Sequence[InputFile]) -> tuple[Any, ...]:
     """The first image, the last image or None, and whether the first is in portrait format."""
     return (*first_and_last(data_uri)(images), images[0].height > images[0].width)
 

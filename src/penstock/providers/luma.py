@@ -25,7 +25,7 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
-from penstock.values import Frame, InputImage
+from penstock.values import Frame, InputFile
 
 STATUS: dict[str, Status] = {
     "queued": "queued",
@@ -63,11 +63,11 @@ def error_message(reply: Reply) -> str | None:
     return error if isinstance(error, str) else error.get("message")
 
 
-def image_object(image: InputImage) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, str]:
     return {"data": plain_base64(image), "media_type": image.content_type}
 
 
-def image_ratio(images: list[InputImage]) -> str:
+def image_ratio(images: list[InputFile]) -> str:
     """The aspect ratio of a video that begins with an image: that of the image."""
     return closest(*VIDEO_RATIOS.split())(Frame(images[0].width, images[0].height))
 

@@ -17,10 +17,10 @@ from penstock.providers.spec import (
     passthrough,
     price_list,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 
-def image_urls(images: list[InputImage]) -> list[dict[str, str]]:
+def image_urls(images: list[InputFile]) -> list[dict[str, str]]:
     return [{"image_url": data_uri(image)} for image in images]
 
 

@@ -20,7 +20,7 @@ from penstock.providers.spec import (
     ignored,
     passthrough,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: Mapping[str, Status] = {
     "queued": "queued",
@@ -103,13 +103,13 @@ def _error(reply: Reply) -> Any:
     return (reply.json[0] if isinstance(reply.json, list) else reply.json)["error"]
 
 
-def form_file(image: InputImage) -> Upload:
+def form_file(image: InputFile) -> Upload:
     """An input image as a file of a multipart form."""
     name = "mask" if image.role == "mask" else "image"
     return Upload(image.data, image.content_type, f"{name}.{image.content_type.split('/')[1]}")
 
 
-def image_url_object(images: Sequence[InputImage]) -> dict[str, str]:
+def image_url_object(images: Sequence[InputFile]) -> dict[str, str]:
     return {"image_url": data_uri(images[0])}
 
 

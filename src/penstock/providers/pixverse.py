@@ -27,7 +27,7 @@ from penstock.providers.spec import (
     passthrough,
     price_list,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: dict[int, Status] = {1: "completed", 5: "in_progress", 6: "failed", 7: "failed", 8: "failed"}
 MODERATED = 7
@@ -63,7 +63,7 @@ def error_message(reply: Reply) -> str | None:
     return str(reply.json["ErrMsg"])
 
 
-def upload_form(image: InputImage) -> tuple[tuple[str, Upload], ...]:
+def upload_form(image: InputFile) -> tuple[tuple[str, Upload], ...]:
     return (("image", form_file(image)),)
 
 
@@ -71,12 +71,12 @@ def read_upload(reply: Reply) -> str:
     return str(reply.json["Resp"]["img_id"])
 
 
-def image_id(number: int) -> Callable[[list[InputImage]], int]:
+def image_id(number: int) -> Callable[[list[InputFile]], int]:
     """The id of an uploaded image."""
     return lambda images: int(images[number].uploaded_name)
 
 
-def both_ids(images: list[InputImage]) -> tuple[int, int]:
+def both_ids(images: list[InputFile]) -> tuple[int, int]:
     return image_id(0)(images), image_id(1)(images)
 
 

@@ -25,7 +25,7 @@ from penstock.providers.prices import Unit as Unit
 from penstock.providers.prices import announced_prices as announced_prices
 from penstock.providers.prices import price_list as price_list
 from penstock.providers.prices import prices_in_force as prices_in_force
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
@@ -49,7 +49,8 @@ class Param:
     required: bool = False
     max_items: int | None = None  # items in a list
     min_items: int = 0  # images that the model needs, where one is not enough
-    max_bytes: int | None = None  # of one input image; the gateway makes a larger file smaller
+    max_bytes: int | None = None  # of one input; the gateway makes a larger image smaller and refuses a larger video
+    max_seconds: float | None = None  # of an input video; a longer one is refused
     frames: int = 2  # so many images at most are frames that a video begins and ends with; more are references
     needs_role: bool = False  # takes only images whose role the caller has stated
     value: Any = None  # for `fixed`
@@ -119,6 +120,11 @@ def frame(ratios: str = "", *resolutions: str, to: tuple[str, ...] = ("aspect_ra
     return Param(name="frame", handling="ignored", default=default)
 
 
+def input_video(role: str, to: str, convert: Callable[[InputFile], Any], **limits: Any) -> Param:
+    """The row for the one video that a model changes or extends; `role` says which. It needs one, unless told."""
+    return converted(role, to, lambda videos: convert(videos[0]), **{"required": True, "max_items": 1, **limits})
+
+
 # The row for `generate_audio` of models whose videos always have sound, and of those whose videos never have any.
 ALWAYS_SOUND = Param(name="generate_audio", handling="emulated", one_of=(True,))
 NEVER_SOUND = Param(name="generate_audio", handling="emulated", one_of=(False,))
@@ -133,7 +139,7 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "image": (*_EMULATED, *_IGNORED, "style"),
     "edit": (*_EMULATED, *_IGNORED, "mask", "scale_factor"),
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
-    "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user"),
+    "video": ("n", "seconds", "frame", "negative_prompt", "input_reference", "generate_audio", "user"),
 }
 
 
@@ -160,8 +166,8 @@ class ImageUpload:
     """How input images are uploaded, for providers whose jobs refer to uploaded images."""
 
     send: str
-    form: Callable[[InputImage], tuple[tuple[str, str | Upload], ...]]
-    read: Callable[[Reply], str]  # the name that the provider gave the image; it becomes InputImage.name
+    form: Callable[[InputFile], tuple[tuple[str, str | Upload], ...]]
+    read: Callable[[Reply], str]  # the name that the provider gave the image; it becomes InputFile.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

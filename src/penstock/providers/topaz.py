@@ -23,7 +23,7 @@ from penstock.providers.spec import (
     header,
     passthrough,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: dict[str, Status] = {
     "Pending": "queued",
@@ -56,7 +56,7 @@ def error_message(reply: Reply) -> str | None:
     return str(reply.json.get("message") or reply.json["error"])
 
 
-def file_and_size(images: list[InputImage]) -> tuple[Upload, int, int]:
+def file_and_size(images: list[InputFile]) -> tuple[Upload, int, int]:
     image = images[0]
     return form_file(image), image.width, image.height
 

@@ -31,7 +31,7 @@ from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.upstream.urls import absolute_url, is_within, same_origin
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Upstream:
         candidate: Candidate,
         request: Request,
         count: int,
-        inputs: Mapping[str, Sequence[InputImage]],
+        inputs: Mapping[str, Sequence[InputFile]],
         callback: str = "",
         *,
         own_id: str = "",
@@ -118,14 +118,14 @@ class Upstream:
         return result
 
     async def _upload_inputs(
-        self, candidate: Candidate, upload: ImageUpload, inputs: Mapping[str, Sequence[InputImage]]
-    ) -> dict[str, list[InputImage]]:
+        self, candidate: Candidate, upload: ImageUpload, inputs: Mapping[str, Sequence[InputFile]]
+    ) -> dict[str, list[InputFile]]:
         return {
             role: [await self._upload_input(candidate, upload, image) for image in images]
             for role, images in inputs.items()
         }
 
-    async def _upload_input(self, candidate: Candidate, upload: ImageUpload, image: InputImage) -> InputImage:
+    async def _upload_input(self, candidate: Candidate, upload: ImageUpload, image: InputFile) -> InputFile:
         """Upload one image; returns it with the name that the provider gave it."""
         place = self._follow_up(candidate, upload.send, {})
         outgoing = HttpRequest(place.method, place.url, place.headers, form=upload.form(image))

@@ -1,11 +1,18 @@
-"""What a video model uses its input images for: as frames that the video begins and ends with, or as references."""
+"""What a model uses input files for: images to edit, masks, frames and references of videos, or videos."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import Model, Param
-from penstock.values import FIRST_FRAME, FRAME_ROLES, LAST_FRAME, REFERENCE_IMAGE, VIDEO_ROLES, InputImage
+from penstock.values import FIRST_FRAME, FRAME_ROLES, INPUT_VIDEOS, LAST_FRAME, REFERENCE_IMAGE, VIDEO_ROLES, InputFile
+
+_TABLE_NAMES = {"image": "images", "mask": "mask", **{role: role for role in INPUT_VIDEOS}}
+
+
+def table_name(role: str) -> str:
+    """The name in provider tables of the row for an input with this role."""
+    return _TABLE_NAMES.get(role, "input_reference")
 
 
 def assign_roles(row: Param, stated: Sequence[str]) -> list[str]:
@@ -23,7 +30,7 @@ def assign_roles(row: Param, stated: Sequence[str]) -> list[str]:
     return [role or REFERENCE_IMAGE for role in roles]
 
 
-def with_roles(row: Param, images: Sequence[InputImage]) -> list[InputImage]:
+def with_roles(row: Param, images: Sequence[InputFile]) -> list[InputFile]:
     """The images with their roles: the first frame, the last frame, then references."""
     roles = assign_roles(row, [image.role for image in images])
     known = [replace(image, role=role) for image, role in zip(images, roles, strict=True)]

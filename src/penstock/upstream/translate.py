@@ -1,7 +1,6 @@
-"""Check a request against a model's table, and turn it into the provider's HTTP request, without any I/O."""
+"""Turn a request into the provider's HTTP request, as the model's table says, without any I/O."""
 
 import copy
-import re
 import secrets
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,236 +9,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from penstock import json_schema, large_json
-from penstock.errors import InvalidRequest
-from penstock.fields import number_text
+from penstock import large_json
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles
-from penstock.values import FIRST_FRAME, VIDEO_ROLES, Frame, InputImage
+from penstock.values import EDIT_VIDEO, FIRST_FRAME, INPUT_VIDEOS, VIDEO_ROLES, Frame, InputFile
 
-# A caller's extra fields are added to the provider's body. They must not change where the request is sent, which URL is
-# called back or what the call costs. Names are compared without case and punctuation: `webhookUrl` is `webhook_url`.
-_NEVER_SENT = frozenset(
-    """api_base base_url api_key api_token headers extra_headers extra_body extra_query proxy proxies webhook webhooks
-    webhook_url webhook_secret webhook_events webhook_events_filter callback callback_url notify_hook notify_url
-    notification_url""".replace("_", "").split()
-)
-_NOT_SENT_AT_TOP_LEVEL = frozenset(
-    """key token access_token authorization organization project model_name model_id endpoint url host stream
-    partial_images""".replace("_", "").split()
-)
-# How many outputs are made, how long, how large and how fast: by name, and by class where names follow a pattern.
-_PRICED = frozenset(
-    """samples n_iter sequential_image_generation frames frames_per_second video_length width height image_size
-    output_size megapixels generate_audio""".replace("_", "").split()
-)
-_PRICED_CLASS = re.compile(
-    r"(num|number|max|nb|n)(of)?(image|output|sample|result|video|clip|variation|generation|frame)s?"
-    r"|(image|output|sample|result|video|clip|variation|generation|frame)s?(count|number|num)"
-    r"|.*batch.*|.*duration.*|.*seconds|.*fps|.*servicetier|.*priority"
-)
-# What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
-_PRICED_CHAT_CLASS = re.compile(
-    r".*(search|plugin|tier|priority|modalit|audio|ground|retriev|brows|interpreter|mcp|connector|servertool).*"
-    r"|prediction|speed|fastmode"
-)
-# On a server of the operator's own the price depends on what its unit counts, and on nothing else. By unit: names of
-# fields that change nothing about the price.
-_SIZE_NAMES = frozenset(
-    "width height image_size output_size megapixels fps frames_per_second generate_audio".replace("_", "").split()
-)
-_LENGTH_NAMES = frozenset(
-    "num_frames frames frame_count duration duration_seconds seconds video_length".replace("_", "").split()
-)
-_FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
-    "image": _SIZE_NAMES | _LENGTH_NAMES,
-    "call": _SIZE_NAMES | _LENGTH_NAMES,
-    "second": _SIZE_NAMES,
-}
-_EXTRAS_BYTES_MAX = 64 * 1024
-_EXTRAS_DEPTH_MAX = 16
-_PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
 _VIDEO_INPUTS = "input_reference"
 # Names in provider tables that callers cannot use.
-_INTERNAL = ("frame", "images", "random_seed", "random_id", "own_id")
-
-# --------------------------------------------------------------------------------------------------------------- checks
-
-
-def check(model: Model, request: Request) -> None:
-    """Raise InvalidRequest if the model's table does not allow the request. Input images are for `check_inputs`."""
-    check_extras(model, request.extras)
-    values = table_values(request, 1, {})
-    for row in model.op.params:
-        check_row(model, row, values.get(row.name))
-        if row.convert and row.name in request.extras:
-            _check_convertible(model, row, values[row.name])
-
-
-def check_row(model: Model, row: Param, value: Any) -> None:
-    """Raise InvalidRequest if a row of the model's table does not allow the value."""
-    if row.handling == "fixed":
-        return
-    name = _PUBLIC_NAMES.get(row.name, row.name)
-    if value is None:
-        if row.required and row.name not in ("images", "mask", "input_reference"):
-            raise InvalidRequest(f"`{name}` is required by {model.id}.", param=name)
-        return
-    if row.handling == "refused":
-        raise InvalidRequest(f"`{name}` is not supported by {model.id}.", param=name)
-    if row.handling != "ignored":
-        _check_limits(model, row, name, value)
-    elif name == "thinking" and value != "off":  # ignoring it would hide that the model cannot think
-        raise InvalidRequest(f"`thinking` of {model.id} must be one of `off`.", param=name)
-
-
-def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
-    if row.one_of and value not in row.one_of and _kind(value) not in row.one_of:
-        allowed = ", ".join(f"`{_text(choice)}`" for choice in row.one_of)
-        raise InvalidRequest(f"`{name}` of {model.id} must be one of {allowed}.", param=name)
-    if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
-        return
-    if row.low is not None or row.high is not None:
-        if not _is_number(value):
-            raise InvalidRequest(f"`{name}` of {model.id} must be a number.", param=name)
-        if not _inside(row, value):
-            raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
-    if row.max_length is not None and not (isinstance(value, str) and _length(row, value) <= row.max_length):
-        raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.max_length} characters.", param=name)
-    if row.schema is not None and (problem := json_schema.problem(row.schema, value)):
-        raise InvalidRequest(f"`{name}` of {model.id} {problem}.", param=name)
-
-
-def _length(row: Param, text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if row.counts_utf16 else len(text)
-
-
-def _kind(value: Any) -> Any:
-    """The `type` of an object, by which a table may allow it."""
-    return value.get("type") if isinstance(value, Mapping) else value
-
-
-def _check_convertible(model: Model, row: Param, value: Any) -> None:
-    """Try the conversion of a field that only this provider has: nothing else has checked its type."""
-    try:
-        assert row.convert is not None
-        row.convert(value)
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        raise InvalidRequest(f"Invalid value for `{row.name}` of {model.id}.", param=row.name) from None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _inside(row: Param, value: float) -> bool:
-    return (row.low is None or value >= row.low) and (row.high is None or value <= row.high)
-
-
-def _range(row: Param) -> str:
-    low = number_text(row.low)
-    high = number_text(row.high)
-    if row.low is None:
-        return f"at most {high}"
-    return f"at least {low}" if row.high is None else f"from {low} to {high}"
-
-
-def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[str] = ()) -> None:
-    """Raise InvalidRequest if a model needs more or takes fewer input images, or does not use them in these roles.
-
-    `counts` is by the table's names; `video_roles` has the stated role of each image of a video.
-    """
-    for name, param in (("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")):
-        row, count = model.op.param(name), counts.get(name, 0)
-        if row is None:
-            if count:
-                raise InvalidRequest(f"`{param}` is not supported by {model.id}.", param=param)
-        elif not count and row.required:
-            raise InvalidRequest(f"`{param}` is required by {model.id}.", param=param)
-        elif count and row.handling == "refused":
-            raise InvalidRequest(f"`{param}` is not supported by {model.id}.", param=param)
-        elif 0 < count < row.min_items:
-            raise InvalidRequest(f"`{param}` of {model.id} takes at least {row.min_items}.", param=param)
-        elif row.max_items is not None and count > row.max_items:
-            raise InvalidRequest(f"`{param}` of {model.id} takes at most {row.max_items}.", param=param)
-    if video_roles and (row := model.op.param("input_reference")):
-        roles.check_roles(model, row, video_roles)
-
-
-def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest for extra fields that must not be sent to the provider, or that are too large.
-
-    A field with a row in the provider's table is allowed under any name: the row says what happens to it.
-    """
-    check_extras_size(extras)
-    op = model.op
-    for name, value in extras.items():
-        row = op.param(name)
-        if name in _INTERNAL and row is not None:
-            raise InvalidRequest(f"`{name}` is not a parameter; use the documented ones.", param=name)
-        if row is None and not op.takes_extras:
-            raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
-        if row is None:
-            _check_extra(model, name, name, is_top=True)
-        if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
-            for inner in _names(value):
-                _check_extra(model, name, inner, is_top=False)
-
-
-def check_extras_size(extras: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest for extra fields that are too large or too deep together."""
-    if not extras:
-        return
-    if _depth(extras) > _EXTRAS_DEPTH_MAX:
-        raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH_MAX} levels at most.")
-    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES_MAX:
-        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
-
-
-def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
-    plain = re.sub(r"[^a-z0-9]", "", inner.lower())
-    shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
-    if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
-        raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
-    if inner in model.op.priced_extras or _is_priced(model, plain):
-        raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
-
-
-def _is_priced(model: Model, plain: str) -> bool:
-    """Whether an extra field of this name may change what a call of the model costs."""
-    if model.op.task == "chat":
-        return _PRICED_CHAT_CLASS.fullmatch(plain) is not None
-    units = {price.unit for price in model.prices}
-    has_one_price = model.on_own_server and len(units) == 1 and not any(price.when for price in model.prices)
-    if has_one_price and plain in _FREE_ON_OWN_SERVER.get(units.pop(), ()):
-        return False
-    return plain in _PRICED or _PRICED_CLASS.fullmatch(plain) is not None
-
-
-def _names(value: Any) -> Iterator[str]:
-    """The names of all fields inside a value, at any depth."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield name
-            yield from _names(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _names(inner)
-
-
-def _depth(value: Any) -> int:
-    """How many levels of objects and lists a value has; stops counting above the limit."""
-    level = [value]
-    depth = 0
-    while level and depth <= _EXTRAS_DEPTH_MAX:
-        nests = [item for item in level if isinstance(item, Mapping | list)]
-        level = [inner for nest in nests for inner in (nest.values() if isinstance(nest, Mapping) else nest)]
-        depth += bool(nests)
-    return depth
-
-
-# ---------------------------------------------------------------------------------------------------------- translation
+INTERNAL = ("frame", "images", *INPUT_VIDEOS, "random_seed", "random_id", "own_id")
 
 
 def with_defaults(request: Request, model: Model) -> Request:
@@ -266,14 +44,29 @@ def with_input_shape(request: Request, written: Request, model: Model) -> Reques
     return msgspec.structs.replace(request, values={**request.values, "size": shape})
 
 
-def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[InputImage]]) -> dict[str, Any]:
+def with_input_video(request: Request, written: Request) -> Request:
+    """A video's request with the length of the input video that is changed, and with the shape of an input video if the
+    caller wrote no shape.
+    """
+    video = next((item for item in request.inputs if item.role in INPUT_VIDEOS), None)
+    if video is None:
+        return request
+    values = dict(request.values)
+    if video.role == EDIT_VIDEO:
+        values["seconds"] = video.seconds
+    if not any(written.values.get(name) for name in ("size", "aspect_ratio", "resolution")):
+        values["size"] = Frame(video.width, video.height).size
+    return msgspec.structs.replace(request, values=values)
+
+
+def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[InputFile]]) -> dict[str, Any]:
     """The request's values by the names in provider tables, with the extra fields: tables may have rows for them."""
-    extras = {name: value for name, value in request.extras.items() if name not in _INTERNAL}
+    extras = {name: value for name, value in request.extras.items() if name not in INTERNAL}
     values = extras | {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
     values["n"] = count
     if frame := request.frame:
         values["frame"] = frame
-    for name in ("images", "input_reference"):
+    for name in ("images", "input_reference", *INPUT_VIDEOS):
         if inputs.get(name):
             values[name] = list(inputs[name])
     if inputs.get("mask"):
@@ -389,9 +182,9 @@ def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
     parts: list[tuple[str, str | Upload]] = []
     for name, value in fields.items():
         for item in value if isinstance(value, list) else [] if value is None else [value]:
-            parts.append((name, item if isinstance(item, str | Upload) else _text(item)))
+            parts.append((name, item if isinstance(item, str | Upload) else json_text(item)))
     return parts
 
 
-def _text(value: Any) -> str:
+def json_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -15,7 +15,7 @@ from penstock.providers import openai
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider
 from penstock.upstream.candidate import Candidate
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.net.test_guard import FORBIDDEN
@@ -93,7 +93,7 @@ async def test_images_are_fetched_for_the_organization_of_the_caller(
         load_input = transfer.load_input
         orgs = []
 
-        async def load(role: str, source: str, param: str, *, for_org: OrgId) -> InputImage:
+        async def load(role: str, source: str, param: str, *, for_org: OrgId) -> InputFile:
             orgs.append(for_org)
             return await load_input(role, source, param, for_org=for_org)
 

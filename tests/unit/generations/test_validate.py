@@ -323,7 +323,9 @@ def test_input_references_may_state_a_role() -> None:
     assert validated(validate.video, input_reference=[{"last_frame": url}]).inputs[0].role == "last_frame"
     wrongs: tuple[Any, ...] = ("hero", {}, [])
     for wrong in wrongs:
-        with pytest.raises(InvalidRequest, match=r"`role` in `input_reference` must be one of `first_frame`"):
+        with pytest.raises(
+            InvalidRequest, match=r"`role` of an image in `input_reference` must be one of `first_frame`"
+        ):
             validated(validate.video, input_reference={"image_url": url, "role": wrong})
     with pytest.raises(InvalidRequest, match="more than one `last_frame`"):
         validated(validate.video, input_reference=[{"image_url": url, "role": "last_frame"}] * 2)

@@ -22,7 +22,7 @@ from penstock.net.errors import LookupBusy
 from penstock.providers.spec import File
 from penstock.schema import Request
 from penstock.upstream.client import DownloadSource
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
@@ -46,7 +46,7 @@ def uri(data: bytes, content_type: str = "image/png") -> str:
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
-async def load(transfer: Transfer, source: UploadedFile | str) -> InputImage:
+async def load(transfer: Transfer, source: UploadedFile | str) -> InputFile:
     return await transfer.load_input("image", source, "image", for_org=ORG)
 
 

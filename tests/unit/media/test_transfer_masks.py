@@ -11,7 +11,7 @@ from penstock.fields import UploadedFile
 from penstock.imaging.convert import Polarity
 from penstock.media.transfer import Transfer
 from penstock.schema import Request
-from penstock.values import InputImage, OrgId
+from penstock.values import InputFile, OrgId
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -26,7 +26,7 @@ def corners(data: bytes) -> Any:
         return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
 
 
-async def load(transfer: Transfer, data: bytes, role: str = "mask") -> InputImage:
+async def load(transfer: Transfer, data: bytes, role: str = "mask") -> InputFile:
     return await transfer.load_input(role, UploadedFile(data), role, for_org=ORG)
 
 

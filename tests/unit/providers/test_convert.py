@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.providers import convert
-from penstock.values import Frame, InputImage
+from penstock.values import Frame, InputFile
 
-IMAGE = InputImage(b"\x89PNG", "image/png", 2, 2)
+IMAGE = InputFile(b"\x89PNG", "image/png", 2, 2)
 
 
 def frame(text: str) -> Frame:
@@ -199,14 +199,14 @@ def test_images() -> None:
     assert convert.plain_base64(IMAGE) == "iVBORw=="
     assert convert.data_uri(IMAGE) == "data:image/png;base64,iVBORw=="
     assert convert.inline_image(IMAGE) == {"mimeType": "image/png", "data": "iVBORw=="}
-    assert convert.first_image(convert.plain_base64)([IMAGE, InputImage(b"x", "image/png", 1, 1)]) == "iVBORw=="
+    assert convert.first_image(convert.plain_base64)([IMAGE, InputFile(b"x", "image/png", 1, 1)]) == "iVBORw=="
     assert convert.each_image(convert.plain_base64)([IMAGE, IMAGE]) == ["iVBORw==", "iVBORw=="]
 
 
 def test_first_and_last_image() -> None:
     ends = convert.first_and_last(lambda image: image.width)
     assert ends([IMAGE]) == (2, None)
-    assert ends([IMAGE, InputImage(b"", "image/png", 3, 3)]) == (2, 3)
+    assert ends([IMAGE, InputFile(b"", "image/png", 3, 3)]) == (2, 3)
 
 
 def test_two_fields_of_one_value() -> None:

@@ -16,7 +16,7 @@ from penstock.providers.openai_compatible import (
     read_video,
 )
 from penstock.providers.spec import Reply, Upload
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 
 def reply(body: Any, status: int = 200) -> Reply:
@@ -50,7 +50,7 @@ def test_videos_that_were_refused(code: str) -> None:
 
 
 def test_uploads_are_named_for_what_they_are() -> None:
-    assert form_file(InputImage(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
+    assert form_file(InputFile(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
 
 
 def test_every_task_has_an_operation() -> None:

@@ -19,13 +19,13 @@ from penstock.providers.spec import (
 from penstock.schema import Request
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
-from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage, OrgId
+from penstock.values import FIRST_FRAME, LAST_FRAME, InputFile, OrgId
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
 ORG = OrgId("org_1")
 
 BASE_URL = "https://api.acme.example"
-IMAGE = InputImage(b"pixels", "image/png", 64, 48)
+IMAGE = InputFile(b"pixels", "image/png", 64, 48)
 
 
 def read(reply: Reply) -> Result:
@@ -33,7 +33,7 @@ def read(reply: Reply) -> Result:
     return Result(status=job["status"], ref={"id": job["id"], "place": job.get("place", "")}, message=job.get("why"))
 
 
-def upload_form(image: InputImage) -> tuple[tuple[str, str | Upload], ...]:
+def upload_form(image: InputFile) -> tuple[tuple[str, str | Upload], ...]:
     return ("image", Upload(image.data, image.content_type, "a.png")), ("keep", "no")
 
 
@@ -100,7 +100,7 @@ async def test_uploaded_images_keep_the_roles_that_the_caller_stated() -> None:
             exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "begin": "p-2", "end": "p-1"}),
         ]
     )
-    frames = [InputImage(b"pixels", "image/png", 64, 48, role) for role in (LAST_FRAME, FIRST_FRAME)]
+    frames = [InputFile(b"pixels", "image/png", 64, 48, role) for role in (LAST_FRAME, FIRST_FRAME)]
     await scripted_upstream(script).submit(candidate(**op), request(), 1, {"input_reference": frames}, for_org=ORG)
     assert script.left == []
 

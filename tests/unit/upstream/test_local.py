@@ -14,6 +14,7 @@ from penstock import providers
 from penstock.atelier.table import PROVIDER
 from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
+from penstock.fields import UploadedFile
 from penstock.generations.retrieve import video_preview
 from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
 from penstock.media.storage import storage_key
@@ -23,8 +24,8 @@ from penstock.recordings import files
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
-from penstock.values import InputImage, OrgId
-from tests.fake_providers.scripted import mask, png
+from penstock.values import InputFile, OrgId
+from tests.fake_providers.scripted import mask, mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 ORG = OrgId("org_1")
@@ -181,9 +182,10 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await complete(running.gateway, running.call({**words, "stream": True}))
         org_id = running.caller.org_id
         transfer = running.gateway.transfer
-        stored = await transfer.store_inputs([InputImage(png(512, 512), "image/png", 512, 512, "image")], 1)
+        stored = await transfer.store_inputs([InputFile(png(512, 512), "image/png", 512, 512, "image")], 1)
         request = Request(task="edit", model="m", values={}, inputs=tuple(record for record, _ in stored))
         await transfer.read_inputs(request, max_bytes=1000, for_org=org_id)
+        await transfer.load_input("edit_video", UploadedFile(mp4()), "x", for_org=org_id)
         drawing = File(data=b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8"/></svg>')
         vector = Request(task="image", model="m", values={"output_format": "svg"})
         found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, for_org=org_id)

@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import Model, Operation, Param, Result, converted
 from penstock.upstream import roles
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 FIRST, LAST, REFERENCE, PLAIN = "first_frame", "last_frame", "reference_image", "reference"
 
@@ -37,7 +37,7 @@ def test_every_image_gets_a_role(frames: int, stated: list[str], assigned: list[
 
 
 def test_the_first_frame_is_sent_first() -> None:
-    images = [InputImage(b"end", "image/png", 1, 1, LAST), InputImage(b"begin", "image/png", 1, 1, FIRST)]
+    images = [InputFile(b"end", "image/png", 1, 1, LAST), InputFile(b"begin", "image/png", 1, 1, FIRST)]
     assert [image.data for image in roles.with_roles(row(), images)] == [b"begin", b"end"]
 
 

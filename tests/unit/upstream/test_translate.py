@@ -23,10 +23,10 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.schema import Request
-from penstock.upstream import translate
-from penstock.values import InputImage
+from penstock.upstream import checks, translate
+from penstock.values import InputFile
 
-IMAGE = InputImage(b"png", "image/png", 4, 4)
+IMAGE = InputFile(b"png", "image/png", 4, 4)
 
 
 def model(*params: Param, **changes: Any) -> Model:
@@ -39,14 +39,14 @@ def request(task: str = "image", extras: dict[str, Any] | None = None, **values:
     return Request(task=task, model="lab/brush", values=values, extras=extras or {})
 
 
-def body(one: Model, wanted: Request, **inputs: list[InputImage]) -> dict[str, Any]:
+def body(one: Model, wanted: Request, **inputs: list[InputFile]) -> dict[str, Any]:
     values = translate.table_values(wanted, wanted.n, inputs)
     return translate.provider_body(one, values, wanted.extras)
 
 
 def refusal(one: Model, wanted: Request) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
-        translate.check(one, wanted)
+        checks.check(one, wanted)
     return caught.value
 
 
@@ -186,7 +186,7 @@ def test_values_that_the_model_does_not_allow(row: Param, values: dict[str, Any]
     ],
 )
 def test_values_that_the_model_allows(row: Param, values: dict[str, Any]) -> None:
-    translate.check(model(row), request("upscale", **values))
+    checks.check(model(row), request("upscale", **values))
 
 
 @pytest.mark.parametrize(
@@ -207,10 +207,10 @@ def test_values_that_the_model_allows(row: Param, values: dict[str, Any]) -> Non
 def test_the_number_of_input_images_is_checked(row: Param | None, count: int, words: str | None) -> None:
     one = model(*([row] if row else []))
     if words is None:
-        translate.check_inputs(one, {"images": count})
+        checks.check_inputs(one, {"images": count})
         return
     with pytest.raises(InvalidRequest) as caught:
-        translate.check_inputs(one, {"images": count})
+        checks.check_inputs(one, {"images": count})
     assert (caught.value.message, caught.value.param) == (words, "image")
 
 
@@ -219,7 +219,7 @@ def test_the_number_of_input_images_is_checked(row: Param | None, count: int, wo
 )
 def test_errors_use_the_interfaces_names_of_inputs(name: str, public_name: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        translate.check_inputs(model(), {name: 1})
+        checks.check_inputs(model(), {name: 1})
     assert (caught.value.message, caught.value.param) == (
         f"`{public_name}` is not supported by lab/brush.",
         public_name,

@@ -26,7 +26,7 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
-from penstock.values import FIRST_FRAME, InputImage
+from penstock.values import FIRST_FRAME, InputFile
 
 STATUS: dict[str, Status] = {
     "queued": "queued",
@@ -82,7 +82,7 @@ def build_content(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "content": [{"type": "text", "text": content["text"]}, *images], **ratio}
 
 
-def image_object(image: InputImage) -> dict[str, Any]:
+def image_object(image: InputFile) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": data_uri(image)}, "role": image.role}
 
 

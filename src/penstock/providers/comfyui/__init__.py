@@ -31,10 +31,10 @@ from penstock.providers.spec import (
     emulated,
     renamed,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 
-def upload_form(image: InputImage) -> tuple[tuple[str, str | Upload], ...]:
+def upload_form(image: InputFile) -> tuple[tuple[str, str | Upload], ...]:
     """A temporary file, which the server deletes when it restarts; its name depends only on the image."""
     filename = f"penstock-{sha256(image.data).hexdigest()[:32]}.{image.content_type.split('/')[1]}"
     return ("image", Upload(image.data, image.content_type, filename)), ("type", "temp"), ("overwrite", "true")

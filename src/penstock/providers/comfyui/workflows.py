@@ -8,7 +8,7 @@ from penstock.providers.comfyui.graphs import Graph, Node, node
 from penstock.providers.convert import first_and_last, first_image, pixels
 from penstock.providers.live import Underivable
 from penstock.providers.spec import OwnModel, Param, converted, emulated, renamed
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 # The inputs of nodes that take something, as far as the operator does not name one.
 INPUTS: Mapping[str, tuple[str, ...]] = {
@@ -26,7 +26,7 @@ RATES = ("fps", "frame_rate")
 NAMES_SHOWN_MAX = 8
 
 
-def uploaded_name(image: InputImage) -> str:
+def uploaded_name(image: InputFile) -> str:
     """The name of an uploaded image, which the reply to the upload has."""
     return image.uploaded_name
 

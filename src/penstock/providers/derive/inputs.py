@@ -9,9 +9,9 @@ from penstock.providers.convert import each_image, first_and_last, first_image
 from penstock.providers.derive.draft import Draft, Named, is_list_of_text, is_text, limit
 from penstock.json_schema import Schema
 from penstock.providers.spec import Param, converted
-from penstock.values import InputImage
+from penstock.values import InputFile
 
-Encode = Callable[[InputImage], Any]
+Encode = Callable[[InputFile], Any]
 
 _FIRST = tuple(
     """image_url image input_image input_image_url start_image_url start_image first_frame_url first_frame_image
@@ -109,7 +109,7 @@ def _count(field: Named, keyword: str) -> int | None:
     return None if found is None else int(found)
 
 
-def _first_and_rest(encode: Encode) -> Callable[[Sequence[InputImage]], tuple[Any, Any]]:
+def _first_and_rest(encode: Encode) -> Callable[[Sequence[InputFile]], tuple[Any, Any]]:
     return lambda images: (encode(images[0]), [encode(image) for image in images[1:]] or None)
 
 

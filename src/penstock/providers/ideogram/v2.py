@@ -17,10 +17,10 @@ from penstock.providers.spec import (
     converted,
     price_list,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 
-def image_and_references(images: Sequence[InputImage]) -> tuple[Upload, list[Upload] | None]:
+def image_and_references(images: Sequence[InputFile]) -> tuple[Upload, list[Upload] | None]:
     """Values for two fields: the image to edit, and the others."""
     first, *others = map(form_file, images)
     return first, others or None

@@ -15,10 +15,10 @@ from penstock.providers.kling.videos import (
     price,
 )
 from penstock.providers.spec import Model, Param, Price, complete_table, converted, fixed, frame
-from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage
+from penstock.values import FIRST_FRAME, LAST_FRAME, InputFile
 
 
-def image_list(images: Sequence[InputImage]) -> list[dict[str, str]]:
+def image_list(images: Sequence[InputFile]) -> list[dict[str, str]]:
     """The frames with their type; references have none."""
     types = {FIRST_FRAME: {"type": "first_frame"}, LAST_FRAME: {"type": "end_frame"}}
     return [{"image_url": plain_base64(image), **types.get(image.role, {})} for image in images]

@@ -20,7 +20,7 @@ from penstock.providers.spec import (
     frame,
     passthrough,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: dict[str, Status] = {
     "queued": "queued",
@@ -47,7 +47,7 @@ def read_task(reply: Reply) -> Result:
     )
 
 
-def image_content(images: Sequence[InputImage]) -> list[dict[str, Any]]:
+def image_content(images: Sequence[InputFile]) -> list[dict[str, Any]]:
     return [{"type": "image_url", "image_url": {"url": data_uri(image)}, "role": image.role} for image in images]
 
 

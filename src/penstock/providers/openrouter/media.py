@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.providers.convert import data_uri
 from penstock.providers.spec import FailureKind, Reply, Source, price_list
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 price = price_list(Source("OpenRouter's catalogue; what is reported is charged", "2026-08"))
 
@@ -29,5 +29,5 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     return "refused" if is_refused else None
 
 
-def image_object(image: InputImage) -> dict[str, Any]:
+def image_object(image: InputFile) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": data_uri(image)}}

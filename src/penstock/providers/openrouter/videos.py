@@ -19,7 +19,7 @@ from penstock.providers.spec import (
     frame,
     passthrough,
 )
-from penstock.values import REFERENCE_IMAGE, InputImage
+from penstock.values import REFERENCE_IMAGE, InputFile
 
 
 def read_job(reply: Reply) -> Result:
@@ -37,7 +37,7 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def frames_or_references(images: Sequence[InputImage]) -> tuple[Any, Any]:
+def frames_or_references(images: Sequence[InputFile]) -> tuple[Any, Any]:
     """Values for two fields, of which one is used: for frames that the video begins and ends with, or references."""
     if images[0].role == REFERENCE_IMAGE:
         return None, [image_object(image) for image in images]

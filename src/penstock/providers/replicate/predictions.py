@@ -24,7 +24,7 @@ from penstock.providers.spec import (
     passthrough,
     price_list,
 )
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 STATUS: dict[str, Status] = {
     "starting": "queued",
@@ -73,12 +73,12 @@ def error_message(reply: Reply) -> str | None:
     return str(reply.json["detail"])
 
 
-def uploaded_url(image: InputImage) -> str:
+def uploaded_url(image: InputFile) -> str:
     """The URL of an uploaded image, which `read_upload` has found in the reply."""
     return image.uploaded_name
 
 
-def upload_form(image: InputImage) -> tuple[tuple[str, Upload], ...]:
+def upload_form(image: InputFile) -> tuple[tuple[str, Upload], ...]:
     filename = f"image.{image.content_type.split('/')[1]}"
     return (("content", Upload(image.data, image.content_type, filename)),)
 

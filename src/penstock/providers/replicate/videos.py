@@ -6,10 +6,10 @@ from typing import Any
 from penstock.providers.convert import first_and_last, first_image
 from penstock.providers.replicate.predictions import PROMPT, model, other_price, uploaded_url
 from penstock.providers.spec import converted, duration, frame, NEVER_SOUND, passthrough
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 
-def images_and_ratio(images: Sequence[InputImage]) -> tuple[str, str | None, str]:
+def images_and_ratio(images: Sequence[InputFile]) -> tuple[str, str | None, str]:
     """The first image, the last image or None, and the aspect ratio that is closer to that of the first."""
     return *first_and_last(uploaded_url)(images), "9:16" if images[0].height > images[0].width else "16:9"
 

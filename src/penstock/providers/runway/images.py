@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from penstock.providers.convert import closest_label, data_uri, each_image
-from penstock.providers.runway.tasks import MAX_IMAGE_BYTES, PROMPT, SEED, TASK, price, size_labels
+from penstock.providers.runway.tasks import MAX_INPUT_BYTES, PROMPT, SEED, TASK, price, size_labels
 from penstock.providers.spec import Model, Operation, complete_table, converted
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 
-def image_object(image: InputImage) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, str]:
     return {"uri": data_uri(image)}
 
 
@@ -24,7 +24,7 @@ REFERENCES = converted(
     convert=each_image(image_object),
     required=True,
     max_items=3,
-    max_bytes=MAX_IMAGE_BYTES,
+    max_bytes=MAX_INPUT_BYTES,
 )
 IMAGE = replace(IMAGE_TASK, params=complete_table("image", PROMPT, SEED, SIZE))
 EDIT = replace(IMAGE_TASK, task="edit", params=complete_table("edit", PROMPT, SEED, SIZE, REFERENCES))

@@ -57,7 +57,7 @@ def size_labels(sizes: str) -> dict[str, str]:
     return {size: size.replace("x", ":") for size in sizes.split()}
 
 
-MAX_IMAGE_BYTES = 3_700_000  # in base64, the limit of a data URI is 5 MB
+MAX_INPUT_BYTES = 3_700_000  # in base64, the limit of a data URI is 5 MB
 PROMPT = renamed("prompt", to="promptText", required=True, max_length=1000, counts_utf16=True)
 SEED = passthrough("seed", low=0, high=2**32 - 1)
 TASK = Operation(

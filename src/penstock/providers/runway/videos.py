@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import both, closest_label, data_uri
-from penstock.providers.runway.tasks import MAX_IMAGE_BYTES, PROMPT, SEED, TASK, price, size_labels
+from penstock.providers.runway.tasks import MAX_INPUT_BYTES, PROMPT, SEED, TASK, price, size_labels
 from penstock.providers.spec import (
+    COMFY,
     NEVER_SOUND,
     Model,
     Operation,
@@ -16,13 +17,15 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    input_video,
     passthrough,
+    price_list,
     renamed,
 )
-from penstock.values import Frame, InputImage
+from penstock.values import EDIT_VIDEO, Frame, InputFile
 
 
-def frame_images(images: Sequence[InputImage]) -> list[dict[str, str]]:
+def frame_images(images: Sequence[InputFile]) -> list[dict[str, str]]:
     """The image that the video begins with, and the one that it ends with if there are two."""
     return [
         {"uri": data_uri(image), "position": position}
@@ -34,7 +37,7 @@ def input_images(labels: Mapping[str, str], max_images: int) -> Param:
     """The row for input images; the first one also decides the size of the video."""
     pick = closest_label(dict(labels))
 
-    def size_of_first(images: Sequence[InputImage]) -> str:
+    def size_of_first(images: Sequence[InputFile]) -> str:
         return pick(Frame(images[0].width, images[0].height))
 
     return converted(
@@ -43,7 +46,7 @@ def input_images(labels: Mapping[str, str], max_images: int) -> Param:
         convert=both(frame_images, size_of_first),
         required=True,
         max_items=max_images,
-        max_bytes=MAX_IMAGE_BYTES,
+        max_bytes=MAX_INPUT_BYTES,
     )
 
 
@@ -52,6 +55,7 @@ def sound_by_default(fields: dict[str, Any]) -> dict[str, Any]:
     return {"audio": True, **fields}
 
 
+comfy_price = price_list(COMFY)
 GEN_TEXT_SIZES = size_labels("1280x720 720x1280")
 GEN_SIZES = size_labels("1280x720 720x1280 1104x832 832x1104 960x960 1584x672")
 GEN_ROWS = (duration(*range(2, 11), default=5), NEVER_SOUND)
@@ -83,11 +87,22 @@ def veo_models(name: str, upstream: str, *prices: Price) -> tuple[Model, ...]:
     return tuple(Model(id=name, upstream=upstream, op=op, prices=prices, priority=20) for op in operations)
 
 
+ALEPH = replace(
+    TASK,
+    send="POST /video_to_video",
+    params=complete_table(
+        "video",
+        PROMPT,
+        SEED,
+        input_video(EDIT_VIDEO, to="videoUri", convert=data_uri, max_seconds=30, max_bytes=MAX_INPUT_BYTES),
+    ),
+)
 GEN_IMAGE_TO_VIDEO = image_to_video(input_images(GEN_SIZES, 1), *GEN_ROWS)
 GEN_45 = (text_to_video(GEN_TEXT_SIZES, *GEN_ROWS), GEN_IMAGE_TO_VIDEO)
 MODELS = (
     *(Model(id="gen-4.5", upstream="gen4.5", op=op, prices=(price("0.12"),)) for op in GEN_45),
     Model(id="runway/gen4-turbo", upstream="gen4_turbo", op=GEN_IMAGE_TO_VIDEO, prices=(price("0.05"),)),
+    Model(id="runway/aleph-2", upstream="aleph2", op=ALEPH, prices=(comfy_price("0.28"),)),
     *veo_models("veo-3.1", "veo3.1", price("0.20", audio=False), price("0.40")),
     *veo_models("veo-3.1-fast", "veo3.1_fast", price("0.10", audio=False), price("0.15")),
 )

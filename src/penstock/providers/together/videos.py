@@ -24,7 +24,7 @@ from penstock.providers.spec import (
     passthrough,
     price_list,
 )
-from penstock.values import FIRST_FRAME, LAST_FRAME, InputImage
+from penstock.values import FIRST_FRAME, LAST_FRAME, InputFile
 
 REFUSAL = re.compile(r"nsfw|flagged|safety|moderat|content policy", re.IGNORECASE)
 STATUS: dict[str, Status] = {
@@ -54,7 +54,7 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def media_object(images: Sequence[InputImage]) -> dict[str, Any]:
+def media_object(images: Sequence[InputFile]) -> dict[str, Any]:
     """Images to begin and end with, or references; no model takes both."""
     if images[0].role in FRAMES:
         frames = [{"input_image": plain_base64(image), "frame": FRAMES[image.role]} for image in images]

@@ -24,7 +24,7 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
-from penstock.values import REFERENCE_IMAGE, InputImage
+from penstock.values import REFERENCE_IMAGE, InputFile
 
 FAILURE_KINDS: dict[int, FailureKind] = {3: "rejected", 7: "broken", 8: "busy", 14: "busy"}  # codes of an operation
 REFUSAL = re.compile(r"usage guidelines|responsible ai|safety|sensitive|violat", re.IGNORECASE)
@@ -67,11 +67,11 @@ def build_body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"instances": [instance], "parameters": {**fields, **parameters}}
 
 
-def image_object(image: InputImage) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, str]:
     return {"bytesBase64Encoded": plain_base64(image), "mimeType": image.content_type}
 
 
-def frames_or_references(images: Sequence[InputImage]) -> tuple[Any, Any, Any]:
+def frames_or_references(images: Sequence[InputFile]) -> tuple[Any, Any, Any]:
     """Values for three fields: the first frame, the last frame, and references."""
     if images[0].role == REFERENCE_IMAGE:
         return None, None, [{"image": image_object(image), "referenceType": "asset"} for image in images]

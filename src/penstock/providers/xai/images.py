@@ -20,7 +20,7 @@ from penstock.providers.spec import (
     passthrough,
 )
 from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, drop_ratio, price
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 RATIOS = {ratio: ratio for ratio in "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9".split()}
 RATIOS |= {"18:39": "9:19.5", "39:18": "19.5:9"}
@@ -38,7 +38,7 @@ def read_images(reply: Reply) -> Result:
     return Result(files=files, cost_usd=cost_usd(reply.json))
 
 
-def typed_images(images: Sequence[InputImage]) -> tuple[Any, Any]:
+def typed_images(images: Sequence[InputFile]) -> tuple[Any, Any]:
     """Values for two fields, of which one is used: for a single image, and for a list."""
     objects = [{"type": "image_url", "url": data_uri(image)} for image in images]
     return (objects[0], None) if len(objects) == 1 else (None, objects)

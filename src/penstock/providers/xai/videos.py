@@ -1,10 +1,12 @@
 """Grok Imagine videos; a job that is done may still have been blocked by moderation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import data_uri
 from penstock.providers.spec import (
+    COMFY,
     File,
     Model,
     Operation,
@@ -16,10 +18,12 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    input_video,
     passthrough,
+    price_list,
 )
 from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, drop_ratio, price
-from penstock.values import FIRST_FRAME, InputImage
+from penstock.values import EDIT_VIDEO, EXTEND_VIDEO, FIRST_FRAME, InputFile
 
 STATUS: dict[str, Status] = {"pending": "in_progress", "done": "completed", "failed": "failed", "expired": "failed"}
 
@@ -45,7 +49,7 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def frame_or_references(images: Sequence[InputImage]) -> tuple[Any, Any]:
+def frame_or_references(images: Sequence[InputFile]) -> tuple[Any, Any]:
     """Values for two fields, of which one is used: for the first frame, and for references."""
     objects = [{"url": data_uri(image)} for image in images]
     return (objects[0], None) if images[0].role == FIRST_FRAME else (None, objects)
@@ -56,6 +60,10 @@ def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
     if "reference_images" in fields and fields.get("resolution") == "1080p":
         return {**fields, "resolution": "720p"}
     return drop_ratio(fields)
+
+
+def video_object(video: InputFile) -> dict[str, str]:
+    return {"url": data_uri(video)}
 
 
 # The docs of @ai-sdk/xai name it; without it, a video has sound. The price is the same.
@@ -92,7 +100,40 @@ def video_model(name: str, resolutions: str, *prices: Price, max_images: int = 7
     return Model(id=name, upstream=name, op=op, prices=prices)
 
 
+JOB = Operation(task="video", send="", poll="GET /videos/{id}", read=read_job, params=())
+MAX_VIDEO_BYTES = 50 * 10**6
+# Comfy's nodes have the limits of seconds and bytes. The result has the shape of the input, up to 720p.
+EDIT = replace(
+    JOB,
+    send="POST /videos/edits",
+    params=complete_table(
+        "video",
+        passthrough("prompt", required=True, max_length=4096),
+        passthrough("user"),
+        input_video(EDIT_VIDEO, to="video", convert=video_object, max_seconds=8.7, max_bytes=MAX_VIDEO_BYTES),
+    ),
+)
+EXTENSION = replace(
+    JOB,
+    send="POST /videos/extensions",
+    params=complete_table(
+        "video",
+        passthrough("prompt", required=True, max_length=4096),
+        duration(*range(2, 11), default=6),
+        input_video(EXTEND_VIDEO, to="video", convert=video_object, max_seconds=15, max_bytes=MAX_VIDEO_BYTES),
+    ),
+)
+
+# A cent for each second of an input video is part of these prices; xAI reports what it charges.
+video_price = price_list(COMFY)
 MODELS = (
+    Model(id="grok-imagine-video", upstream="grok-imagine-video", op=EDIT, prices=(video_price("0.08"),)),
+    Model(
+        id="grok-imagine-video",
+        upstream="grok-imagine-video",
+        op=EXTENSION,
+        prices=(video_price("0.07", each_usd="0.15"),),
+    ),
     video_model(
         "grok-imagine-video",
         "720p 480p",

@@ -6,18 +6,18 @@ import pytest
 
 from penstock.providers.derive.draft import Draft
 from penstock.providers.derive.inputs import edit_rows, mask_colour, take_inputs, video_row
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT, "maxItems": 3, "minItems": 2}
-IMAGES = [InputImage(b"", "image/png", 8, 8, uploaded_name=f"i{number}") for number in range(3)]
+IMAGES = [InputFile(b"", "image/png", 8, 8, uploaded_name=f"i{number}") for number in range(3)]
 
 
 def draft(required: list[str], **properties: Any) -> Draft:
     return Draft({"properties": properties, "required": required})
 
 
-def name(image: InputImage) -> str:
+def name(image: InputFile) -> str:
     return image.uploaded_name
 
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.providers.derive.table import tables
 from penstock.providers.live import LiveModel, Underivable
 from penstock.providers.spec import Param, Task
-from penstock.values import InputImage
+from penstock.values import InputFile
 
 TEXT = {"type": "string"}
 SWITCH = {"type": "boolean"}
@@ -16,7 +16,7 @@ SWITCH = {"type": "boolean"}
 def made(makes: str, required: list[str], name: str = "a/b", **properties: Any) -> dict[Task, dict[str, Param]]:
     live = LiveModel(input={"type": "object", "properties": properties, "required": required})
 
-    def encode(image: InputImage) -> str:
+    def encode(image: InputFile) -> str:
         return image.uploaded_name
 
     return {task: {row.name: row for row in rows} for task, rows in tables(name, live, makes, encode).items()}

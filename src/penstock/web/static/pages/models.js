@@ -11,7 +11,7 @@ import { address, replaceQuery } from "../route.js";
 import { html } from "../view.js";
 
 const UNITS = { image: "image", second: "second", megapixel: "megapixel" };
-const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? "image";
+const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? model.modality;
 
 const perMillion = (usd) => money(usd * 1e6).replace(/\.00$/, "");
 

@@ -23,7 +23,7 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.schema import Request
-from penstock.upstream import translate
+from penstock.upstream import checks, translate
 
 
 def model(*params: Param, **changes: Any) -> Model:
@@ -43,7 +43,7 @@ def body(one: Model, wanted: Request) -> dict[str, Any]:
 
 def refusal(one: Model, wanted: Request) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
-        translate.check(one, wanted)
+        checks.check(one, wanted)
     return caught.value
 
 
@@ -107,30 +107,30 @@ def test_nested_extras_are_checked(extras: dict[str, Any], words: str) -> None:
     ],
 )
 def test_other_extras_are_allowed(extras: dict[str, Any]) -> None:
-    translate.check(PLAIN, request(extras=extras))
+    checks.check(PLAIN, request(extras=extras))
 
 
 def test_a_provider_table_may_name_further_priced_extras() -> None:
     one = model(passthrough("prompt"), priced_extras=frozenset({"mode"}))
     assert refusal(one, request(extras={"mode": "pro"})).param == "mode"
-    translate.check(PLAIN, request(extras={"mode": "pro"}))
+    checks.check(PLAIN, request(extras={"mode": "pro"}))
 
 
 def test_extras_with_a_row_in_the_table_are_allowed() -> None:
     one = model(renamed("generate_audio", "audio", one_of=(True, False)), model_field=None)
     wanted = request("upscale", {"generate_audio": True})
-    translate.check(one, wanted)
+    checks.check(one, wanted)
     assert body(one, wanted) == {"audio": True}
     assert refusal(one, request(extras={"generate_audio": "loud"})).message.endswith("must be one of `true`, `false`.")
 
 
 def test_chat_functions_may_have_parameters_with_any_names() -> None:
     chat = model(task="chat")
-    translate.check_extras(chat, {"functions": [{"parameters": {"duration": {}, "webhook": {}}}]})
+    checks.check_extras(chat, {"functions": [{"parameters": {"duration": {}, "webhook": {}}}]})
     with pytest.raises(InvalidRequest):
-        translate.check_extras(chat, {"service_tier": "priority"})
+        checks.check_extras(chat, {"service_tier": "priority"})
     with pytest.raises(InvalidRequest):
-        translate.check_extras(chat, {"api_base": "https://evil.example"})
+        checks.check_extras(chat, {"api_base": "https://evil.example"})
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -141,13 +141,13 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_deeply_nested_extras_are_refused() -> None:
-    translate.check(PLAIN, request(extras=nested(15)))
+    checks.check(PLAIN, request(extras=nested(15)))
     assert refusal(PLAIN, request(extras=nested(16))).message == "Extra parameters may nest 16 levels at most."
     assert refusal(PLAIN, request(extras=nested(900))).message == "Extra parameters may nest 16 levels at most."
 
 
 def test_large_extras_are_refused() -> None:
-    translate.check(PLAIN, request(extras={"a": "x" * 65_000}))
+    checks.check(PLAIN, request(extras={"a": "x" * 65_000}))
     assert (
         refusal(PLAIN, request(extras={"a": "x" * 65_536})).message == "Extra parameters may have 65536 bytes at most."
     )
@@ -167,7 +167,7 @@ def test_limits_of_provider_fields_are_checked(seed: Any) -> None:
 def test_provider_fields_are_translated() -> None:
     one = model(converted("seed", to="noise.seed", convert=lambda seed: seed + 1), model_field=None)
     wanted = request("upscale", {"seed": 4})
-    translate.check(one, wanted)
+    checks.check(one, wanted)
     assert body(one, wanted) == {"noise": {"seed": 5}}
     assert refusal(one, request(extras={"seed": "abc"})).message == "Invalid value for `seed` of lab/brush."
 

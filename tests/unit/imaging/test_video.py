@@ -1,0 +1,86 @@
+"""Input videos are measured by their boxes, and whatever is not a complete video is refused."""
+
+import io
+import struct
+
+import av
+import pytest
+
+from penstock.imaging.convert import BadImage
+from penstock.imaging.video import VideoMeasures, measure
+from tests.fake_providers.scripted import mp4, png
+
+
+def encoded(container: str, width: int, height: int, frames: int) -> bytes:
+    file = io.BytesIO()
+    with av.open(file, "w", format=container) as output:
+        stream = output.add_stream("libx264", rate=8)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for _ in range(frames):
+            output.mux(stream.encode(av.VideoFrame(width, height, "yuv420p")))
+        output.mux(stream.encode(None))
+    return file.getvalue()
+
+
+def box(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I4s", 8 + len(content), name) + content
+
+
+def by_hand(*, version: int = 0, turned: bool = False, handler: bytes = b"vide", length: int = 5000) -> bytes:
+    """A file with nothing but the boxes that are read."""
+    times = bytes(16 if version else 8)
+    head = bytes([version, 0, 0, 0]) + times
+    movie = box(b"mvhd", head + struct.pack(">IQ" if version else ">II", 1000, length) + bytes(80))
+    matrix = struct.pack(
+        ">9i", *((0, 65536, 0, -65536, 0, 0, 0, 0, 0) if turned else (65536, 0, 0, 0, 65536, 0, 0, 0, 0))
+    )
+    track = head + bytes(20 if version else 16) + bytes(12) + matrix
+    size = struct.pack(">II", 640 << 16, 360 << 16)
+    header = box(b"tkhd", track + size)
+    media = box(b"mdia", box(b"hdlr", bytes(8) + handler + bytes(12)))
+    return box(b"ftyp", b"isom" + bytes(4) + b"isommp42") + box(b"moov", movie + box(b"trak", header + media))
+
+
+def test_real_videos() -> None:
+    assert measure(encoded("mp4", 64, 48, 20)) == VideoMeasures("video/mp4", 64, 48, 2.5)
+    assert measure(encoded("mov", 128, 64, 8)) == VideoMeasures("video/quicktime", 128, 64, 1.0)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_both_versions_of_the_boxes_and_videos_that_are_turned(version: int) -> None:
+    assert measure(by_hand(version=version)) == VideoMeasures("video/mp4", 640, 360, 5.0)
+    assert measure(by_hand(version=version, turned=True)) == VideoMeasures("video/mp4", 360, 640, 5.0)
+
+
+def test_what_is_not_a_usable_video_is_refused() -> None:
+    whole = mp4()
+    refused = {
+        "nothing": b"",
+        "an image": png(8, 8),
+        "half of a video": whole[: len(whole) // 2],
+        "a video without its index": box(b"ftyp", b"isom" + bytes(4) + b"isommp42") + box(b"mdat", bytes(64)),
+        "sound alone": by_hand(handler=b"soun"),
+        "no length": by_hand(length=0),
+    }
+    accepted = []
+    for name, data in refused.items():
+        try:
+            measure(data)
+        except BadImage:
+            continue
+        accepted.append(name)
+    assert accepted == []
+
+
+def test_every_damaged_file_is_measured_or_refused() -> None:
+    """Each byte of the boxes is changed once; nothing but BadImage is raised."""
+    whole = by_hand()
+    for place in range(len(whole)):
+        for value in (0, 1, 255):
+            damaged = whole[:place] + bytes([value]) + whole[place + 1 :]
+            try:
+                found = measure(damaged)
+            except BadImage:
+                continue
+            assert found.width > 0
+            assert found.seconds > 0
