@@ -446,4 +446,4 @@ def test_only_the_start_of_a_data_uri_is_searched() -> None:
     """Searching all of it would take seconds for one of thirty megabytes."""
     start = "data:image/png" + ";a=b" * 40
     assert validated(validate.edit, image=start + ";base64,iVBORw0KGgo=").inputs
-    assert refused(validate.edit, image=start * 2 + ";base64,iVBORw0KGgo=").param == "image"
+    assert refused(validate.edit, image=start + ";a=b" * 40 + ";base64,iVBORw0KGgo=").param == "image"
