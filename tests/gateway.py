@@ -43,7 +43,7 @@ from penstock.recordings.recordings import Recordings
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
-from penstock.store import postgres
+from penstock.store import postgres, sqlite
 from penstock.store.base import Dialect
 from penstock.values import Nanos, nanos, new_id
 from tests import lock_order
@@ -376,10 +376,11 @@ class Installation:
 
 def installation_for(request: pytest.FixtureRequest, dialect: Dialect) -> Installation:
     data: Path = request.getfixturevalue("tmp_path") / "data"
+    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     if dialect == "sqlite":
+        monkeypatch.setattr(sqlite, "PURGE_PAUSE_SECONDS", 0.0)
         return Installation(data, "")
     # The tests' server does not wait for the disk; tests/unit/store checks that the store asks for it.
-    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     monkeypatch.setattr(postgres, "DURABILITY", {})
     violations = lock_order.watch(monkeypatch)
     request.addfinalizer(lambda: check_lock_order(violations))

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+LEFT_BEHIND = {"__pycache__", "penstock.egg-info"}
 FOLDERS = ("bench", "deploy", "docs", "src", "tests")
 READ = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".txt", ".yaml", ""}
 
@@ -36,7 +37,7 @@ def files() -> list[Path]:
     return [
         path
         for path in sorted([*ROOT.iterdir(), *inside])
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+        if path.is_file() and not LEFT_BEHIND & {path.name for path in path.parents} and not path.name.startswith(".")
     ]
 
 

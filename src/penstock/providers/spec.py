@@ -139,7 +139,7 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "image": (*_EMULATED, *_IGNORED, "style"),
     "edit": (*_EMULATED, *_IGNORED, "mask", "scale_factor"),
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
-    "video": ("n", "seconds", "frame", "negative_prompt", "input_reference", "generate_audio", "user"),
+    "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user"),
 }
 
 

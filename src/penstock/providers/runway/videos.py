@@ -17,6 +17,7 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    ignored,
     input_video,
     passthrough,
     price_list,
@@ -94,6 +95,7 @@ ALEPH = replace(
         "video",
         PROMPT,
         SEED,
+        *ignored("seconds"),
         input_video(EDIT_VIDEO, to="videoUri", convert=data_uri, max_seconds=30, max_bytes=MAX_INPUT_BYTES),
     ),
 )

@@ -18,6 +18,7 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    ignored,
     input_video,
     passthrough,
     price_list,
@@ -110,6 +111,7 @@ EDIT = replace(
         "video",
         passthrough("prompt", required=True, max_length=4096),
         passthrough("user"),
+        *ignored("seconds"),
         input_video(EDIT_VIDEO, to="video", convert=video_object, max_seconds=8.7, max_bytes=MAX_VIDEO_BYTES),
     ),
 )
