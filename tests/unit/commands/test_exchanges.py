@@ -33,7 +33,9 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
         config = tmp_path / "penstock.toml"
         config.write_text(f'[providers.{slug}]\nbase_url = "{provider.url}{path}"\nkey_env = "CHECKED_KEY"\n')
         words = ("providers", "check", slug, "--model", model, "--yes", "--record", tmp_path / "kept")
-        ended = penstock(*words, "--data", tmp_path / "data", "--config", config, CHECKED_KEY=KEY)
+        ended = penstock(
+            *words, "--data", tmp_path / "data", "--config", config, CHECKED_KEY=KEY, PENSTOCK_POLL_SECONDS_MAX="1"
+        )
     assert ended.status == 0, ended
     (found,) = (tmp_path / "kept").glob("*_exchanges.json")
     return slug, found
