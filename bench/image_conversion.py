@@ -28,7 +28,7 @@ from bench.processes import ALL_CORES, run_process, wait_for_port
 from penstock.api.asgi import AsgiApp
 from penstock.api.server import serve
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.imaging import convert
+from penstock.imaging import convert, sniff
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkerPool
 from penstock.settings import Settings
@@ -176,7 +176,7 @@ def convert_one(data: bytes) -> None:
         print(f"    png to {output_format:4}  {time.perf_counter() - started:6.2f} s  {len(result.data) / 1e3:8.0f} kB")
     started = time.perf_counter()
     for _ in range(10_000):
-        convert.unconverted(data, "png", 100)
+        sniff.unconverted(data, "png", 100)
     microseconds = (time.perf_counter() - started) * 100
     print(f"    has the format already: {microseconds:.2f} µs on the event loop, without a child process")
 

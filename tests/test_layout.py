@@ -28,11 +28,11 @@ ONLY_IN = {
     "gzip": {"web"},  # compresses the pages
 }
 
-# Modules that decode images, videos and XML, and what they offer to a process that holds secrets and an event loop:
-# functions that read a few bytes or decode nothing. `shrink` is for a command that runs beside the gateway.
+# Modules that decode images, videos and XML, and what others may use of them: `shrink`, for a command that runs beside
+# the gateway.
 DECODERS = {
-    ("imaging", "convert"): {"unconverted", "sample_image", "Polarity", "shrink"},
-    ("imaging", "svg"): {"is_svg"},
+    ("imaging", "convert"): {"shrink"},
+    ("imaging", "svg"): set[str](),
     ("imaging", "previews"): set[str](),
     ("imaging", "video"): set[str](),
 }

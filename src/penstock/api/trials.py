@@ -5,13 +5,13 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.resources import files
 from typing import Any
 
 from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, Problem
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
-from penstock.imaging import convert
 from penstock.models.catalog import ANY
 from penstock.providers.spec import Model
 from penstock.schema import Call, Caller
@@ -92,7 +92,8 @@ def _parameters(task: str) -> dict[str, Any]:
 
 
 def _image_url() -> str:
-    return "data:image/png;base64," + b64encode(convert.sample_image(512, 512)).decode()
+    """A grey disc on white."""
+    return "data:image/png;base64," + b64encode(files(__package__).joinpath("trial.png").read_bytes()).decode()
 
 
 def trial_call(

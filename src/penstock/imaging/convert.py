@@ -7,27 +7,20 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
-from PIL import Image, ImageCms, ImageDraw, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
-from penstock.imaging.formats import CONTENT_TYPES, FORMATS, OUTPUT_FORMATS, OutputFormat
-from penstock.imaging.sniff import FileInfo, sniff
+from penstock.imaging.formats import CONTENT_TYPES, MAX_PIXELS, MAX_SIDE, OUTPUT_FORMATS, OutputFormat, Polarity
+from penstock.imaging.sniff import sniff, unconverted
 
-# Everything that decodes runs in a child process (see workers.py). On the event loop only `sniff` and `unconverted` are
-# used: they read headers and decode nothing.
+# All of this runs in a child process (see workers.py), because it decodes; `sniff` and `unconverted` only read headers.
 
-Polarity = Literal["alpha", "white", "black"]
-
-MAX_PIXELS = 40_000_000
 # Pixels times scans of a JPEG: 25 scans of the largest image. Encoders write 1, or about 10 in a progressive file.
 MAX_SCANNED_PIXELS = 25 * MAX_PIXELS
 INPUT_FORMATS = ("png", "jpeg", "webp")
 PROVIDER_FORMATS = (*OUTPUT_FORMATS, "bmp")
-LOSSY = frozenset({"jpeg", "webp", "avif"})
-# An image with a longer side keeps its format. AVIF is limited because encoding it is slow, the others by the format.
-MAX_SIDE = {"avif": 1600, "webp": 16_383, "jpeg": 65_500, "gif": 65_535}
 # What Pillow reports about pixels; a file that has no other metadata is used as it is.
 _PIXEL_METADATA = frozenset(
     {"transparency", "gamma", "srgb", "chromaticity", "dpi", "aspect", "interlace", "background"}
@@ -62,20 +55,6 @@ class ImageFile(msgspec.Struct, frozen=True):
     content_type: str
     width: int
     height: int
-
-
-def unconverted(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> FileInfo | None:
-    """Return what the file is when `convert` would not change it, so that no child process is needed; else None."""
-    found = sniff(data)
-    if found is None or found.width == 0:
-        return None
-    too_long = max(found.width, found.height) > MAX_SIDE.get(output_format, MAX_PIXELS)
-    too_large = found.width * found.height > MAX_PIXELS
-    same = found.content_type == CONTENT_TYPES[output_format]
-    if found.content_type not in FORMATS:
-        return None
-    finished = same and (output_compression == 100 or output_format not in LOSSY)
-    return found if too_long or too_large or finished else None
 
 
 def convert(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> ImageFile:
@@ -191,13 +170,6 @@ def shrink(data: bytes, side: int) -> ImageFile:
     image = decode(data, OUTPUT_FORMATS)
     image.thumbnail((side, side))
     return encode(image, "jpeg", 80)
-
-
-def sample_image(width: int, height: int) -> bytes:
-    """A PNG of a grey disc on white, for trying a provider that needs an image."""
-    image = Image.new("RGB", (width, height), "white")
-    ImageDraw.Draw(image).ellipse((width // 4, height // 4, width * 3 // 4, height * 3 // 4), "grey")
-    return encode(image, "png").data
 
 
 def _check_output(output_format: str, output_compression: int) -> None:

@@ -1,4 +1,4 @@
-"""The image formats that callers can ask for, and the file name extensions of content types."""
+"""The image formats that callers can ask for, their limits, and the file name extensions of content types."""
 
 from typing import Literal, get_args
 
@@ -8,6 +8,13 @@ CONTENT_TYPES: dict[str, str] = {name: f"image/{name}" for name in OUTPUT_FORMAT
 SVG_TYPE = "image/svg+xml"  # vector images are never converted, so only models that make them have this format
 FORMATS: dict[str, str] = {SVG_TYPE: "svg", **{content_type: name for name, content_type in CONTENT_TYPES.items()}}
 ALL_FORMATS: tuple[str, ...] = (*OUTPUT_FORMATS, "svg")
+LOSSY = frozenset({"jpeg", "webp", "avif"})
+
+MAX_PIXELS = 40_000_000
+# An image with a longer side keeps its format. AVIF is limited because encoding it is slow, the others by the format.
+MAX_SIDE = {"avif": 1600, "webp": 16_383, "jpeg": 65_500, "gif": 65_535}
+
+Polarity = Literal["alpha", "white", "black"]  # how the area to edit is marked in a mask
 
 _EXTENSIONS = {"image/jpeg": "jpg", SVG_TYPE: "svg"}
 

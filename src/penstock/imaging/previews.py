@@ -12,7 +12,8 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 from PIL import Image
 
-from penstock.imaging.convert import MAX_PIXELS, BadImage, ImageFile, encode
+from penstock.imaging.convert import BadImage, ImageFile, encode
+from penstock.imaging.formats import MAX_PIXELS
 
 # This runs in a child process (see workers.py): decoders read bytes that a provider chose.
 

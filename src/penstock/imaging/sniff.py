@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# `sniff` runs on the event loop, on untrusted bytes. So it never raises, and it reads at most MAX_SEGMENTS segments
-# or boxes of a file, whatever the file contains.
+from penstock.imaging.formats import CONTENT_TYPES, FORMATS, LOSSY, MAX_PIXELS, MAX_SIDE, OutputFormat
+
+# This runs on the event loop, on untrusted bytes. So it never raises, and it reads at most MAX_SEGMENTS segments or
+# boxes of a file, whatever the file contains.
 MAX_SEGMENTS = 2_000
 
 
@@ -42,6 +45,29 @@ def sniff(data: bytes) -> FileInfo | None:
     if data.startswith(b"BM") and _little(data, 14, 4) in _BMP_HEADERS:
         return _image("image/bmp", _little(data, 18, 4), abs(int.from_bytes(data[22:26], "little", signed=True)))
     return None
+
+
+def unconverted(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> FileInfo | None:
+    """Return what the file is when `convert` would not change it, so that no child process is needed; else None."""
+    found = sniff(data)
+    if found is None or found.width == 0:
+        return None
+    too_long = max(found.width, found.height) > MAX_SIDE.get(output_format, MAX_PIXELS)
+    too_large = found.width * found.height > MAX_PIXELS
+    same = found.content_type == CONTENT_TYPES[output_format]
+    if found.content_type not in FORMATS:
+        return None
+    finished = same and (output_compression == 100 or output_format not in LOSSY)
+    return found if too_long or too_large or finished else None
+
+
+def is_svg(data: bytes) -> bool:
+    """Whether a file begins as an SVG does, by its first bytes."""
+    head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    for start, end in ((b"<?xml", b"?>"), (b"<!--", b"-->"), (b"<!DOCTYPE", b">"), (b"<!--", b"-->")):
+        if head.startswith(start):
+            head = head.partition(end)[2].lstrip()
+    return re.match(rb"<(\w{1,20}:)?svg[\s/>]", head) is not None
 
 
 def _image(content_type: str, width: int, height: int) -> FileInfo | None:

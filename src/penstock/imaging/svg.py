@@ -56,15 +56,6 @@ _NUMBER = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(px|pt|mm|cm|in)?\s*")
 _PIXELS = {"": 1.0, "px": 1.0, "pt": 4 / 3, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0}
 
 
-def is_svg(data: bytes) -> bool:
-    """Whether a file begins as an SVG does, by its first bytes."""
-    head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
-    for start, end in ((b"<?xml", b"?>"), (b"<!--", b"-->"), (b"<!DOCTYPE", b">"), (b"<!--", b"-->")):
-        if head.startswith(start):
-            head = head.partition(end)[2].lstrip()
-    return re.match(rb"<(\w{1,20}:)?svg[\s/>]", head) is not None
-
-
 def clean(data: bytes) -> ImageFile:
     """Return an SVG with nothing but what draws; cleaning it again changes nothing. Raises BadImage."""
     if len(data) > MAX_BYTES:

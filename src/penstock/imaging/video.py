@@ -2,7 +2,8 @@
 
 import msgspec
 
-from penstock.imaging.convert import MAX_PIXELS, BadImage
+from penstock.imaging.convert import BadImage
+from penstock.imaging.formats import MAX_PIXELS
 from penstock.imaging.sniff import big_endian, boxes, sniff
 
 # This runs in a child process (see workers.py): the bytes are those that a caller chose.

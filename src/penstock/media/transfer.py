@@ -14,10 +14,8 @@ from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
 from penstock.event_loop import LONG_BYTES, LoopTurns, run_aside
 from penstock.failpoints import failpoint
 from penstock.fields import UploadedFile
-from penstock.imaging import convert
-from penstock.imaging.convert import Polarity
-from penstock.imaging.sniff import sniff
-from penstock.imaging.svg import is_svg
+from penstock.imaging.formats import Polarity
+from penstock.imaging.sniff import is_svg, sniff, unconverted
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.download import Download
 from penstock.media.provider_files import ProviderFiles, UnusableFile
@@ -239,7 +237,7 @@ class Transfer:
         """Return data, content type, width and height in the requested format; the same bytes if they have it."""
         output_format = request.values.get("output_format", "png")
         compression = request.values.get("output_compression", 100)
-        if found := convert.unconverted(data, output_format, compression):
+        if found := unconverted(data, output_format, compression):
             return data, found.content_type, found.width, found.height
         try:
             with span("convert"):

@@ -17,6 +17,7 @@ from PIL.PngImagePlugin import PngInfo
 from penstock.imaging import convert
 from penstock.imaging.convert import BadImage
 from penstock.imaging.formats import OUTPUT_FORMATS, OutputFormat
+from penstock.imaging.sniff import unconverted
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.values import OrgId
 
@@ -285,7 +286,7 @@ def test_every_format_converts_to_every_other(source: OutputFormat, target: Outp
 def test_an_image_that_has_the_format_is_not_changed(name: OutputFormat) -> None:
     data = saved(scene(), name)
     assert convert.convert(data, name, 100).data == data
-    assert convert.unconverted(data, name, 100) == (f"image/{name}", 120, 80)
+    assert unconverted(data, name, 100) == (f"image/{name}", 120, 80)
 
 
 @pytest.mark.parametrize("name", ["png", "gif"])
@@ -327,7 +328,7 @@ def test_an_image_longer_than_1600_pixels_is_not_converted_to_avif(name: str) ->
 @pytest.mark.parametrize("target", ["jpeg", "webp", "gif", "avif"])
 def test_an_image_with_too_many_pixels_to_convert_is_not_changed(target: OutputFormat) -> None:
     data = png_header(7000, 6000) + b"the rest"
-    assert convert.unconverted(data, target, 80) == ("image/png", 7000, 6000)
+    assert unconverted(data, target, 80) == ("image/png", 7000, 6000)
     assert convert.convert(data, target, 80).data == data
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 from PIL import Image
 
-from penstock.imaging.sniff import MAX_SEGMENTS, FileInfo, sniff
+from penstock.imaging.sniff import MAX_SEGMENTS, FileInfo, is_svg, sniff
 
 
 def saved(name: str, size: tuple[int, int] = (37, 53), mode: str = "RGB", **options: object) -> bytes:
@@ -160,3 +160,11 @@ def test_damaged_files_raise_nothing(data: bytes, draw: some.DataObject) -> None
 @example([(0, b"meta"), (1, b"iprp")])
 def test_boxes_with_wrong_sizes_raise_nothing(boxes: list[tuple[int, bytes]]) -> None:
     sniff(struct.pack(">I4s4sI", 16, b"ftyp", b"avif", 0) + b"".join(struct.pack(">I4s", *box) for box in boxes))
+
+
+def test_is_svg() -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+    drawings = [svg, f'\ufeff<?xml version="1.0"?>\n<!-- x --><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN">{svg}']
+    others = ["<html><svg>", "GIF89a<svg>", "<svgx>", "", "<?xml version='1.0'", "<!--" + "<" * 5000]
+    others.append(f"<!--{'x' * 5000}-->{svg}")  # it begins too late
+    assert [is_svg(text.encode()) for text in (*drawings, *others)] == [True] * 2 + [False] * len(others)

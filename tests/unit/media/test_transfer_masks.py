@@ -8,7 +8,7 @@ from PIL import Image
 
 from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
-from penstock.imaging.convert import Polarity
+from penstock.imaging.formats import Polarity
 from penstock.media.transfer import Transfer
 from penstock.schema import Request
 from penstock.values import InputFile, OrgId

@@ -8,6 +8,7 @@ from PIL import Image, ImageFilter, ImageMath
 
 from penstock.atelier.renderers.canvas import Size
 from penstock.imaging import convert
+from penstock.imaging.formats import MAX_PIXELS
 
 MIN_FACTOR = 1.0
 MAX_FACTOR = 8.0
@@ -33,8 +34,8 @@ def enlarge_image(data: bytes, factor: float) -> convert.ImageFile:
         raise convert.BadImage(f"The scale factor must be from {MIN_FACTOR:g} to {MAX_FACTOR:g}.")
     source = convert.decode(data)
     width, height = round(source.width * factor), round(source.height * factor)
-    if width * height > convert.MAX_PIXELS:
-        millions = convert.MAX_PIXELS // 1_000_000
+    if width * height > MAX_PIXELS:
+        millions = MAX_PIXELS // 1_000_000
         raise convert.BadImage(f"{width}x{height} would be more than {millions} million pixels; use a smaller factor.")
     return convert.encode(scale(source, (width, height)), "png")
 
