@@ -222,6 +222,7 @@ class ResponsesForm:
         message, out = self._open_message()
         part = message.content[-1] if message.content else None
         if not isinstance(part, TextPart):
+            out += self._close_part(message)
             part = TextPart()
             message.content.append(part)
             out += self._part_added(message)

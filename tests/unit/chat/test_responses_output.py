@@ -60,6 +60,12 @@ def test_a_stream_ends_with_the_response_that_a_whole_call_gets() -> None:
     assert done == ['{"a":1}', "{}"]
 
 
+def test_each_part_ends_before_the_next_begins() -> None:
+    events, _ = stream({"content": "Well."}, {"refusal": "No."}, {"content": "Or yes."})
+    parts = [event["type"] for event in events if "content_part" in event["type"]]
+    assert parts == ["response.content_part.added", "response.content_part.done"] * 3
+
+
 def test_a_refusal_is_a_part_of_its_own() -> None:
     events, last = stream({"refusal": "I "}, {"refusal": "won't."})
     assert last["output"][0]["content"] == [{"type": "refusal", "refusal": "I won't."}]
