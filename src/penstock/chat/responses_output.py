@@ -42,6 +42,9 @@ class ResponsesForm:
         self._shown = 0  # how many items of the output have had their events
         # The last item of the output, while the stream adds to it.
         self._open: Message | Reasoning | FunctionCall | None = None
+        # What the stream has said of the open item's last part, which gets it when it ends: adding each word to a long
+        # text would copy all of it.
+        self._said: list[str] = []
         self._tool_indexes: dict[int, FunctionCall] = {}
 
     # --------------------------------------------------------------------------------------------------------- whole
@@ -226,7 +229,7 @@ class ResponsesForm:
             part = TextPart()
             message.content.append(part)
             out += self._part_added(message)
-        part.text += text
+        self._said.append(text)
         part.logprobs += logprobs or []
         return out + self._event("output_text.delta", **self._place(message), delta=text, logprobs=logprobs or [])
 
@@ -238,7 +241,7 @@ class ResponsesForm:
             part = RefusalPart()
             message.content.append(part)
             out += self._part_added(message)
-        part.refusal += text
+        self._said.append(text)
         return out + self._event("refusal.delta", **self._place(message), delta=text)
 
     def _add_reasoning(self, text: str) -> bytes:
@@ -251,7 +254,7 @@ class ResponsesForm:
             out += self._open_item(reasoning)
             reasoning.content.append(ReasoningPart())
             out += self._part_added(reasoning)
-        reasoning.content[-1].text += text
+        self._said.append(text)
         return out + self._event("reasoning_text.delta", **self._place(reasoning), delta=text)
 
     def _add_arguments(self, call: Mapping[str, Any]) -> bytes:
@@ -303,13 +306,18 @@ class ResponsesForm:
         if not item.content:
             return b""
         part = item.content[-1]
+        said = "".join(self._said)
+        self._said.clear()
         place = self._place(item)
         if isinstance(part, RefusalPart):
-            out = self._event("refusal.done", **place, refusal=part.refusal)
+            part.refusal = said
+            out = self._event("refusal.done", **place, refusal=said)
         elif isinstance(part, ReasoningPart):
-            out = self._event("reasoning_text.done", **place, text=part.text)
+            part.text = said
+            out = self._event("reasoning_text.done", **place, text=said)
         else:
-            out = self._event("output_text.done", **place, text=part.text, logprobs=part.logprobs)
+            part.text = said
+            out = self._event("output_text.done", **place, text=said, logprobs=part.logprobs)
         return out + self._event("content_part.done", **place, part=part)
 
     def _close(self) -> bytes:
