@@ -180,6 +180,7 @@ def postgres_url() -> Iterator[str]:
     """URL of a Postgres server, without a database name; started by the first test that needs it, once per worker."""
     with postgres.server() as url:
         yield url
+        gateway.close_observers()
 
 
 @pytest.fixture

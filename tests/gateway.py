@@ -283,10 +283,16 @@ def _observer(url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
             if connection is not None:
                 connection.execute("SELECT 1")
         except psycopg.OperationalError:  # connections are ended between tests
+            _observers.pop(url).close()
             connection = None
         if connection is None:
             connection = _observers[url] = psycopg.connect(url, autocommit=True, row_factory=dict_row)
         yield connection
+
+
+def close_observers() -> None:
+    while _observers:
+        _observers.popitem()[1].close()
 
 
 def files_with(folder: Path, word: str) -> list[str]:

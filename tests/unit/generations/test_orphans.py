@@ -26,6 +26,12 @@ async def fail_by_deadline(running: RunningGateway, **body: Any) -> str:
     running.lab.videos.next(faults.never_ends)
     running.lab.cancels.always(faults.rejected)
     video_id: str = (await running.video(webhook_url=HOOK, **body)).json["id"]
+
+    async def is_submitted() -> bool:
+        attempts = await running.attempts(video_id)
+        return bool(attempts) and all(attempt["ref"] for attempt in attempts)
+
+    await running.wait_until(is_submitted, step_seconds=0)  # a busy machine may need long for it
     done = await running.wait_for_video(video_id, step_seconds=10)
     assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
     return video_id
