@@ -10,8 +10,14 @@ from penstock.models.catalog import ANY
 from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
 from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
+from penstock.values import EDIT_VIDEO, EXTEND_VIDEO, INPUT_VIDEOS
 
 NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
+NAMES |= {
+    EDIT_VIDEO: "`input_reference` with a video to edit",
+    EXTEND_VIDEO: "`input_reference` with a video to extend",
+}
+CONDITIONS = {"input_video": "from a video"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
 MILLION = Decimal(1_000_000)
@@ -135,7 +141,7 @@ def money(price: Price) -> str:
     words += "".join(f", {amount(usd, units)} {name}" for name, usd in price.other_usd.items() if usd != "0")
     if price.each_usd != "0":
         words += f", {price.each_usd} for each output"
-    conditions = [f"{name.removeprefix('sent.')} {value}" for name, value in price.when.items()]
+    conditions = [CONDITIONS.get(name, f"{name.removeprefix('sent.')} {value}") for name, value in price.when.items()]
     if price.above:
         conditions.append(f"more than {price.above} {'input tokens' if price.unit == 'token' else 'pixels'}")
     if price.from_date:
@@ -172,7 +178,12 @@ def brief(models: list[str]) -> str:
 
 def parameters(op: Operation) -> str:
     dropped = [name(row) for row in op.params if row.handling == "ignored"]
-    refused = [name(row) for row in op.params if row.handling == "refused"]
+    has_video = any(row.name in INPUT_VIDEOS for row in op.params)
+    refused = [
+        f"{name(row)} with images" if row.name == "input_reference" and has_video else name(row)
+        for row in op.params
+        if row.handling == "refused"
+    ]
     fixed = [f"`{row.to[0]}` as `{row.value}`" for row in op.params if row.handling == "fixed"]
     ours = [name(row) for row in op.params if row.handling == "emulated" and not row.to]
     rows = [row for row in op.params if row.to and row.handling != "fixed"]
@@ -208,8 +219,11 @@ def limits(row: Param) -> str:
         said.append(f"{row.max_length} characters at most")
     if row.max_items is not None:
         said.append(f"{row.max_items} at most")
+    if row.max_seconds is not None:
+        said.append(f"{row.max_seconds:g} seconds at most")
     if row.max_bytes is not None:
-        said.append(f"made smaller above {row.max_bytes / 1_000_000:g} MB")
+        size = f"{row.max_bytes / 1_000_000:g} MB"
+        said.append(f"{size} at most" if row.name in INPUT_VIDEOS else f"made smaller above {size}")
     if row.default is not None:
         said.append(f"default `{row.default}`")
     return ", ".join(said)

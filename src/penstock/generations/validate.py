@@ -43,7 +43,7 @@ _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
 # What callers say that an input image of a video is for.
 _ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
 # What callers say that an input video is for; without it, the video is changed.
-_VIDEO_ROLES = {"edit": EDIT_VIDEO, "extend": EXTEND_VIDEO}
+_INPUT_VIDEO_ROLES = {"edit": EDIT_VIDEO, "extend": EXTEND_VIDEO}
 _METADATA_MAX = 64
 _encode = msgspec.msgpack.Encoder().encode
 _DATA_URI_START = 256  # characters
@@ -342,14 +342,14 @@ def _source_and_role(item: Mapping[str, Any], name: str) -> tuple[Any, str | Non
     """
     if name != "input_reference":
         return item.get("image_url", item.get("url")), None
-    for word, role in (*_ROLES.items(), *_VIDEO_ROLES.items()):
+    for word, role in (*_ROLES.items(), *_INPUT_VIDEO_ROLES.items()):
         if word in item:
             return item[word], role
-    known = _VIDEO_ROLES if "video_url" in item else _ROLES
+    known = _INPUT_VIDEO_ROLES if "video_url" in item else _ROLES
     stated = item.get("role")
     if stated is not None and not (isinstance(stated, str) and stated in known):
         allowed = ", ".join(f"`{word}`" for word in known)
-        kind = "a video" if known is _VIDEO_ROLES else "an image"
+        kind = "a video" if known is _INPUT_VIDEO_ROLES else "an image"
         raise InvalidRequest(f"`role` of {kind} in `{name}` must be one of {allowed}.", param=name)
     if "video_url" in item:
         return item["video_url"], known[stated or "edit"]
