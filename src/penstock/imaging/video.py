@@ -1,5 +1,7 @@
 """Measure a video by the boxes of its MP4 or QuickTime file: length, width and height, without decoding."""
 
+import struct
+
 import msgspec
 
 from penstock.imaging.convert import BadImage
@@ -34,7 +36,11 @@ def measure(data: bytes) -> VideoMeasures:
     width, height = max((_track_size(data, track) for track in _inside(data, index, b"trak")), default=(0, 0))
     if not 0 < width * height <= MAX_PIXELS:
         raise BadImage("The file has no video of a usable size.")
-    seconds = round(max((_seconds(data, header) for header in _inside(data, index, b"mvhd")), default=0.0), 3)
+    if _inside(data, index, b"mvex"):
+        raise BadImage("The video is in fragments; send it as one whole.")
+    lengths = [_seconds(data, header) for header in _inside(data, index, b"mvhd")]
+    lengths += [_track_seconds(data, track) for track in _inside(data, index, b"trak")]
+    seconds = round(max(lengths, default=0.0), 3)
     if seconds <= 0:
         raise BadImage("The file does not say how long the video is.")
     return VideoMeasures(found.content_type, width, height, seconds)
@@ -57,6 +63,20 @@ def _seconds(data: bytes, header: Place) -> float:
     scale = big_endian(data, start + (20 if is_long else 12), 4)
     length = big_endian(data, start + (24 if is_long else 16), 8 if is_long else 4)
     return length / scale if scale else 0.0
+
+
+def _track_seconds(data: bytes, track: Place) -> float:
+    """The length of all samples of a track, whatever the headers say: the caller has written those."""
+    scales = [
+        big_endian(data, start + (20 if data[start : start + 1] == b"\x01" else 12), 4)
+        for start, _ in _inside(data, track, b"mdia", b"mdhd")
+    ]
+    length = sum(
+        count * duration
+        for start, end in _inside(data, track, b"mdia", b"minf", b"stbl", b"stts")
+        for count, duration in struct.iter_unpack(">II", data[start + 8 : end - (end - start) % 8])
+    )
+    return max((length / scale for scale in scales if scale), default=0.0)
 
 
 def _track_size(data: bytes, track: Place) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import io
 import struct
+from collections.abc import Mapping
 
 import av
 import pytest
@@ -10,10 +11,12 @@ from penstock.imaging.convert import BadImage
 from penstock.imaging.video import VideoMeasures, measure
 from tests.fake_providers.scripted import mp4, png
 
+FRAGMENTS = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
 
-def encoded(container: str, width: int, height: int, frames: int) -> bytes:
+
+def encoded(container: str, width: int, height: int, frames: int, options: Mapping[str, str] | None = None) -> bytes:
     file = io.BytesIO()
-    with av.open(file, "w", format=container) as output:
+    with av.open(file, "w", format=container, options=dict(options or {})) as output:
         stream = output.add_stream("libx264", rate=8)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         for _ in range(frames):
@@ -46,6 +49,15 @@ def test_real_videos() -> None:
     assert measure(encoded("mov", 128, 64, 8)) == VideoMeasures("video/quicktime", 128, 64, 1.0)
 
 
+def test_a_header_that_says_too_little_does_not_shorten_a_video() -> None:
+    """The length decides what is held for an edit, and the caller has written the header."""
+    whole = encoded("mp4", 64, 48, 20)
+    for name in (b"mvhd", b"mdhd", b"tkhd"):
+        at = whole.index(name) + (24 if name == b"tkhd" else 20)
+        whole = whole[:at] + (1).to_bytes(4, "big") + whole[at + 4 :]
+    assert measure(whole).seconds == 2.5
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_both_versions_of_the_boxes_and_videos_that_are_turned(version: int) -> None:
     assert measure(by_hand(version=version)) == VideoMeasures("video/mp4", 640, 360, 5.0)
@@ -61,7 +73,11 @@ def test_what_is_not_a_usable_video_is_refused() -> None:
         "a video without its index": box(b"ftyp", b"isom" + bytes(4) + b"isommp42") + box(b"mdat", bytes(64)),
         "sound alone": by_hand(handler=b"soun"),
         "no length": by_hand(length=0),
+        "fragments, of which the index does not say how long they are": encoded("mp4", 64, 48, 20, FRAGMENTS),
     }
+    fragments = refused["fragments, of which the index does not say how long they are"]
+    at = fragments.index(b"mvhd") + 20
+    refused["fragments with a length"] = fragments[:at] + (500).to_bytes(4, "big") + fragments[at + 4 :]
     accepted = []
     for name, data in refused.items():
         try:
