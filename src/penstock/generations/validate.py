@@ -237,15 +237,13 @@ def _body_digest(call: Call) -> bytes:
     """A digest that is equal for equal bodies. A form's boundary, which is new each time, is left out."""
     if not call.is_form:
         return hashlib.sha256(call.body).digest()
-    # The MessagePack of all parts, as a list of pairs; a file is not copied into it.
-    digest = hashlib.sha256(_encode([None] * len(call.form))[: -len(call.form) or None])
+    digest = hashlib.sha256()
     for name, value in call.form:
-        digest.update(_encode((name, None))[:-1])
-        if not isinstance(value, UploadedFile) or len(value.data) < 2**16:
-            digest.update(_encode(value if isinstance(value, str) else value.data))
-        else:
-            digest.update(b"\xc6" + len(value.data).to_bytes(4, "big"))
+        if isinstance(value, UploadedFile):  # hashed where it is, behind its length
+            digest.update(_encode((name, len(value.data))))
             digest.update(value.data)
+        else:
+            digest.update(_encode((name, value)))
     return digest.digest()
 
 
