@@ -39,21 +39,7 @@ class Google(FakeProvider):
     def generate(self, call: Exchange) -> FakeResponse:
         if self.responses:
             return FakeResponse(self.responses.popleft())
-        fields = call.request.fields
-        config = fields["generationConfig"]
-        given = [part for part in fields["contents"][0]["parts"] if "inlineData" in part]
-        draft = {"inlineData": image((64, 64)), "thought": True}
-        drawn = {"inlineData": image(PIXELS[config["imageConfig"]["aspectRatio"]]), "thoughtSignature": "c2ln"}
-        return FakeResponse(
-            {
-                "candidates": [
-                    {"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [draft, drawn]}}
-                ],
-                "usageMetadata": usage(len(given)),
-                "modelVersion": call.params["model"],
-                "responseId": self.new_id("resp"),
-            }
-        )
+        return generated_image(call.request.fields, call.params["model"], self.new_id("resp"))
 
     @route("POST /v1beta/interactions")
     def create(self, call: Exchange) -> FakeResponse:
@@ -118,6 +104,22 @@ class Gemini(FakeProvider):
             response = error(400, words, "INVALID_ARGUMENT")
             return FakeResponse([response.json], response.status)
         return chat.completion(fields, self.new_id("chat"), thought=40)[0]
+
+
+def generated_image(fields: Any, model: str, response_id: str) -> FakeResponse:
+    """The response to a message: a draft, and the image in the ratio that was asked for."""
+    config = fields["generationConfig"]
+    given = [part for part in fields["contents"][0]["parts"] if "inlineData" in part]
+    draft = {"inlineData": image((64, 64)), "thought": True}
+    drawn = {"inlineData": image(PIXELS[config["imageConfig"]["aspectRatio"]]), "thoughtSignature": "c2ln"}
+    return FakeResponse(
+        {
+            "candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [draft, drawn]}}],
+            "usageMetadata": usage(len(given)),
+            "modelVersion": model,
+            "responseId": response_id,
+        }
+    )
 
 
 def image(size: tuple[int, int]) -> dict[str, str]:

@@ -1,8 +1,9 @@
-"""Vertex AI on loopback: operations that are polled with POST and return videos as base64."""
+"""Vertex AI on loopback: operations that are polled with POST and return videos as base64, and Gemini's images."""
 
 import base64
 from typing import Any
 
+from tests.fake_providers import google
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, Job, route
@@ -33,6 +34,10 @@ class Vertex(FakeProvider):
             return error(400, "Unsupported output video duration for this resolution.", "INVALID_ARGUMENT")
         job = self.begin({**call.request.fields, "model": call.params["model"]})
         return FakeResponse({"name": name_of(job)})
+
+    @route(f"POST {MODEL}:generateContent")
+    def generate(self, call: Exchange) -> FakeResponse:
+        return google.generated_image(call.request.fields, call.params["model"], self.new_id("resp"))
 
     @route(f"POST {MODEL}:fetchPredictOperation")
     def show(self, call: Exchange) -> FakeResponse:

@@ -288,6 +288,10 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
         "runway": (_package("runwayml", lambda path, body: runway(_last(path), body["model"])),),
         "stability": (_npm("stability", lambda path: path),),
         "together": (_package("together", lambda path, body: together(_last(path))),),
+        "vertex": (
+            _package("google-genai", lambda path, body: google() if path.endswith(":generateContent") else None),
+            _of_comfy("vertex"),
+        ),
     }
     return found
 

@@ -52,6 +52,7 @@ from penstock.upstream import checks, translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import failure_in_body
 from penstock.values import InputFile, OrgId
 
 ORG = OrgId("org_1")
@@ -312,7 +313,7 @@ async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[s
     if not request.stream:
         reply = await upstream.send_chat(candidate, fields, 60, for_org=ORG)
         if reply.json.get("error"):
-            raise upstream.failure_in_body(candidate, reply.body)
+            raise failure_in_body(candidate, reply.body)
         completion = json.loads(rename_finish_reasons(reply.body, finish))
         return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
     relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
@@ -320,7 +321,7 @@ async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[s
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except StreamBroken as problem:
-            raise upstream.failure_in_body(candidate, problem.event) from None
+            raise failure_in_body(candidate, problem.event) from None
     usage = msgspec.to_builtins(relay.usage) if relay.usage else None
     events = passed.decode().removesuffix("\n\n").split("\n\n")
     return {"status": "completed" if relay.done else "failed", "events": events, "usage": _usage(usage)}

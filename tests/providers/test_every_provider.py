@@ -302,7 +302,7 @@ class Recorder(ScriptedHttpClient):
 
 @every_provider
 def test_a_key_that_the_operator_names_is_sent(provider: Provider) -> None:
-    assert provider.local or provider.slug == "vertex" or provider.auth("an-id:s3cr3t") != {}
+    assert provider.local or provider.slug == "vertex" or provider.sign or provider.auth("an-id:s3cr3t") != {}
 
 
 @every_option

@@ -20,7 +20,7 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.fake_providers.vertex import FILTERED, PLACE, Vertex, ended
 from tests.gateway import OpenGateway
-from tests.providers.calls import IMAGE_URI, create_video, gateway_for, gateways_for
+from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for, gateways_for
 
 MODEL = "veo-3.1-generate-001"
 IMAGE = {"bytesBase64Encoded": IMAGE_URI.partition(",")[2], "mimeType": "image/png"}
@@ -206,3 +206,32 @@ async def test_takes_over_where_others_of_veo_fail(open_gateway: OpenGateway) ->
         video = await create_video(running, model="veo-3.1", seconds=8)
         assert (video["status"], video["metadata"]["executed_model"]) == ("completed", f"vertex/{MODEL}")
     assert fal.received("submit")
+
+
+# --------------------------------------------------------------------------------------------------------------- images
+
+
+async def test_gemini_images(open_gateway: OpenGateway) -> None:
+    provider = Vertex()
+    async with gateway_for(open_gateway, "vertex", provider, PLACE) as running:
+        made = await create_image(running, model="nano-banana-2", size="1792x1024", seed=7)
+        edited = await edit_image(running, model="nano-banana", image=[IMAGE_URI, IMAGE_URI], size="1:1")
+        assert [str(record["cost"]) for record in (made, edited)] == ["0.067835", "0.0342828"]
+    sent = provider.received("generate")
+    assert [request.path.rpartition("/")[2] for request in sent] == [
+        "gemini-3.1-flash-image:generateContent",
+        "gemini-2.5-flash-image:generateContent",
+    ]
+    assert sent[0].fields["generationConfig"]["imageConfig"] == {"aspectRatio": "16:9", "imageSize": "1K"}
+    assert [list(part) for part in sent[1].fields["contents"][0]["parts"]] == [["inlineData"], ["inlineData"], ["text"]]
+
+
+def test_client_creates_images(vertex: Vertex) -> None:
+    config = types.GenerateContentConfig(
+        response_modalities=["IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K"), seed=7
+    )
+    with opened(vertex) as client:
+        made = client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox", config=config)
+    assert made.parts
+    assert [part.inline_data is not None for part in made.parts] == [True, True]
+    assert vertex.received("generate")[0].path.endswith("/gemini-3.1-flash-image:generateContent")

@@ -33,6 +33,7 @@ from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import failure_in_body
 from penstock.upstream.outcome import Failure, error_for
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
@@ -170,7 +171,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         message = f"{provider.name} returned a malformed response."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
     if found.error:
-        raise gateway.upstream.failure_in_body(candidate, found.error)
+        raise failure_in_body(candidate, found.error)
     usage = found.usage
     if found.is_empty:
         if usage is not None:
@@ -222,7 +223,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
         if isinstance(problem, StreamBroken) and problem.event:
-            raise gateway.upstream.failure_in_body(candidate, problem.event) from None
+            raise failure_in_body(candidate, problem.event) from None
         raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} did not return a stream.") from problem
     except BaseException:
         await source.aclose()
@@ -335,7 +336,7 @@ def _describe(gateway: Gateway, candidate: Candidate, broken: StreamBroken) -> s
     """Return what was wrong with a stream, with the provider's own message if it sent an error."""
     if not broken.event:
         return str(broken)
-    message = gateway.upstream.failure_in_body(candidate, broken.event).message
+    message = failure_in_body(candidate, broken.event).message
     return f"{broken}: {message.rstrip('.')}"
 
 

@@ -16,6 +16,7 @@ from penstock.store.base import Transaction
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import job_failure
 
 _LOST_JOB_SECONDS = 120.0
 _PAUSE_SECONDS_MIN = 0.05
@@ -46,7 +47,7 @@ class Polling:
             with self.job.running.wakeups.waiting() as wakeup:
                 result = await self._poll_until_done(result, wakeup)
         if result.status == "failed":
-            raise self.gateway.upstream.job_failure(self.candidate, result)
+            raise job_failure(self.candidate, result)
         if result.status == "cancelled":
             if await is_cancel_requested(self.gateway.store, self.job):
                 raise Cancelled()

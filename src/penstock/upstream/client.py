@@ -28,6 +28,7 @@ from penstock.telemetry.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import connection_failure, http_failure, job_failure
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.upstream.urls import absolute_url, is_within, same_origin
@@ -106,10 +107,10 @@ class Upstream:
             else:
                 reply = await self._send(candidate, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
-            raise self._connection_error(provider, problem) from None
+            raise connection_failure(provider, problem) from None
         result = self._read_submission(candidate, reply)
         if result.status == "failed":
-            raise self.job_failure(candidate, result)
+            raise job_failure(candidate, result)
         if result.status == "completed" and not result.files:
             raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} reported success without a file.")
         if not result.done and not result.ref:
@@ -218,9 +219,9 @@ class Upstream:
         try:
             reply = await self._send(candidate, outgoing, seconds, for_org, interruptible=True)
         except (NotSent, MaybeSent) as problem:
-            raise self._connection_error(candidate.provider, problem) from None
+            raise connection_failure(candidate.provider, problem) from None
         if reply.status != 200:
-            raise self._http_failure(candidate, reply)
+            raise http_failure(candidate, reply)
         return reply
 
     async def stream_chat(
@@ -244,25 +245,17 @@ class Upstream:
             with provider_wait():
                 response = await stream.__aenter__()
         except (NotSent, MaybeSent) as problem:
-            raise self._connection_error(candidate.provider, problem) from None
+            raise connection_failure(candidate.provider, problem) from None
         if response.status == 200:
             return response
         async with aclosing(response):
             body = await response.read(_ERROR_BYTES_MAX)
-        raise self._http_failure(candidate, Reply(response.status, response.headers, body))
+        raise http_failure(candidate, Reply(response.status, response.headers, body))
 
     @staticmethod
     async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
         build = partial(translate.http_request, size_bytes=size_bytes)
         return await run_aside(size_bytes, build, candidate.provider, candidate.model, fields, candidate.key)
-
-    def failure_in_body(self, candidate: Candidate, body: bytes) -> AttemptFailed:
-        """The failure for an error that came with status 200. A code from 400 to 599 in it is used as the status."""
-        reply = Reply(200, {}, body)
-        with suppress(*MALFORMED):
-            code = reply.json["error"]["code"]
-            return self._http_failure(candidate, replace(reply, status=code if code in range(400, 600) else 500))
-        return self._http_failure(candidate, replace(reply, status=500))
 
     async def list_models(self, candidate: Candidate) -> list[str]:
         """The names of the models that an OpenAI-compatible server has. Raises AttemptFailed."""
@@ -333,9 +326,11 @@ class Upstream:
         url = absolute_url(candidate.provider.base_url, path.replace("{model}", candidate.model.upstream))
         self._check_host(candidate.provider, url)
         headers = translate.request_headers(candidate.provider, candidate.key)
-        if body is None:
-            return HttpRequest(method, url, headers)
-        return HttpRequest(method, url, {**headers, "content-type": "application/json"}, msgspec.json.encode(body))
+        outgoing = HttpRequest(method, url, headers)
+        if body is not None:
+            headers["content-type"] = "application/json"
+            outgoing = HttpRequest(method, url, headers, msgspec.json.encode(body))
+        return translate.signed(candidate.provider, outgoing, candidate.key)
 
     @staticmethod
     def _check_host(provider: Provider, url: str) -> None:
@@ -365,36 +360,9 @@ class Upstream:
     def _read(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], T]) -> T:
         """Apply a reading function of the provider file. Raises AttemptFailed for HTTP errors and malformed replies."""
         if reply.status >= 300:
-            raise self._http_failure(candidate, reply)
+            raise http_failure(candidate, reply)
         try:
             return read(reply)
         except MALFORMED as problem:
             message = f"{candidate.provider.name} returned a malformed response."
             raise AttemptFailed(candidate.provider.slug, "unreadable", message) from problem
-
-    # ------------------------------------------------------------------------------------------------------- failures
-
-    @staticmethod
-    def _connection_error(provider: Provider, problem: NotSent | MaybeSent) -> AttemptFailed | OutcomeUnknown:
-        if isinstance(problem, NotSent):
-            return AttemptFailed(provider.slug, "unsent", f"{provider.name} could not be reached.", sent=False)
-        ending = "did not respond in time" if problem.timeout else "closed the connection without a response"
-        return OutcomeUnknown(provider.slug, f"{provider.name} {ending}.", timeout=problem.timeout)
-
-    @staticmethod
-    def _http_failure(candidate: Candidate, reply: Reply) -> AttemptFailed:
-        return AttemptFailed(
-            candidate.provider.slug,
-            replies.failure_kind(candidate.provider, reply),
-            replies.failure_message(candidate.provider, reply, candidate.key),
-            status=reply.status,
-            retry_after_seconds=replies.retry_after_seconds(reply),
-            words=replies.provider_message(candidate.provider, reply, candidate.key),
-        )
-
-    @staticmethod
-    def job_failure(candidate: Candidate, result: Result) -> AttemptFailed:
-        """The failure for a job that the provider reports as failed."""
-        reason = replies.sanitize(result.message, candidate.key)
-        message = reason or f"{candidate.provider.name} gave no reason for the failure."
-        return AttemptFailed(candidate.provider.slug, result.failure_kind, message, cost_usd=result.cost_usd)

@@ -162,7 +162,14 @@ def http_request(
         return HttpRequest(method, url, headers, msgspec.msgpack.encode(fields))
     headers["content-type"] = "application/json"
     content: Any = [fields] if model.op.body == "json-list" else fields
-    return HttpRequest(method, url, headers, large_json.encode(content, size_bytes))
+    return signed(provider, HttpRequest(method, url, headers, large_json.encode(content, size_bytes)), key)
+
+
+def signed(provider: Provider, request: HttpRequest, key: str) -> HttpRequest:
+    """The request with the headers that sign it, if the provider wants requests to be signed."""
+    if provider.sign is None:
+        return request
+    return msgspec.structs.replace(request, headers={**request.headers, **provider.sign(request, key)})
 
 
 def streams(model: Model, request: Request) -> bool:

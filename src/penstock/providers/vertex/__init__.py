@@ -1,13 +1,15 @@
-"""Google Vertex AI: Veo videos, for a service account of your own Google Cloud project.
+"""Google Vertex AI: Gemini images and Veo videos, for a service account of your own Google Cloud project.
 
 The credential is the service account's key file as Google Cloud provides it. The base URL names project and region:
-`https://us-central1-aiplatform.googleapis.com/v1/projects/NAME/locations/us-central1`. The Gemini API, which takes a
-plain key, stopped serving Veo on 2026-10-22; Vertex AI does not serve Veo to plain keys.
+`https://us-central1-aiplatform.googleapis.com/v1/projects/NAME/locations/us-central1`; Gemini images need
+`https://aiplatform.googleapis.com/v1/projects/NAME/locations/global`. The Gemini API, which takes a plain key, stopped
+serving Veo on 2026-10-22; Vertex AI does not serve Veo to plain keys. Imagen was shut down on both.
 """
 
+from penstock.providers import google
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import Provider
-from penstock.providers.vertex import credentials, veo
+from penstock.providers.vertex import credentials, gemini, veo
 
 PROVIDER = Provider(
     slug="vertex",
@@ -19,6 +21,6 @@ PROVIDER = Provider(
     auth=credentials.auth,
     error_message=error_message,
     failure_kind=veo.failure_kind,
-    models=veo.MODELS,
-    retired=dict.fromkeys(("veo-2", "veo-3"), "veo-3.1") | {"veo-3-fast": "veo-3.1-fast"},
+    models=(*gemini.MODELS, *veo.MODELS),
+    retired=google.PROVIDER.retired | dict.fromkeys(("veo-2", "veo-3"), "veo-3.1") | {"veo-3-fast": "veo-3.1-fast"},
 )
