@@ -45,6 +45,8 @@ NOT_PROVIDERS = {
     "spec",
     "prices",
     "exchange",
+    "gemini_images",
+    "gpt_images",
     "live",
     "derive",
     "convert",

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 # The libraries of each extra of pyproject.toml, by the names under which they are imported.
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "atelier": ("av",),
+    "bedrock": ("botocore",),
     "mcp": ("mcp",),
     "postgres": ("psycopg", "psycopg_pool", "procrastinate"),
     "s3": ("obstore",),

@@ -1,9 +1,10 @@
 """What providers and others publish about the providers' requests, as JSON Schemas to compare ours with.
 
-Most of it is in client libraries, which `make setup` installs. Four packages are only read and never run: Comfy's
-command line, which has an OpenAPI document of the providers behind its nodes, and the clients of Together, Cloudflare
-and Runware. They are installed apart, without their requirements (descriptions.txt). fal_types.json and npm_types.json
-are made from packages for Node. Providers that speak OpenAI's API are compared with OpenAI's client.
+Most of it is in client libraries, which `make setup` installs. Five packages are only read and never run: Comfy's
+command line, which has an OpenAPI document of the providers behind its nodes, the clients of Together, Cloudflare and
+Runware, and tools for images on Bedrock. They are installed apart, without their requirements (descriptions.txt).
+fal_types.json and npm_types.json are made from packages for Node. Providers that speak OpenAI's API are compared with
+OpenAI's client.
 """
 
 import importlib
@@ -168,6 +169,35 @@ def runware(model: str) -> Validator:
     return Validator(parameters("runware", "task_map", RUNWARE_TYPES[model]))
 
 
+# The types of the tools for Bedrock, by a word in the model's name: their module and name.
+BEDROCK_TYPES = {
+    "sd3-5-large": ("sd35_models", "SD35TextToImageParams"),
+    "stable-image-ultra": ("stable_image_models", "StableImageParams"),
+    "stable-image-core": ("stable_image_models", "StableImageParams"),
+    "stable-image-inpaint": ("stability_models", "InpaintParams"),
+    "stable-fast-upscale": ("stability_models", "FastUpscaleParams"),
+    "stable-conservative-upscale": ("stability_models", "ConservativeUpscaleParams"),
+    "stable-creative-upscale": ("stability_models", "CreativeUpscaleParams"),
+}
+
+
+@cache
+def bedrock(path: str, mode: str | None) -> Validator:
+    """The parameters of a model. The `mode` of Stable Diffusion is added by the tools' code, not by their types."""
+    module, name = next(found for word, found in BEDROCK_TYPES.items() if word in path)
+    if mode == "image-to-image":
+        name = "SD35ImageToImageParams"
+    sys.path.append(str(APART))
+    try:
+        models = importlib.import_module(f"awslabs.bedrock_image_mcp_server.models.{module}")
+    finally:
+        sys.path.remove(str(APART))
+    schema = json_schemas.of_pydantic(getattr(models, name))
+    if name.startswith("SD35"):
+        schema["properties"]["mode"] = {"enum": ["text-to-image", "image-to-image"]}
+    return Validator(schema)
+
+
 @cache
 def luma() -> Validator:
     return Validator(parameters("luma_agents", "generation_create_params", "GenerationCreateParams"))
@@ -267,6 +297,7 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
     """The descriptions of each provider, by slug."""
     found: dict[str, tuple[Description, ...]] = {slug: (_of_comfy(slug),) for slug in COMFY_PATHS}
     found |= {
+        "bedrock": (_package("bedrock-image-mcp-server", lambda path, body: bedrock(path, body.get("mode"))),),
         "cloudflare": (_package("cloudflare", lambda path, body: cloudflare()),),
         "deepinfra": (_package("openai", lambda path, body: openai(_last(path))),),
         "fal": (Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.lstrip("/"))),),

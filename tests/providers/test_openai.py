@@ -10,14 +10,10 @@ from typing import Any
 
 import openai
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image, ImageColor
 
 from penstock.api.asgi import AsgiApp
 from penstock.generations.endpoints import make_images
-from penstock.providers.openai import free_size
-from penstock.values import Frame
 from tests.api.http_calls import ServedApi
 from tests.api.raw_http import serving
 from tests.fake_providers.openai import COLOURS, OpenAI, refusal
@@ -223,25 +219,3 @@ async def test_chats(open_gateway: OpenGateway) -> None:
     plain, streamed = provider.received("chat")
     assert plain.fields["max_completion_tokens"] == 64
     assert streamed.fields["stream_options"] == {"include_usage": True}
-
-
-# ---------------------------------------------------------------------------------------------------------------- sizes
-
-
-@given(st.integers(16, 8192), st.integers(16, 8192))
-def test_free_size_is_one_that_the_model_has(width: int, height: int) -> None:
-    wide, tall = (int(side) for side in free_size(Frame(width, height)).split("x"))
-    assert wide % 16 == tall % 16 == 0
-    assert 655_360 <= wide * tall <= 3840 * 2160
-    assert max(wide, tall) <= min(3840, 3 * min(wide, tall))
-
-
-@pytest.mark.parametrize(
-    ("asked", "made"),
-    [
-        ("1024x1024", "1024x1024"), ("1792x1024", "1792x1024"), ("256x256", "816x816"), ("3840x2160", "3840x2160"),
-        ("4096x4096", "2880x2880"), ("4000x500", "1504x512"), ("16:9", "1824x1024"),
-    ],
-)  # fmt: skip
-def test_free_size(asked: str, made: str) -> None:
-    assert free_size(Frame.parse(asked)) == made

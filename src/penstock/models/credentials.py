@@ -16,6 +16,8 @@ def inactive_reason(provider: Provider, disabled: Container[str], environ: Mappi
         return f"{provider.base_url_env}{_NOT_SET}"
     if provider.key_env is not None and not environ.get(provider.key_env):
         return f"{provider.key_env}{_NOT_SET}"
+    if problem := provider.key_problem(environ.get(provider.key_env or "", "")):
+        return f"not usable: {problem}"
     return None
 
 
@@ -35,7 +37,7 @@ def missing_credentials(model: str, providers: Iterable[Provider], inactive: Map
         *others, last = variables
         listed = f"{', '.join(others)} or {last}" if others else last
         return f" `{model.rstrip('/')}` needs {listed}, which the gateway's environment does not have."
-    return " Its provider is switched off in the settings." if reasons else ""
+    return f" Its provider is {reasons[0]}." if reasons else ""
 
 
 def variables(provider: Provider, environ: Mapping[str, str]) -> list[dict[str, Any]]:

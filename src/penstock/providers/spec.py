@@ -340,6 +340,7 @@ class Provider:
     auth: Callable[[str], Mapping[str, str]] = lambda key: {}  # from the credential to headers
     # From a complete request and the credential to more headers, where the credential signs requests with a body.
     sign: Callable[[HttpRequest, str], Mapping[str, str]] | None = None
+    key_problem: Callable[[str], str | None] = lambda key: None  # why a credential cannot be used
     headers: Mapping[str, str] = field(default_factory=dict)
     id_header: str | None = None  # a header that gets a new UUID with every request
     error_message: Callable[[Reply], str | None] | None = None  # the provider's explanation in an error response

@@ -6,7 +6,7 @@ The credential is the service account's key file as Google Cloud provides it. Th
 serving Veo on 2026-10-22; Vertex AI does not serve Veo to plain keys. Imagen was shut down on both.
 """
 
-from penstock.providers import google
+from penstock.providers import gemini_images
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import Provider
 from penstock.providers.vertex import credentials, gemini, veo
@@ -22,5 +22,9 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=veo.failure_kind,
     models=(*gemini.MODELS, *veo.MODELS),
-    retired=google.PROVIDER.retired | dict.fromkeys(("veo-2", "veo-3"), "veo-3.1") | {"veo-3-fast": "veo-3.1-fast"},
+    retired={
+        **gemini_images.RETIRED,
+        **dict.fromkeys(("veo-2", "veo-3"), "veo-3.1"),
+        "veo-3-fast": "veo-3.1-fast",
+    },
 )

@@ -5,7 +5,7 @@ They are served from `locations/global`.
 
 from dataclasses import replace
 
-from penstock.providers import google
+from penstock.providers import gemini_images
 from penstock.providers.spec import Model
 
 SHUTDOWN_DATES = {
@@ -25,4 +25,4 @@ def on_vertex(model: Model) -> Model:
     )
 
 
-MODELS = tuple(on_vertex(model) for model in google.PROVIDER.models)
+MODELS = tuple(on_vertex(model) for model in gemini_images.MODELS)

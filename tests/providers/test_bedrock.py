@@ -1,0 +1,113 @@
+"""Amazon Bedrock: AWS's own client against the fake provider, then the gateway."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from penstock import extras
+from penstock.errors import ModelNotFound
+from penstock.providers import bedrock
+from penstock.providers.spec import HttpRequest
+from tests.fake_providers.bedrock import ACCESS_KEY, FILTERED, Bedrock
+from tests.fake_providers.scripted import KEY, KEY_ENV
+from tests.fake_providers.server import responds, serve_in_thread
+from tests.gateway import Installation, OpenGateway
+from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for
+
+CORE = "stability.stable-image-core-v1:1"
+ACCOUNT = f"{ACCESS_KEY}:{KEY}"  # the keys of an AWS account
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def provider() -> Iterator[Bedrock]:
+    with serve_in_thread(Bedrock()) as provider:
+        yield provider
+
+
+def opened(provider: Bedrock, secret: str = KEY) -> Any:
+    session = botocore.session.Session()
+    session.set_credentials(ACCESS_KEY, secret)
+    once = Config(retries={"max_attempts": 0})
+    return session.create_client("bedrock-runtime", region_name="us-west-2", endpoint_url=provider.url, config=once)
+
+
+def test_client_creates_images(provider: Bedrock) -> None:
+    with closing(opened(provider)) as client:
+        made = client.invoke_model(
+            modelId=CORE, body=json.dumps({"prompt": "a fox", "aspect_ratio": "16:9"}), contentType="application/json"
+        )
+        assert json.loads(made["body"].read())["finish_reasons"] == [None]
+        with pytest.raises(ClientError, match="ValidationException"):
+            client.invoke_model(
+                modelId=CORE, body=json.dumps({"prompt": "a fox", "width": 512}), contentType="application/json"
+            )
+
+
+def test_client_with_another_secret_is_refused(provider: Bedrock) -> None:
+    with closing(opened(provider, "another")) as client, pytest.raises(ClientError, match="security token"):
+        client.invoke_model(modelId=CORE, body="{}", contentType="application/json")
+
+
+# ---------------------------------------------------------------------------------------------------------- credentials
+
+
+def test_a_signature_has_the_region_of_the_host_and_the_token_of_the_session() -> None:
+    def signed(host: str, key: str) -> dict[str, str]:
+        request = HttpRequest("POST", f"https://{host}/model/x/invoke", {"content-type": "application/json"}, b"{}")
+        return dict(bedrock.credentials.sign(request, key))
+
+    headers = signed("bedrock-runtime-fips.us-east-1.amazonaws.com", "AKIA1:secret:a/token+")
+    assert "/us-east-1/bedrock/aws4_request" in headers["authorization"]
+    assert headers["x-amz-security-token"] == "a/token+"
+    assert "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token" in headers["authorization"]
+    assert signed("bedrock-runtime.us-west-2.amazonaws.com", "a-bedrock-api-key") == {}
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+@pytest.mark.parametrize("key", [KEY, ACCOUNT])
+async def test_images(installation: Installation, key: str) -> None:
+    provider = Bedrock()
+    installation.environ[KEY_ENV] = key
+    async with gateway_for(installation.open, "bedrock", provider) as running:
+        made = await create_image(running, model="sd3.5-large", size="1792x1024", seed=7, negative_prompt="rain")
+        edited = await edit_image(running, model="stability/inpaint", mask=MASK_URI)
+        larger = await edit_image(running, model="stability/fast-upscale", image=IMAGE_URI, prompt=None)
+        assert [str(record["cost"]) for record in (made, edited, larger)] == ["0.08", "0.07", "0.03"]
+    first, second, third = provider.received("invoke")
+    assert first.fields == {
+        "prompt": "a pear",
+        "negative_prompt": "rain",
+        "seed": 7,
+        "aspect_ratio": "16:9",
+        "mode": "text-to-image",
+        "output_format": "png",
+    }
+    assert second.fields.keys() == {"prompt", "image", "mask", "output_format"}
+    assert third.fields.keys() == {"image", "output_format"}
+
+
+async def test_failures(open_gateway: OpenGateway) -> None:
+    provider = Bedrock()
+    provider.next("invoke", responds(FILTERED))
+    async with gateway_for(open_gateway, "bedrock", provider) as running:
+        refused = await create_image(running, model="stability/core")
+        assert refused["error_code"] == "CONTENT_POLICY_VIOLATION"
+        assert await running.money() == (10_000_000_000, 0)
+
+
+async def test_keys_of_an_account_need_an_extra(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "botocore" else object())
+    installation.environ[KEY_ENV] = ACCOUNT
+    async with gateway_for(installation.open, "bedrock", Bedrock()) as running:
+        with pytest.raises(ModelNotFound, match=r"pip install 'penstock\[bedrock\]'"):
+            await create_image(running, model="bedrock/stability/core")
