@@ -297,6 +297,7 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
     """The descriptions of each provider, by slug."""
     found: dict[str, tuple[Description, ...]] = {slug: (_of_comfy(slug),) for slug in COMFY_PATHS}
     found |= {
+        "azure": (_package("openai", lambda path, body: openai(_last(path)) if path.startswith("/openai/") else None),),
         "bedrock": (_package("bedrock-image-mcp-server", lambda path, body: bedrock(path, body.get("mode"))),),
         "cloudflare": (_package("cloudflare", lambda path, body: cloudflare()),),
         "deepinfra": (_package("openai", lambda path, body: openai(_last(path))),),

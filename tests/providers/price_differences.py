@@ -18,6 +18,8 @@ from penstock.providers.spec import Model, Price, Provider
 # How litellm's names of models begin, where it is not the slug of our provider. For Alibaba, qwencloud is Singapore.
 PREFIXES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("",),
+    "azure": ("azure/", "azure_ai/"),
+    "bedrock": ("",),
     "bfl": ("black_forest_labs/",),
     "dashscope": ("qwencloud/",),
     "deepseek": ("deepseek/", ""),

@@ -83,8 +83,11 @@ class Catalog:
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """Apply `[models]`: the table of an id is for all providers, the table of `{provider}/{id}` for that one."""
-        ids = {model.id for provider in self.known.values() for model in provider.models}
-        ids |= {f"{provider.slug}/{model.id}" for provider in self.known.values() for model in provider.models}
+        ids: dict[str, set[str]] = {}  # with the providers of each
+        for provider in self.known.values():
+            for model in provider.models:
+                for name in (model.id, f"{provider.slug}/{model.id}"):
+                    ids.setdefault(name, set()).add(provider.slug)
         live = tuple(f"{provider.slug}/" for provider in self.known.values() if provider.live)
         changes = dict(configured.changes(ids, live, written))
         self._live_changes = {name: change for name, change in changes.items() if name.startswith(live)}

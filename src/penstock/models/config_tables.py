@@ -76,6 +76,9 @@ class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_image_tokens: (
         Annotated[Whole, Meta(description="Chat: the most input tokens that one image can be.")] | UnsetType
     ) = UNSET
+    upstream: (
+        Annotated[Text, Meta(description="The provider's own name for it, such as that of a deployment.")] | UnsetType
+    ) = UNSET
 
 
 class AddedModel(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):

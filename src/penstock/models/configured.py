@@ -1,7 +1,7 @@
 """Providers, models and prices that an operator describes in penstock.toml instead of code."""
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -273,17 +273,25 @@ def _operation(where: str, table: ModelTable) -> Operation:
 
 
 def changes(
-    known: Container[str], live: tuple[str, ...], written: Mapping[str, Any]
+    known: Mapping[str, Collection[str]], live: tuple[str, ...], written: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The `[models."id"]` tables: an id, and the fields of its Model that change. Raises Misconfigured.
 
-    `live` are the beginnings of ids of models that only their providers' own catalogues have.
+    `known` has the providers of each id. `live` are the beginnings of ids of models that only their providers' own
+    catalogues have.
     """
     for name, table in written.items():
         where = f'models["{name}"]'
-        if name not in known and not name.startswith(live):
+        owners = known.get(name, ())
+        if not owners and not name.startswith(live):
             raise Misconfigured(f"{where} changes a model that no provider here has")
-        yield name, _changes(where, convert(table, ModelChanges, where=where))
+        changed = convert(table, ModelChanges, where=where)
+        change = _changes(where, changed)
+        if changed.upstream is not UNSET:
+            if len(owners) != 1:
+                raise Misconfigured(f'{where}.upstream: write it under models["PROVIDER/{name}"]')
+            change["upstream"] = changed.upstream
+        yield name, change
 
 
 _CHANGEABLE = ("priority", "weight", "aliases", "enabled", "max_image_tokens")

@@ -150,6 +150,11 @@ def first_image(convert: Callable[[InputFile], Any]) -> Callable[[Sequence[Input
     return lambda images: convert(images[0])
 
 
+def spread_images(convert: Callable[[InputFile], Any], count: int) -> Callable[[Sequence[InputFile]], tuple[Any, ...]]:
+    """A value for each of `count` fields, the last of which may get none."""
+    return lambda images: (*map(convert, images), *[None] * (count - len(images)))
+
+
 def each_image(convert: Callable[[InputFile], Any]) -> Callable[[Sequence[InputFile]], list[Any]]:
     """A list of all images, converted."""
     return lambda images: [convert(image) for image in images]

@@ -1,4 +1,4 @@
-"""OpenAI's GPT Image models, billed by the token."""
+"""OpenAI's GPT Image models, billed by the token, for OpenAI itself and for Azure."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -178,6 +178,14 @@ def test_changes_apply_to_all_providers_of_a_model_or_to_one() -> None:
     assert slugs(find(catalog(models={"fox": {"aliases": ["reynard"]}}), "reynard"))
 
 
+def test_a_model_may_have_another_name_at_one_provider() -> None:
+    known = catalog(models={"two/fox": {"upstream": "deployed-fox"}})
+    names = {candidate.provider.slug: candidate.model.upstream for candidate in find(known, "fox").candidates}
+    assert names["two"] == "deployed-fox"
+    assert names["one"] != "deployed-fox"
+    assert slugs(find(known, "two/deployed-fox")) == ["two"]
+
+
 def test_a_change_of_an_unknown_model_is_refused() -> None:
     with pytest.raises(Misconfigured, match="changes a model that no provider here has"):
         catalog(models={"wolf": {"weight": 2}})

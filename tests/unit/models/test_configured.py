@@ -356,7 +356,8 @@ def test_urls_that_are_allowed(url: str) -> None:
 
 
 def changes(text: str) -> dict[str, Any]:
-    return dict(configured.changes({"flux", "fal/flux"}, ("replicate/",), tomllib.loads(text)["models"]))
+    known = {"flux": {"bfl", "fal"}, "fal/flux": {"fal"}}
+    return dict(configured.changes(known, ("replicate/",), tomllib.loads(text)["models"]))
 
 
 def test_models_can_be_changed() -> None:
@@ -387,6 +388,7 @@ def test_mistakes_in_changes() -> None:
     mistakes = {
         "[models.flax]\nweight = 1": 'models["flax"] changes a model that no provider here has',
         "models.flux = 5": 'models["flux"] must be a table',
+        '[models.flux]\nupstream = "x"': 'models["flux"].upstream: write it under models["PROVIDER/flux"]',
         "[models.flux]\ntask = 1": 'models["flux"] has an unknown key: task',
         "[models.flux]\nweight = 0": 'models["flux"].weight must be a whole number, at least 1',
         '[models.flux]\npriority = "x"': 'models["flux"].priority must be a whole number, at least 0',

@@ -1,22 +1,18 @@
 """FLUX images and edits."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.providers.bfl.tasks import price, task_operation
-from penstock.providers.convert import each_image, first_image, on_off, pixels, plain_base64
+from penstock.providers.convert import each_image, first_image, on_off, pixels, plain_base64, spread_images
 from penstock.providers.spec import Model, Operation, Param, Price, converted, fixed, frame, passthrough
-from penstock.values import InputFile
 
 
 def numbered_images(max_images: int) -> Param:
     """The row for input images that go into one field each."""
     names = ("input_image", *(f"input_image_{number}" for number in range(2, max_images + 1)))
-
-    def spread(images: Sequence[InputFile]) -> tuple[str | None, ...]:
-        return (*map(plain_base64, images), *[None] * (max_images - len(images)))
-
-    return converted("images", to=names, convert=spread, required=True, max_items=max_images)
+    return converted(
+        "images", to=names, convert=spread_images(plain_base64, max_images), required=True, max_items=max_images
+    )
 
 
 def image_models(name: str, max_images: int, rows: tuple[Param, ...], *prices: Price) -> tuple[Model, Model]:
