@@ -14,7 +14,7 @@ from penstock.accounts.chat_reservations import ChatReservations, Reservation
 from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import RequestEnd, Usage, add_ended_requests, count_usage, ended_request, request_end
 from penstock.clock import Clock
-from penstock.errors import StorageUnavailable
+from penstock.errors import Problem, StorageUnavailable
 from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
@@ -124,6 +124,13 @@ class ChatSettlement:
             loss = Nanos(loss + excess)
         self.reservations.end(reservation, end.cost)
         self.add(EndedCall(reservation, end, payload, loss))
+
+    def release_later(self, unconfirmed: Reservation, problem: Problem) -> None:
+        """End a call that was not sent, because it is not known whether its hold is in the store, with the next batch.
+        Without the hold this changes nothing.
+        """
+        end = RequestEnd("cancelled", error_code=problem.code, error_message=problem.message)
+        self.add(EndedCall(unconfirmed, end))
 
     def add(self, ended: EndedCall) -> None:
         """Write a call with the next batch of its organization."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.limits import check_model
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
@@ -18,7 +19,15 @@ from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken, WaitingTimes
-from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
+from penstock.errors import (
+    Cancelled,
+    PermissionDenied,
+    Problem,
+    StorageUnavailable,
+    Unavailable,
+    UpstreamError,
+    UpstreamTimeout,
+)
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations.retrieve import mark_recorded
@@ -27,7 +36,7 @@ from penstock.models.routing import Route
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider
-from penstock.schema import Call, Request, Response
+from penstock.schema import Call, Caller, Request, Response
 from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
@@ -42,6 +51,8 @@ _IDLE_SECONDS = 60.0  # a stream may be silent for so long
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _CHAT_FORM = ChatForm()
+# Fields by which routers are told to use other models than the one that is named, when that one fails.
+_OTHER_MODELS = ("models", "fallbacks", "route", "preset")
 
 
 async def complete(
@@ -53,7 +64,7 @@ async def complete(
     with span("validate"):
         chat = await run_aside(call.size_bytes, read_chat_request, call, gateway.settings, responses)
         if call.caller.models is not None:
-            check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
+            _check_models(gateway, call.caller, chat)
         routed = await route_chat(gateway, call, chat)
     if call.dry_run:
         return estimate(gateway, routed)
@@ -67,7 +78,7 @@ async def complete(
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
     with span("accept"):
-        reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
+        reservation = await _reserve(gateway, call, request, amount, modality)
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
         return with_replay_header(await _forward(reserved, route), routed.replay)
@@ -79,6 +90,25 @@ async def complete(
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
+        raise
+
+
+def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
+    """Raise PermissionDenied if the key may not use the model, or the call names others that a router may use."""
+    check_model(caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
+    if field := next((name for name in _OTHER_MODELS if name in chat.extras), None):
+        message = f"This key is limited to models, so it cannot use `{field}`, by which a provider may use others."
+        raise PermissionDenied(message, param=field)
+
+
+async def _reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
+    """Reserve money. If that fails, and a hold may be in the store all the same, the hold is released."""
+    try:
+        return await gateway.chat_reservations.reserve(call, request, amount, modality)
+    except StorageUnavailable as problem:
+        if problem.should_retry is False:
+            unconfirmed = Reservation(call, request, amount, modality, in_store=True)
+            gateway.chat_settlement.release_later(unconfirmed, problem)
         raise
 
 

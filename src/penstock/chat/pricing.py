@@ -16,6 +16,7 @@ from penstock.values import ZERO, Nanos, nanos
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_IMAGE = 1000
 _MAX_REPORTED_USD = 10**9
+_MAX_REPORTED_TOKENS = 10**9  # a provider that reports more is wrong, and what it costs could not be stored
 _XAI_TICKS_PER_USD = 10**10
 
 
@@ -40,30 +41,34 @@ class Usage(msgspec.Struct):
 
     @property
     def input(self) -> int:
-        return self.prompt_tokens or 0
+        return _plausible(self.prompt_tokens)
 
     @property
     def output(self) -> int:
         """Completion tokens with reasoning tokens, which Google and xAI count only in the total."""
-        return max(self.completion_tokens or 0, (self.total_tokens or 0) - self.input)
+        return max(_plausible(self.completion_tokens), _plausible(self.total_tokens) - self.input)
 
     @property
     def cached(self) -> int:
         """Prompt tokens served from the provider's cache."""
         details = self.prompt_tokens_details
-        return min(self.input, details.cached_tokens or 0) if details else 0
+        return min(self.input, _plausible(details.cached_tokens)) if details else 0
 
     @property
     def reasoning(self) -> int:
         """Output tokens that the model used to think."""
         details = self.completion_tokens_details
-        return details.reasoning_tokens or 0 if details else 0
+        return _plausible(details.reasoning_tokens) if details else 0
 
     @property
     def cost_usd(self) -> Decimal | None:
         """The cost in dollars as reported; None if there is none or it is negative or absurdly high."""
         usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / _XAI_TICKS_PER_USD
         return Decimal(str(usd)) if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
+
+
+def _plausible(tokens: int | None) -> int:
+    return min(max(0, tokens or 0), _MAX_REPORTED_TOKENS)
 
 
 def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nanos:

@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.imaging.convert import BadImage
 from penstock.imaging.formats import MAX_PIXELS
-from penstock.imaging.sniff import big_endian, boxes, sniff
+from penstock.imaging.sniff import MAX_SEGMENTS, big_endian, boxes, sniff
 
 # This runs in a child process (see workers.py): the bytes are those that a caller chose.
 
@@ -28,55 +28,98 @@ def measure(data: bytes) -> VideoMeasures:
     found = sniff(data)
     if found is None or found.content_type not in CONTENT_TYPES:
         raise BadImage("The file is not one of mp4, mov.")
-    index, end = None, 0
-    for name, start, end in boxes(data, 0, len(data)):
-        index = index or ((start, end) if name == b"moov" else None)
-    if index is None or end != len(data):
+    found_boxes = _boxes(data, (0, len(data)))
+    indexes = [place for name, place in found_boxes if name == b"moov"]
+    if not indexes or found_boxes[-1][1][1] != len(data):
         raise BadImage("The file is not complete.")
+    if len(indexes) > 1:
+        raise BadImage("The file has more than one index.")
+    index = indexes[0]
     width, height = max((_track_size(data, track) for track in _inside(data, index, b"trak")), default=(0, 0))
     if not 0 < width * height <= MAX_PIXELS:
         raise BadImage("The file has no video of a usable size.")
-    if _inside(data, index, b"mvex"):
+    if _inside(data, index, b"mvex") or any(name == b"moof" for name, _ in found_boxes):
         raise BadImage("The video is in fragments; send it as one whole.")
-    lengths = [_seconds(data, header) for header in _inside(data, index, b"mvhd")]
-    lengths += [_track_seconds(data, track) for track in _inside(data, index, b"trak")]
+    if _inside(data, index, b"cmov"):
+        raise BadImage("The index of the file is compressed.")
+    headers = _inside(data, index, b"mvhd")
+    lengths = [_seconds(data, header) for header in headers]
+    scale = min((_time_scale(data, header) for header in headers), default=1)
+    lengths += [_track_seconds(data, track, scale) for track in _inside(data, index, b"trak")]
     seconds = round(max(lengths, default=0.0), 3)
     if seconds <= 0:
         raise BadImage("The file does not say how long the video is.")
     return VideoMeasures(found.content_type, width, height, seconds)
 
 
+def _boxes(data: bytes, place: Place) -> list[tuple[bytes, Place]]:
+    """The names and places of all boxes inside another box. Raises BadImage where that are more than are read: what is
+    behind them might be a longer video.
+    """
+    found = [(name, (start, end)) for name, start, end in boxes(data, *place)]
+    if len(found) >= MAX_SEGMENTS:
+        raise BadImage("The file has too many parts.")
+    return found
+
+
 def _inside(data: bytes, place: Place, *path: bytes) -> list[Place]:
     """All boxes at a path of names inside another box."""
     places = [place]
     for wanted in path:
-        places = [(start, end) for outer in places for name, start, end in boxes(data, *outer) if name == wanted]
+        places = [inner for outer in places for name, inner in _boxes(data, outer) if name == wanted]
     return places
 
 
 def _seconds(data: bytes, header: Place) -> float:
     """The length in a movie header; its numbers are longer in version 1."""
     start, end = header
-    is_long = data[start : start + 1] == b"\x01"
+    is_long = _is_long(data, header)
     if end - start < (32 if is_long else 20):
         return 0.0
-    scale = big_endian(data, start + (20 if is_long else 12), 4)
     length = big_endian(data, start + (24 if is_long else 16), 8 if is_long else 4)
-    return length / scale if scale else 0.0
+    return length / _time_scale(data, header)
 
 
-def _track_seconds(data: bytes, track: Place) -> float:
-    """The length of all samples of a track, whatever the headers say: the caller has written those."""
-    scales = [
-        big_endian(data, start + (20 if data[start : start + 1] == b"\x01" else 12), 4)
-        for start, _ in _inside(data, track, b"mdia", b"mdhd")
-    ]
+def _is_long(data: bytes, box: Place) -> bool:
+    """Whether a box is of version 1, in which times have eight bytes."""
+    return data[box[0] : box[0] + 1] == b"\x01"
+
+
+def _time_scale(data: bytes, header: Place) -> int:
+    """The units per second of a movie's or a track's header; players take 0 for 1."""
+    return big_endian(data, header[0] + (20 if _is_long(data, header) else 12), 4) or 1
+
+
+def _track_seconds(data: bytes, track: Place, movie_scale: int) -> float:
+    """The length of all samples of a track, or of the edits by which players play some of them again, whatever the
+    headers say: the caller has written those.
+    """
+    samples = _samples_seconds(data, track)
+    edits = sum(
+        length / movie_scale if length else samples
+        for edit_list in _inside(data, track, b"edts", b"elst")
+        for length in _edit_lengths(data, edit_list)
+    )
+    return max(samples, edits)
+
+
+def _edit_lengths(data: bytes, edit_list: Place) -> list[int]:
+    """How long each edit of a list is, in the units of the movie; 0 is for the whole track."""
+    start, end = edit_list
+    entry = ">QqI" if _is_long(data, edit_list) else ">IiI"
+    size = struct.calcsize(entry)
+    first = start + 8
+    return [length for length, _, _ in struct.iter_unpack(entry, data[first : end - (end - first) % size])]
+
+
+def _samples_seconds(data: bytes, track: Place) -> float:
+    scales = [_time_scale(data, header) for header in _inside(data, track, b"mdia", b"mdhd")]
     length = sum(
         count * duration
         for start, end in _inside(data, track, b"mdia", b"minf", b"stbl", b"stts")
         for count, duration in struct.iter_unpack(">II", data[start + 8 : end - (end - start) % 8])
     )
-    return max((length / scale for scale in scales if scale), default=0.0)
+    return max((length / scale for scale in scales), default=0.0)
 
 
 def _track_size(data: bytes, track: Place) -> tuple[int, int]:

@@ -49,6 +49,24 @@ async def test_images_and_chats_do_not_spend_the_same_money(open_gateway: OpenGa
 
 
 @sqlite_only
+async def test_a_balance_that_was_just_read_knows_what_was_spent_since_and_what_is_being_held(
+    open_gateway: OpenGateway,
+) -> None:
+    """A balance is read once a second at most, so until then it is kept up to date in memory."""
+    async with open_gateway(starting_credit_usd="1") as running:
+        reservations = running.gateway.chat_reservations
+        ended = await reserve(running, 600_000_000)
+        reservations.end(ended, Nanos(600_000_000))  # not written yet
+        balance = reservations._balances[running.caller.org_id]
+        assert balance.free == 400_000_000
+        with reservations.holding(running.caller.org_id, Nanos(300_000_000)):
+            assert balance.free == 100_000_000
+            with pytest.raises(InsufficientBalance, match=r"0\.1 USD are available"):
+                await reserve(running, 200_000_000)
+        reservations.forget(running.caller.org_id, [ended.call.id])
+
+
+@sqlite_only
 async def test_calls_are_refused_while_the_store_cannot_be_written(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.gateway.chat_reservations.is_blocked = True

@@ -9,8 +9,9 @@ from penstock.accounts import chat_settlement
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.endpoint import complete
-from penstock.errors import InsufficientBalance
+from penstock.errors import InsufficientBalance, StorageUnavailable
 from penstock.schema import Request, Response
+from penstock.store.base import Transaction
 from penstock.values import Nanos, nanos
 from tests.fake_providers import faults
 from tests.gateway import ENDED, OpenGateway, RunningGateway, caller_with, sqlite_only
@@ -67,6 +68,27 @@ async def test_what_ended_chats_cost_cannot_be_held_for_a_video(
                 await try_video(running)
         await check_agreement(running, nanos("0.125"))
         assert (await running.money())[0] < CHAT_NANOS * 2, "nearly all was spent"
+
+
+async def test_a_hold_whose_commit_was_not_confirmed_is_released(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would count against the balance and the limits of its key until the process ends."""
+    async with open_gateway(starting_credit_usd="1") as running:
+        store = running.gateway.store
+        write = store.write
+
+        async def write_and_break(work: Any, **options: Any) -> None:
+            monkeypatch.setattr(store, "write", write)
+            await write(work, **options)
+            raise StorageUnavailable("Storage is unavailable.", should_retry=False)
+
+        monkeypatch.setattr(store, "write", write_and_break)
+        with pytest.raises(StorageUnavailable):
+            await long_chat(running, concurrent_requests=1)
+        await check_agreement(running, nanos("1"))
+        await long_chat(running, concurrent_requests=1)
+        await check_agreement(running, nanos("1"))
 
 
 class StartedChats(NamedTuple):
@@ -129,14 +151,33 @@ async def test_an_ended_chat_counts_until_it_is_charged(open_gateway: OpenGatewa
 
 
 @sqlite_only
-async def test_a_charge_is_not_counted_twice_while_it_is_committed(open_gateway: OpenGateway) -> None:
-    """The hold is written right behind the batch: in the same commit, before the batch is known to be durable."""
+async def test_a_charge_is_not_counted_twice_while_it_is_committed(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is in the store a moment before that is confirmed to those who count what it costs."""
     async with open_gateway(works=False, starting_credit_usd="0.2") as running:
-        settle(running, await reserve(running, 90_000_000), 90_000_000)
-        writing = asyncio.create_task(running.gateway.chat_settlement.catch_up(running.caller.org_id))
-        await running.video(seconds=1)
-        await writing
-        assert await running.money() == (10_000_000, 100_000_000)
+        reservations = running.gateway.chat_reservations
+        org_id = running.caller.org_id
+        store = running.gateway.store
+        write = store.write
+        first = await reserve(running, 90_000_000)
+        reservations.end(first, Nanos(90_000_000))
+        ended = chat_settlement.EndedCall(first, RequestEnd("completed", Nanos(90_000_000), 5, 10))
+
+        async def charge(tx: Transaction) -> list[Nanos]:
+            before = await reservations._reserved_amount(tx, org_id)
+            await running.gateway.chat_settlement._write_batch([ended], [], tx)
+            return [before, await reservations._reserved_amount(tx, org_id)]
+
+        assert await write(charge) == [90_000_000, 0], "what a hold must leave"
+
+        async def confirm_and_write(work: Any, **options: Any) -> Any:
+            reservations.forget(org_id, [first.call.id])  # a write queues behind the one that charges
+            return await write(work, **options)
+
+        monkeypatch.setattr(store, "write", confirm_and_write)
+        running.clock.advance(2)  # so that the balance is read again
+        settle(running, await reserve(running, 110_000_000), 0, "upstream_failure")
 
 
 @sqlite_only

@@ -18,7 +18,7 @@ from penstock.generations import endpoints
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
-from tests.gateway import ENDED, OpenGateway, RunningGateway, postgres_only, two_providers
+from tests.gateway import ENDED, OpenGateway, RunningGateway, postgres_only, sqlite_only, two_providers
 
 DAY_MS = 86_400_000
 IMAGE = "https://images.example.com/a.png"
@@ -144,6 +144,21 @@ async def test_a_key_may_be_limited_to_models(open_gateway: OpenGateway) -> None
         await running.wait_until_idle()
         listed = await list_models(running.gateway, running.call(caller=caller))
         assert [model["id"] for model in listed.json["data"]] == ["image-1"]
+
+
+@sqlite_only
+async def test_a_key_limited_to_models_cannot_have_a_router_use_others(open_gateway: OpenGateway) -> None:
+    """A router uses the models in such a field when the one in `model` fails, which a caller can bring about."""
+    body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hi"}]}
+    async with open_gateway() as running:
+        limited = await running.create_caller(models=["lab/chat"])
+        await complete(running.gateway, running.call(body, caller=limited))
+        for field in ("models", "fallbacks", "route", "preset"):
+            named = {**body, field: ["lab/dear"]}
+            with pytest.raises(PermissionDenied, match=f"cannot use `{field}`"):
+                await complete(running.gateway, running.call(named, caller=limited))
+            await complete(running.gateway, running.call(named))
+        assert [call.fields.get("models") for call in running.lab.chats.received] == [None, ["lab/dear"], *[None] * 3]
 
 
 async def test_parallel_calls_cannot_exceed_a_limit(open_gateway: OpenGateway) -> None:

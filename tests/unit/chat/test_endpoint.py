@@ -154,6 +154,22 @@ async def test_a_reported_cost_is_charged_up_to_the_reserved_amount(open_gateway
         assert transfers["loss"] == 5_000_000_000 - record["cost"], "what the caller does not pay is a loss"
 
 
+@pytest.mark.parametrize("tokens", [2**31, 2**62, 2**63])
+async def test_usage_beyond_all_measure_is_charged_up_to_the_reserved_amount(
+    open_gateway: OpenGateway, tokens: int
+) -> None:
+    """A provider that reports nonsense gives no call away, and no hold stays."""
+    async with open_gateway() as running:
+        for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+            running.clock.advance(1)
+            running.lab.chats.next(faults.altered(usage={"prompt_tokens": 1, "completion_tokens": 1, name: tokens}))
+            await chat(running)
+        records = await ended_records(running, 3)
+        assert [record["status"] for record in records] == ["completed"] * 3
+        assert len({record["cost"] for record in records}) == 1
+        assert (await running.money())[1] == 0
+
+
 @sqlite_only
 async def test_the_limit_of_tokens_is_sent_with_every_call(open_gateway: OpenGateway) -> None:
     async with open_gateway(chat_output_tokens=77) as running:

@@ -2,7 +2,7 @@
 
 import io
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import av
 import pytest
@@ -58,6 +58,39 @@ def test_a_header_that_says_too_little_does_not_shorten_a_video() -> None:
     assert measure(whole).seconds == 2.5
 
 
+def inserted(whole: bytes, path: Sequence[bytes], extra: bytes) -> bytes:
+    """A file with more at the end of the first box at a path, whose sizes grow with it."""
+    start, end = 0, len(whole)
+    sizes = []
+    for name in path:
+        at = start
+        while whole[at + 4 : at + 8] != name:
+            at += int.from_bytes(whole[at : at + 4], "big")
+        start, end = at + 8, at + int.from_bytes(whole[at : at + 4], "big")
+        sizes.append(at)
+    for at in sizes:
+        size = int.from_bytes(whole[at : at + 4], "big") + len(extra)
+        whole = whole[:at] + size.to_bytes(4, "big") + whole[at + 4 :]
+    return whole[:end] + extra + whole[end:]
+
+
+def edit_list(*lengths: int, version: int = 0) -> bytes:
+    entries = b"".join(struct.pack(">QqI" if version else ">IiI", length, 0, 65536) for length in lengths)
+    return box(b"edts", box(b"elst", bytes([version, 0, 0, 0]) + struct.pack(">I", len(lengths)) + entries))
+
+
+def test_parts_that_are_played_again_count_as_often_as_they_are_played() -> None:
+    """Players repeat what an edit list names several times, so the header and the samples can be short."""
+    for version in (0, 1):
+        again = inserted(by_hand(), [b"moov", b"trak"], edit_list(*[5000] * 12, version=version))
+        assert measure(again).seconds == 60.0
+    whole = encoded("mp4", 64, 48, 20)
+    assert measure(inserted(whole, [b"moov", b"trak"], edit_list(0))).seconds == 5.0, "0 is the whole track again"
+    scale = whole.index(b"mvhd") + 16
+    slow = whole[:scale] + bytes(4) + whole[scale + 4 :]
+    assert measure(slow).seconds == 2500.0, "a scale of 0 is 1"
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_both_versions_of_the_boxes_and_videos_that_are_turned(version: int) -> None:
     assert measure(by_hand(version=version)) == VideoMeasures("video/mp4", 640, 360, 5.0)
@@ -75,6 +108,12 @@ def test_what_is_not_a_usable_video_is_refused() -> None:
         "no length": by_hand(length=0),
         "fragments, of which the index does not say how long they are": encoded("mp4", 64, 48, 20, FRAGMENTS),
     }
+    trak = by_hand()[by_hand().index(b"trak") - 4 :]
+    whole_again = by_hand() + by_hand(length=60_000)[24:]
+    refused["a second index"] = whole_again
+    refused["fragments that no box announces"] = by_hand() + box(b"moof", bytes(8))
+    refused["a compressed index beside another one"] = inserted(by_hand(), [b"moov"], box(b"cmov", bytes(8)))
+    refused["a track behind more boxes than are read"] = inserted(by_hand(), [b"moov"], box(b"free", b"") * 2000 + trak)
     fragments = refused["fragments, of which the index does not say how long they are"]
     at = fragments.index(b"mvhd") + 20
     refused["fragments with a length"] = fragments[:at] + (500).to_bytes(4, "big") + fragments[at + 4 :]
