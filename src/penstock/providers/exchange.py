@@ -73,7 +73,9 @@ class Result:
 
     status: Status = "completed"
     files: tuple[File, ...] = ()
-    ref: Mapping[str, str] = field(default_factory=dict)  # values for the {names} in `poll`, `fetch` and `cancel`
+    # Values for the {names} in `poll`, `fetch` and `cancel`. Perhaps `cost_usd` as well: what the provider said that it
+    # charges, when it accepted the job.
+    ref: Mapping[str, str] = field(default_factory=dict)
     upstream_id: str | None = None
     failure_kind: FailureKind = "broken"  # used if the status is `failed`; after `refused` no other provider is tried
     message: str | None = None

@@ -105,7 +105,7 @@ PROVIDER = Provider(
     docs="https://www.tencentcloud.com/document/product/1300/83708",
     # Keys of mainland China work at another host. Set `base_url` in `[providers.tencent]` for it.
     base_url="https://tokenhub-intl.tencentcloudmaas.com/v1",
-    key_env="TOKENHUB_API_KEY",
+    key_env="TENCENT_TOKENHUB_API_KEY",
     auth=bearer,
     error_message=openai_compatible.error_message,
     failure_kind=failure_kind,

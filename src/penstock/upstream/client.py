@@ -30,7 +30,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failures import connection_failure, http_failure, job_failure
 from penstock.upstream.image_stream import ShowImage, send_streamed
-from penstock.upstream.replies import MALFORMED, validated
+from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost
 from penstock.upstream.urls import absolute_url, is_within, same_origin
 from penstock.values import InputFile, OrgId
 
@@ -153,7 +153,7 @@ class Upstream:
                 upstream_id=result.upstream_id,
                 message=f"{candidate.provider.name} reported success without a file.",
             )
-        return result
+        return with_accepted_cost(result, ref)
 
     async def find(self, candidate: Candidate, own_id: str) -> Result:
         """Ask for a job by the id of ours that was sent with it. Raises AttemptFailed if it was not found."""

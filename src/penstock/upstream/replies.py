@@ -1,6 +1,7 @@
 """Check what a provider returned, and find out why it failed."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -41,6 +42,12 @@ def validated(result: Result) -> Result:
         cost_usd=result.cost_usd if _is_price(result.cost_usd) else None,
         usage={name: count for name, count in result.usage.items() if _is_amount(count)},
     )
+
+
+def with_accepted_cost(result: Result, ref: Mapping[str, str]) -> Result:
+    """A polled result with the cost that the provider named when it accepted the job, if it names none at the end."""
+    is_missing = result.status == "completed" and result.cost_usd is None
+    return replace(result, cost_usd=ref["cost_usd"]) if is_missing and _is_price(ref.get("cost_usd")) else result
 
 
 def _validated_file(file: File) -> File:

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from penstock.providers.spec import File, Provider, Reply, Result
-from penstock.upstream.replies import failure_kind, failure_message, retry_after_seconds, sanitize, validated
+from penstock.upstream.replies import (
+    failure_kind,
+    failure_message,
+    retry_after_seconds,
+    sanitize,
+    validated,
+    with_accepted_cost,
+)
 
 
 def provider(**fields: Any) -> Provider:
@@ -121,3 +128,17 @@ def test_implausible_values_are_left_out(name: str, values: list[Any]) -> None:
 def test_implausible_usage_is_left_out() -> None:
     usage: Any = {"output": -1, "input": "many", "second": 4, "token": float("nan"), "image": 10**30}
     assert validated(replace(Result(), usage=usage)).usage == {"second": 4}
+
+
+def test_the_cost_of_acceptance_counts_if_the_end_names_none() -> None:
+    done = Result(files=(File(url="https://acme.example/a.png"),))
+    cases = (
+        (done, {"id": "1", "cost_usd": "0.05"}, "0.05"),
+        (replace(done, cost_usd="0.04"), {"cost_usd": "0.05"}, "0.04"),
+        (replace(done, status="in_progress"), {"cost_usd": "0.05"}, None),
+        (replace(done, status="failed"), {"cost_usd": "0.05"}, None),
+        (done, {"cost_usd": "free"}, None),
+        (done, {"id": "1"}, None),
+    )
+    for result, ref, cost in cases:
+        assert with_accepted_cost(result, ref).cost_usd == cost, (result, ref)
