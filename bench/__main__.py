@@ -17,6 +17,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "atelier": ["--short"],
     "images": ["--short"],
     "listing": ["--records", "20000"],
+    "start": ["--rounds", "1"],
     "costs": ["--calls", "200", "--rounds", "1"],
     "telemetry": ["--calls", "200", "--rounds", "1"],
     "sqlite_writers": ["--works", "640"],

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from penstock import __version__
+from penstock.commands.quick_imports import quick_imports
 from penstock.errors import Problem
 
 
@@ -80,7 +81,8 @@ class _Commands(MutableMapping[str, Any]):
 
 
 def _load_command(name: str, source: _Source) -> Any:
-    member = getattr(import_module(f"penstock.commands.{source.module}"), source.name)
+    with quick_imports():
+        member = getattr(import_module(f"penstock.commands.{source.module}"), source.name)
     if isinstance(member, typer.Typer):
         command: Any = typer.main.get_group(member)
     else:

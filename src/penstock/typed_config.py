@@ -6,7 +6,6 @@ in the wrong place.
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -162,6 +161,8 @@ def _possibilities(kind: inspect.Type) -> Iterable[inspect.Type]:
 
 def read_toml(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
     """Read a TOML file whose names must be known; raise Misconfigured otherwise."""
+    import tomllib  # imported here because not every installation has such a file
+
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as problem:

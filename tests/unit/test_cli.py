@@ -81,16 +81,16 @@ def test_python_m_penstock_runs_the_command_line() -> None:
 # Each takes between a twentieth and half a second to import.
 HEAVY = (
     "PIL", "av", "cryptography", "numpy", "obstore", "opentelemetry", "penstock.app", "penstock.gateway",
-    "procrastinate", "prometheus_client", "psycopg", "pyreqwest", "uvicorn", "uvloop",
+    "procrastinate", "prometheus_client", "psycopg", "pyreqwest", "rich", "structlog", "uvicorn", "uvloop",
 )  # fmt: skip
 # What each of these commands needs of them.
 NEEDED = {
     "--version": (),
     "settings": (),
-    "keys --help": ("cryptography",),
-    "models --help": ("pyreqwest",),
-    "image --help": ("pyreqwest",),
-    "requests --help": ("pyreqwest",),
+    "keys --help": ("cryptography", "rich"),
+    "models --help": ("pyreqwest", "rich"),
+    "image --help": ("pyreqwest", "rich"),
+    "requests --help": ("pyreqwest", "rich"),
 }
 
 

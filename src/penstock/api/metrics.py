@@ -14,8 +14,10 @@ _HEALTH = ("provider", "model", "healthy", "successes", "failures")
 async def list_metrics(gateway: Gateway, call: Call) -> Response:
     if not gateway.settings.metrics:
         raise NotFound("Metrics are off on this gateway: the setting `metrics` is false.")
-    figures = _current_values(gateway, await _stored_values(gateway))
-    return Response(body=gateway.metrics.render(figures), media_type=_TEXT)
+    from penstock.telemetry import metrics_text  # imported here because a start need not wait for it
+
+    figures = gateway.metrics.total(_current_values(gateway, await _stored_values(gateway)))
+    return Response(body=metrics_text.render(figures), media_type=_TEXT)
 
 
 async def publish_forever(gateway: Gateway) -> None:

@@ -12,9 +12,9 @@ import typer
 
 from penstock.app import open_store_and_vault
 from penstock.clock import Clock
-from penstock.commands.gateway_client import URL_FILE, CallFailed, GatewayClient
+from penstock.commands.gateway_client import CallFailed, GatewayClient
 from penstock.commands.output import print_json
-from penstock.commands.terminal import Config, Data, Json, load_settings, show
+from penstock.commands.terminal import URL_FILE, Config, Data, Json, load_settings, show
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.media.opening import open_storage

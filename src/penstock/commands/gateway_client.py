@@ -16,12 +16,11 @@ from pyreqwest.exceptions import ConnectError, JSONDecodeError, PyreqwestError
 from pyreqwest.request import SyncRequestBuilder
 from pyreqwest.response import SyncResponse
 
-from penstock.commands.terminal import check_data
+from penstock.commands.terminal import URL_FILE, check_data
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.settings import Settings, load
 
-URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
 _URL_VARIABLE = "PENSTOCK_URL"
 _KEY_VARIABLE = "PENSTOCK_KEY"
 _POLL_SECONDS = 1.0  # where the gateway does not say when to ask again

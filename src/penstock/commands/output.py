@@ -2,18 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
 
-_errors = Console(stderr=True)
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 def print_json(value: Any) -> None:
@@ -23,52 +21,67 @@ def print_json(value: Any) -> None:
 
 def say(text: str) -> None:
     """Print a line for the person at the terminal; it goes to stderr, so that stdout has results only."""
-    _errors.print(text, markup=False, highlight=False, soft_wrap=True)
+    typer.echo(text, err=True)
 
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show what the command waits for and for how long; nothing if stderr is not a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), Elapsed())
-    with Progress(*columns, console=_errors, transient=True, disable=not _errors.is_terminal) as progress:
-        progress.add_task(text, total=None)
+    with _bar(text, "spinner", "text", "elapsed"):
         yield
 
 
 @contextmanager
-def percentage(text: str) -> Iterator["Percentage"]:
+def percentage(text: str) -> Iterator["Bar"]:
     """Show a bar from 0 to 100 percent; nothing if stderr is not a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Elapsed())
-    with Progress(*columns, console=_errors, transient=True, disable=not _errors.is_terminal) as progress:
-        yield Percentage(progress, text)
+    with _bar(text, "spinner", "text", "bar", "percentage", "elapsed", total=100) as bar:
+        yield bar
 
 
-class Percentage:
-    """A bar whose text and percentage change."""
+class Bar:
+    """A bar whose text and length change, or none where nobody would see it."""
 
-    def __init__(self, progress: Progress, text: str) -> None:
+    def __init__(self, progress: "Progress | None" = None, task: "TaskID | None" = None) -> None:
         self._progress = progress
-        self._task = progress.add_task(text, total=100)
+        self._task = task
 
-    def update(self, text: str, percent: int) -> None:
-        self._progress.update(self._task, description=text, completed=percent)
+    def update(self, **changes: Any) -> None:
+        """Change some of `description`, `completed` and `total`."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, **changes)
+
+
+@contextmanager
+def _bar(text: str, *columns: str, total: float | None = None) -> Iterator[Bar]:
+    if not sys.stderr.isatty():
+        yield Bar()
+        return
+    from rich import progress as rich_progress  # imported here because only people at a terminal need to wait for it
+    from rich.console import Console
+
+    kinds: dict[str, Callable[[], rich_progress.ProgressColumn]] = {
+        "spinner": rich_progress.SpinnerColumn,
+        "text": lambda: rich_progress.TextColumn("{task.description}"),
+        "bar": rich_progress.BarColumn,
+        "percentage": rich_progress.TaskProgressColumn,
+        "size": rich_progress.DownloadColumn,
+        "elapsed": rich_progress.TimeElapsedColumn,
+    }
+    made = [kinds[name]() for name in columns]
+    with rich_progress.Progress(*made, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(progress, progress.add_task(text, total=total))
 
 
 def save_parts(parts: Iterator[tuple[int | None, bytes]], path: Path) -> int:
     """Write the parts of a file to `path` with a bar, and return its size; leave no part of a file that breaks off."""
     unfinished = path.with_name(f"{path.name}.part")
-    columns = (TextColumn(f"Saving {path.name}"), BarColumn(), DownloadColumn())
     size = 0
     try:
-        with (
-            Progress(*columns, console=_errors, transient=True, disable=not _errors.is_terminal) as progress,
-            unfinished.open("wb") as file,
-        ):
-            task = progress.add_task("", total=None)
+        with _bar(f"Saving {path.name}", "text", "bar", "size") as bar, unfinished.open("wb") as file:
             for total, part in parts:
                 file.write(part)
                 size += len(part)
-                progress.update(task, total=total, completed=size)
+                bar.update(total=total, completed=size)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from shutil import which
 from socket import socket
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 import typer
@@ -23,16 +23,17 @@ from penstock.api.metrics import publish_forever
 from penstock.api.routes import WORKER_ROUTES
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
 from penstock.clock import cancel_and_wait
-from penstock.commands.gateway_client import URL_FILE
-from penstock.commands.terminal import Config, Data, load_settings
+from penstock.commands.terminal import URL_FILE, Config, Data, load_settings
 from penstock.errors import Problem
 from penstock.event_loop import configure_process
 from penstock.imaging.workers import available_cores
 from penstock.models.catalog import Catalog
 from penstock.settings import Settings, share
-from penstock.supervisor import ServerProcess, Supervisor
 from penstock.telemetry.logs import configure_logs
 from penstock.telemetry.metrics import FigureExchange
+
+if TYPE_CHECKING:
+    from penstock.supervisor import ServerProcess
 
 
 def serve(
@@ -60,9 +61,14 @@ def serve(
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a gateway or a worker. While it starts, the garbage collector is off; `_collect_less_often` turns it on."""
     configure_process()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(work)
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work)
+    finally:
+        gc.enable()
 
 
 def _check_exposure(settings: Settings) -> None:
@@ -83,11 +89,12 @@ def _check_exposure(settings: Settings) -> None:
 def _collect_less_often() -> None:
     """Let the garbage collector run less often and ignore what is loaded at the start.
 
-    Calls create hardly any cycles, and with Python's defaults the collector takes about 5 % of the time of a call.
+    Calls create hardly any cycles, and with Python's defaults the collector takes about 5 % of the time of a call. A
+    start leaves so little garbage that looking for it is not worth a twentieth of a second.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 async def _serve(settings: Settings) -> None:
@@ -105,10 +112,12 @@ async def _serve(settings: Settings) -> None:
 
 def _supervise(settings: Settings) -> int:
     """Serve with several processes on one socket; return the exit status."""
+    from penstock.supervisor import Supervisor  # imported here because most gateways have one process
+
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with server.listen(settings.host, settings.port) as listener, TemporaryDirectory(prefix="penstock-") as folder:
 
-        def run_process(process: ServerProcess) -> int:
+        def run_process(process: "ServerProcess") -> int:
             configure_logs(settings.log_level, settings.log_format, process=process.number)
             try:
                 _run(_serve_together(settings, listener, process, Path(folder)))
@@ -120,7 +129,7 @@ def _supervise(settings: Settings) -> int:
         return Supervisor(run_process, settings.processes).run()
 
 
-async def _serve_together(settings: Settings, listener: socket, process: ServerProcess, folder: Path) -> None:
+async def _serve_together(settings: Settings, listener: socket, process: "ServerProcess", folder: Path) -> None:
     """Serve as one of several processes; `folder` is where they exchange their metrics."""
     async with build_gateway(settings) as gateway:
         gateway.metrics.share(FigureExchange(folder, process.number))
@@ -234,6 +243,7 @@ async def _work(settings: Settings, *, has_port: bool) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
     async with build_gateway(settings) as gateway, run_background_work(gateway):
+        _collect_less_often()
         if has_port:
             await server.serve(AsgiApp(gateway, WORKER_ROUTES), settings, _announce_worker)
         else:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from penstock import settings as settings_module
 from penstock.commands.output import print_json
+from penstock.commands.quick_imports import quick_imports
 from penstock.settings import Settings
 from penstock.values import OrgId
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.vault import Vault
 
 T = TypeVar("T")
+URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
 
 Data = Annotated[Path | None, typer.Option(help="Data folder.")]
 Config = Annotated[Path | None, typer.Option(help="Path of penstock.toml.")]
@@ -38,7 +38,8 @@ def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any
     Raises RuntimeError where no gateway has run yet: a database that a command creates by mistake would be a trap.
     """
     check_data(settings)
-    from penstock.app import open_store_and_vault  # imported here because it is slow, and some commands need no store
+    with quick_imports():
+        from penstock.app import open_store_and_vault  # imported here because some commands need no store
 
     async def run() -> T:
         async with open_store_and_vault(settings) as (store, vault):
@@ -83,6 +84,9 @@ def show(title: str, columns: list[str], rows: list[list[Any]], as_json: bool = 
         for row in cells:
             typer.echo("\t".join(row))
         return
+    from rich.console import Console  # imported here because only people who look at a table need to wait for it
+    from rich.table import Table
+
     table = Table(title=title)
     for position, column in enumerate(columns):
         longest = max((len(row[position]) for row in cells), default=0)

@@ -74,7 +74,8 @@ def _await_video(gateway: GatewayClient, video_id: str) -> dict[str, Any]:
         with percentage("Starting") as bar:
             while (state := gateway.get_video(video_id)).pause_seconds is not None:
                 found = state.video
-                bar.update(f"{found['model']} {found['status'].replace('_', ' ')}", found.get("progress") or 0)
+                text = f"{found['model']} {found['status'].replace('_', ' ')}"
+                bar.update(description=text, completed=found.get("progress") or 0)
                 time.sleep(state.pause_seconds)
             return state.video
     except KeyboardInterrupt:

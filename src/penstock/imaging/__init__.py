@@ -1,6 +1,7 @@
 """Reading and converting image and video files, in child processes with limits.
 
-`workers` runs the child processes, which `shares` divides among organizations and `confinement` cuts off from files and
-the network; `messages` are what they are told and reply. `convert` does the work in them, `formats` lists the formats,
-`sniff` recognises a file by its first bytes, and `scratch` provides folders for unfinished files.
+`workers` runs the child processes, which `shares` divides among organizations; `child` is what runs in each of them,
+and `confinement` cuts it off from files and the network. `messages` are what they are told and reply. `convert` does
+the work in them, `formats` lists the formats, `sniff` recognises a file by its first bytes, and `scratch` provides
+folders for unfinished files.
 """

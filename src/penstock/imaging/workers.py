@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import importlib
 import math
 import os
-import resource
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import Any, Self, cast
 
 import msgspec
 
 from penstock.buffers import filled_part, sized_buffer
-from penstock.imaging import confinement, messages
+from penstock.imaging import messages
+from penstock.imaging.child import ChildTask, encode_tasks
 from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
 from penstock.imaging.shares import SharedPlaces
 from penstock.values import OrgId
@@ -29,17 +25,6 @@ from penstock.values import OrgId
 # memory and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
 
 Report = Callable[[float], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ChildTask:
-    """A function that may run in a child process, and its limits."""
-
-    target: str  # `module:function`
-    cpu_seconds: float = 10
-    wall_seconds: float = 40
-    reports: bool = False  # takes a `progress` callback
-    long: bool = False  # leaves one child free, so that short tasks do not wait for long ones
 
 
 # What the gateway itself runs in children; providers that answer inside this process add tasks of their own.
@@ -55,11 +40,9 @@ TASKS: Mapping[str, ChildTask] = {
 }
 
 DEFAULT_MEMORY_BYTES = 1 << 30
-NICENESS = 10
 TASKS_PER_CHILD = 256  # then a new child takes over, because the heap of the old one fragments and grows
 MAX_REPLY_BYTES = 512 << 20
 CHUNK_BYTES = 256 << 10
-PROGRESS_INTERVAL_SECONDS = 0.1
 
 # The environment holds the credentials of providers; a child gets only what Python itself needs.
 INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -203,7 +186,7 @@ class _Child:
         roots = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "penstock.imaging.workers", str(memory_bytes), encode_tasks(tasks)),
+            *(sys.executable, "-P", "-m", "penstock.imaging.child", str(memory_bytes), encode_tasks(tasks)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment,
@@ -251,11 +234,6 @@ class _Child:
         return filled_part(buffer)
 
 
-def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
-    """The tasks as an argument on a child's command line."""
-    return msgspec.json.encode(tasks).decode()
-
-
 def available_cores() -> int:
     """How many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -267,100 +245,3 @@ def _exit_failure(status: int) -> WorkFailed:
     if status < 0:
         return WorkFailed("crashed", f"The work was ended by {signal.Signals(-status).name}.")
     return WorkFailed("crashed", f"The work ended early with status {status}.")
-
-
-# -------------------------------------------------------------------------------------------------------- in the child
-
-
-def main() -> None:
-    """Read tasks from standard input, run them, and write the results to standard output."""
-    incoming = sys.stdin.buffer
-    # What libraries print goes to standard error, not between the messages.
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    outside_network = _limit_process(int(sys.argv[1]))
-    # The tasks are fixed at the start; a message can only name one of them.
-    tasks = msgspec.json.decode(sys.argv[2], type=dict[str, ChildTask])
-    is_confined = False
-    while count := incoming.read(1):
-        sizes = messages.read_sizes(incoming.read(count[0] * messages.SIZE_BYTES))
-        work = messages.decode_work([incoming.read(size) for size in sizes])
-        if not is_confined:
-            _import_own_module(tasks.get(work.task))
-            _write(replies, Confined((*outside_network, *confinement.confine())))
-            is_confined = True
-        _limit_processor_time(work.cpu_seconds)
-        reply = _run_task(tasks, work, _Reporter(replies))
-        _write(replies, reply)
-        if isinstance(reply, Failed) and reply.kind != "refused":
-            return
-
-
-def _import_own_module(task: ChildTask | None) -> None:
-    """Import the module of the first task before the process is confined, while Python can cache its bytecode.
-
-    Modules of other packages are imported afterwards: they might start threads, which would not be confined.
-    """
-    module = task.target.partition(":")[0] if task else ""
-    if module.startswith("penstock."):
-        with contextlib.suppress(ImportError):  # running the task reports it
-            importlib.import_module(module)
-
-
-class _Reporter:
-    """Sends the progress of a task, at most once per interval."""
-
-    def __init__(self, replies: IO[bytes]) -> None:
-        self._replies = replies
-        self._next = 0.0
-
-    def __call__(self, fraction: float) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + PROGRESS_INTERVAL_SECONDS
-            _write(self._replies, Progress(min(1.0, max(0.0, fraction))))
-
-
-def _run_task(tasks: Mapping[str, ChildTask], work: Work, report: Report) -> Done | Failed:
-    try:
-        task = tasks[work.task]
-        module, _, function = task.target.partition(":")
-        extra = {"progress": report} if task.reports else {}
-        return Done(getattr(importlib.import_module(module), function)(**work.arguments, **extra))
-    except MemoryError:
-        return Failed("crashed", "The work needed more memory than the limit.")
-    except Exception as error:  # the boundary of the process: every failure becomes a reply
-        # An error with this attribute is a refusal (see convert.BadImage); any other is a bug, ours or of a codec.
-        if getattr(error, "kind", None) == "refused":
-            return Failed("refused", str(error))
-        return Failed("crashed", f"{type(error).__name__}: {error}")
-
-
-def _write(replies: IO[bytes], reply: Reply) -> None:
-    for piece in messages.encode(reply):
-        replies.write(piece)
-    replies.flush()
-
-
-def _limit_process(memory_bytes: int) -> tuple[str, ...]:
-    """Limit what the process uses, and cut it off from the network; returns the protections that are active."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICENESS)
-    confinement.limit_resources(memory_bytes)
-    protections = confinement.leave_network()
-    if sys.platform == "linux":
-        # An idle child sees the end of its input when the parent dies; a busy one is killed by the kernel.
-        die_with_parent = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
-    return protections
-
-
-def _limit_processor_time(seconds: float) -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
-    _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (allowed if most == resource.RLIM_INFINITY else min(allowed, most), most))
-
-
-if __name__ == "__main__":
-    main()

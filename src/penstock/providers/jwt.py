@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 
 def now_seconds() -> int:
@@ -28,6 +26,10 @@ def sign_hs256(claims: Mapping[str, Any], secret: str) -> str:
 
 def sign_rs256(claims: Mapping[str, Any], private_key: str, key_id: str) -> str:
     """A token signed with an RSA key in PEM format (PKCS #1 v1.5 with SHA-256). Raises TypeError for other keys."""
+    # Imported here because only one provider needs it, and it takes as long as ten provider files.
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
     unsigned = _encode({"alg": "RS256", "typ": "JWT", "kid": key_id}, claims)
     key = serialization.load_pem_private_key(private_key.encode(), None)
     if not isinstance(key, rsa.RSAPrivateKey):

@@ -1,19 +1,15 @@
-"""Count calls, generations and costs, and write them in the text format of Prometheus."""
+"""Count calls, generations and costs, and add up the figures of several processes."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.metrics_core import Metric, SummaryMetricFamily
 
-from penstock.values import ZERO, Nanos, dollars
+from penstock.values import ZERO, Nanos
 
 # From a response out of memory to a video that the caller waited for.
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -26,7 +22,7 @@ _DIRECTIONS = ("input", "cached", "output")
 Labels = tuple[str, ...]
 
 # What is counted and measured: its meaning and the names of its labels.
-_COUNTERS: Mapping[str, tuple[str, Labels]] = {
+COUNTERS: Mapping[str, tuple[str, Labels]] = {
     "penstock_requests": ("HTTP calls by status of the response.", ("method", "path", "status")),
     "penstock_generations": ("Generations and chat calls by how they ended.", ("provider", "task", "status")),
     "penstock_attempts": (
@@ -38,8 +34,8 @@ _COUNTERS: Mapping[str, tuple[str, Labels]] = {
         ("provider", "model", "direction"),
     ),
 }
-_COST = "penstock_cost_usd"  # counted in nano-dollars
-_HISTOGRAMS: Mapping[str, tuple[str, Labels]] = {
+COST = "penstock_cost_usd"  # counted in nano-dollars
+HISTOGRAMS: Mapping[str, tuple[str, Labels]] = {
     "penstock_request_seconds": ("From the head of a call to the end of its response.", ("method", "path")),
     "penstock_attempt_seconds": (
         "From the start of an attempt to its end, with polls and downloads.",
@@ -97,16 +93,15 @@ class Metrics:
     provider takes any model name, one that is in no table gets a label only after the provider served it, and only the
     first 200 do.
 
-    Counting happens with every call, so counters are integers in dictionaries. The types of prometheus_client are used
-    only by `render`.
+    Counting happens with every call, so counters are integers in dictionaries; `metrics_text` writes them as text.
     """
 
     __slots__ = ("_counts", "_durations", "_exchange", "_listed", "_unlisted")
 
     def __init__(self, listed_models: AbstractSet[tuple[str, str]] = frozenset()) -> None:
         """`listed_models` are the models that are in a table, each as its provider's slug and its upstream name."""
-        self._counts: dict[str, dict[Labels, int]] = {name: {} for name in (*_COUNTERS, _COST)}
-        self._durations: dict[str, dict[Labels, Durations]] = {name: {} for name in _HISTOGRAMS}
+        self._counts: dict[str, dict[Labels, int]] = {name: {} for name in (*COUNTERS, COST)}
+        self._durations: dict[str, dict[Labels, Durations]] = {name: {} for name in HISTOGRAMS}
         self._listed = listed_models
         self._unlisted: set[tuple[str, str]] = set()
         self._exchange: FigureExchange | None = None
@@ -124,7 +119,7 @@ class Metrics:
         """Count a generation or chat call after it was charged or released."""
         _add(self._counts["penstock_generations"], (provider, task, status), 1)
         if cost:
-            _add(self._counts[_COST], (provider, task, status), cost)
+            _add(self._counts[COST], (provider, task, status), cost)
 
     def count_attempt(self, provider: str, model: str, task: str, outcome: str, seconds: float) -> None:
         """Count an attempt after it ended: with SUCCESS, or with the kind of its failure."""
@@ -155,14 +150,10 @@ class Metrics:
         own = Figures(self._counts, self._durations, current)
         return self._exchange.publish(own) if self._exchange else own
 
-    def render(self, current: CurrentValues) -> bytes:
-        """All metrics in the text format of Prometheus, of all processes that share them."""
+    def total(self, current: CurrentValues) -> Figures:
+        """The figures of all processes that share them."""
         figures = self.publish(current)
-        if self._exchange:
-            figures = add_up([figures, *self._exchange.read_others()])
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Collector([*_counted(figures), *_gauges(figures.current)]))
-        return generate_latest(registry)
+        return add_up([figures, *self._exchange.read_others()]) if self._exchange else figures
 
 
 def _add(counts: dict[Labels, int], labels: Labels, count: int) -> None:
@@ -248,7 +239,7 @@ def add_up(several: Sequence[Figures]) -> Figures:
             sums = durations.setdefault(name, {})
             for labels, more in measured.items():
                 found = sums.get(labels, Durations())
-                sums[labels] = Durations(_sums(found.buckets, more.buckets), found.seconds + more.seconds)
+                sums[labels] = Durations(pairwise_sums(found.buckets, more.buckets), found.seconds + more.seconds)
     values = [figures.current for figures in several]
     current = CurrentValues(
         jobs_running=sum(value.jobs_running for value in values),
@@ -262,101 +253,6 @@ def add_up(several: Sequence[Figures]) -> Figures:
     return Figures(counts, durations, current)
 
 
-def _sums(first: Sequence[int], second: Sequence[int]) -> list[int]:
+def pairwise_sums(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """The sums of the numbers at the same places."""
     return [one + other for one, other in zip(first, second, strict=True)]
-
-
-# ------------------------------------------------------------------------------------------------------- text format
-
-
-def _counted(figures: Figures) -> Iterator[Metric]:
-    for name, (about, labels) in _COUNTERS.items():
-        counter = CounterMetricFamily(name, about, labels=labels)
-        for values, count in sorted(figures.counts[name].items()):
-            counter.add_metric(values, count)
-        yield counter
-    cost = CounterMetricFamily(_COST, "Dollars charged to callers.", labels=("provider", "task", "status"))
-    for values, amount in sorted(figures.counts[_COST].items()):
-        cost.add_metric(values, float(dollars(Nanos(amount))))
-    yield cost
-    for name, (about, labels) in _HISTOGRAMS.items():
-        histogram = HistogramMetricFamily(name, about, labels=labels)
-        for values, found in sorted(figures.durations[name].items()):
-            histogram.add_metric(values, _buckets(found.buckets), found.seconds)
-        yield histogram
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Collector:
-    metrics: list[Metric]
-
-    def collect(self) -> list[Metric]:
-        return self.metrics
-
-
-def _buckets(counts: list[int]) -> list[tuple[str, float]]:
-    """Cumulative counts: the bucket of each bound includes all lower ones."""
-    bounds = [*map(str, BUCKETS_SECONDS), "+Inf"]
-    return list(zip(bounds, accumulate(counts), strict=True))
-
-
-def _gauges(current: CurrentValues) -> Iterator[Metric]:
-    yield GaugeMetricFamily("penstock_jobs_running", "Generations being run.", value=current.jobs_running)
-    yield GaugeMetricFamily("penstock_pool_workers", "Child processes for images.", value=current.pool_workers)
-    yield GaugeMetricFamily("penstock_pool_places", "Maximum number of child processes.", value=current.pool_places)
-    yield SummaryMetricFamily(
-        "penstock_store_write_seconds",
-        "From the call of a write to its commit.",
-        count_value=current.writes,
-        sum_value=current.write_seconds,
-    )
-    yield from _stored(current.stored)
-    yield from _health(current.health)
-
-
-def _stored(stored: StoredValues) -> Iterator[Metric]:
-    jobs = GaugeMetricFamily("penstock_jobs", "Unfinished generations of all processes.", labels=("status",))
-    ages = GaugeMetricFamily(
-        "penstock_job_oldest_seconds", "Age of the oldest unfinished generation.", labels=("status",)
-    )
-    for status in ("queued", "in_progress"):
-        jobs.add_metric((status,), stored.jobs.get(status, 0))
-        ages.add_metric((status,), stored.job_ages.get(status, 0.0))
-    messages = GaugeMetricFamily("penstock_webhook_messages", "Webhook messages by state.", labels=("state",))
-    for state in ("waiting", "delivered", "exhausted"):
-        messages.add_metric((state,), stored.messages.get(state, 0))
-    yield from (jobs, ages, messages)
-    yield GaugeMetricFamily(
-        "penstock_webhook_oldest_seconds",
-        "Age of the oldest webhook message that is not yet delivered.",
-        value=stored.message_age,
-    )
-    yield GaugeMetricFamily(
-        "penstock_low_balances",
-        "Prepaid organizations that have less than alert_balance_usd.",
-        value=stored.low_balances,
-    )
-
-
-def _health(rows: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
-    """By provider only: some providers take any model name, and callers must not choose labels."""
-    calls = CounterMetricFamily(
-        "penstock_provider_calls",
-        "Calls to providers; failures count against their health.",
-        labels=("provider", "outcome"),
-    )
-    unhealthy = GaugeMetricFamily(
-        "penstock_provider_models_unhealthy", "Models that are tried last, after failures.", labels=("provider",)
-    )
-    totals: dict[str, list[int]] = {}
-    paused: dict[str, set[str]] = {}  # a model may be paused in several processes
-    for row in rows:
-        provider = row["provider"]
-        found = totals.setdefault(provider, [0, 0])
-        totals[provider] = _sums(found, (row["successes"], row["failures"]))
-        paused.setdefault(provider, set()).update(() if row["healthy"] else (row["model"],))
-    for provider, (successes, failures) in sorted(totals.items()):
-        calls.add_metric((provider, "success"), successes)
-        calls.add_metric((provider, "failure"), failures)
-        unhealthy.add_metric((provider,), len(paused[provider]))
-    yield from (calls, unhealthy)

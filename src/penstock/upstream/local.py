@@ -6,7 +6,8 @@ from typing import Any
 
 import structlog
 
-from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.imaging.child import ChildTask
+from penstock.imaging.workers import WorkerPool
 from penstock.net.errors import MaybeSent
 from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Provider, Reply, RunTask
 from penstock.values import OrgId

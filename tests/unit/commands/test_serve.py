@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
@@ -26,10 +26,12 @@ from tests.stories.processes import until
 
 
 @contextmanager
-def running(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+def running(
+    *words: str, start: Sequence[str] = ("-m", "penstock"), **environment: str
+) -> Iterator["subprocess.Popen[str]"]:
     """Start a process that is ended with the test."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    command = [sys.executable, "-m", "penstock", *words]
+    command = [sys.executable, *start, *words]
     with subprocess.Popen(command, env=clean | environment, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -73,18 +75,32 @@ def test_a_data_folder_has_one_gateway(tmp_path: Path) -> None:
     assert (ended.status, ended.err) == (1, f"penstock: another gateway is running on {tmp_path}\n")
 
 
-def test_serve_prints_its_url_serves_and_exits_with_0(tmp_path: Path) -> None:
+# Each takes time to import, or decodes what strangers send, which only child processes may.
+NOT_FOR_A_START = {
+    "PIL", "av", "markdown_it", "numpy", "obstore", "opentelemetry", "procrastinate", "prometheus_client", "psycopg",
+    "pygments", "rich", "tomllib", "xml", "cryptography.hazmat.primitives.serialization", "penstock.imaging.convert",
+    "penstock.commands.gateway_client", "penstock.jobs.cluster", "penstock.supervisor", "penstock.web.markdown",
+}  # fmt: skip
+WITH_IMPORTS = (
+    "import atexit, sys; from penstock.cli import main; "
+    "atexit.register(lambda: print('imported:', *sys.modules)); sys.argv[0] = 'penstock'; main()"
+)
+
+
+def test_serve_prints_its_url_imports_little_serves_and_exits_with_0(tmp_path: Path) -> None:
     port = unused_port()
-    with running("serve", "--port", str(port), "--data", str(tmp_path)) as process:
+    with running("serve", "--port", str(port), "--data", str(tmp_path), start=("-c", WITH_IMPORTS)) as process:
         assert first_line(process) == f"Penstock listens on http://127.0.0.1:{port}\n"
         with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as response:
             assert response.status == 200
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None
-        printed = process.stdout.read()
+        printed, _, imported = process.stdout.read().partition("imported: ")
         assert process.wait(timeout=30) == 0
     assert "Your first API key, which is shown only once:" in printed
     assert "/compat/v1/images/generations" in printed
+    assert "penstock.app" in imported.split()
+    assert NOT_FOR_A_START & set(imported.split()) == set()
 
 
 @pytest.mark.parametrize("key", ["pk_1_secret", None])

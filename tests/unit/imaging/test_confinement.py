@@ -14,7 +14,8 @@ import pytest
 
 from penstock.atelier.table import PROVIDER
 from penstock.imaging import confinement
-from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.imaging.child import ChildTask
+from penstock.imaging.workers import WorkerPool
 from penstock.upstream.local import child_tasks
 from penstock.values import OrgId
 from tests.fake_providers.scripted import png

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,10 +19,12 @@ import pytest
 from PIL import Image
 
 from penstock.atelier.table import PROVIDER
-from penstock.imaging import messages, workers
-from penstock.imaging.workers import ChildTask, WorkerPool, WorkFailed
+from penstock.imaging import child, workers
+from penstock.imaging.child import ChildTask
+from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.upstream.local import child_tasks
 from penstock.values import OrgId
+from tests.unit.imaging.images import png, slow_png
 from tests.work import peak_bytes
 
 ORG = OrgId("org_1")
@@ -32,21 +33,6 @@ T = TypeVar("T")
 SOURCE = Path(workers.__file__).parents[2]
 ATELIER_TASKS = child_tasks((PROVIDER,))
 VIDEO: dict[str, Any] = {"prompt": "sea", "image": None, "seconds": 20, "width": 1280, "height": 720, "seed": 0}
-
-
-def png(width: int = 40, height: int = 30, colour: str = "teal") -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (width, height), colour).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-@cache
-def slow_png() -> bytes:
-    """Noise with a noisy alpha channel: several seconds of work to turn into WebP."""
-    noise = random.Random(1).randbytes(4 * 2000 * 2000)
-    buffer = io.BytesIO()
-    Image.frombytes("RGBA", (2000, 2000), noise).save(buffer, "PNG", compress_level=0)
-    return buffer.getvalue()
 
 
 def noise_png() -> bytes:
@@ -141,13 +127,6 @@ async def test_an_unknown_task_starts_no_child() -> None:
         with pytest.raises(KeyError):
             await pool.run("os.system", command="true", for_org=ORG)
         assert pool.pids == []
-
-
-def test_a_child_runs_only_the_tasks_that_its_parent_registered() -> None:
-    for task in ("atelier:enlarge", "os:system", "os.system", "image.unknown"):
-        with start_child() as process:
-            output, _ = process.communicate(encoded(task, command="true"))
-        assert first_reply(output, messages.Failed).message == f"KeyError: {task!r}"
 
 
 async def test_a_killed_child_fails_only_its_task() -> None:
@@ -281,51 +260,6 @@ async def test_a_large_file_is_not_copied_as_a_whole_on_its_way_to_a_child_and_b
     assert len(file) < memory < 1.2 * len(file)
 
 
-ARGUMENTS = [str(1 << 30), workers.encode_tasks(workers.TASKS)]
-
-
-def start_child() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "penstock.imaging.workers", *ARGUMENTS],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={"PYTHONPATH": str(SOURCE)},
-    )
-
-
-def encoded(task: str, cpu_seconds: float = 10, **arguments: Any) -> bytes:
-    return b"".join(messages.encode(messages.Work(task, arguments, cpu_seconds)))
-
-
-def first_reply(output: bytes, kind: type[T]) -> T:
-    """The reply to the first task; in the message before it the child says how it is confined."""
-    incoming = io.BytesIO(output)
-    replies = []
-    for _ in range(2):
-        sizes = messages.read_sizes(incoming.read(incoming.read(1)[0] * messages.SIZE_BYTES))
-        replies.append(messages.decode_reply([incoming.read(size) for size in sizes]))
-    assert isinstance(replies[1], kind)
-    return replies[1]
-
-
-def test_processor_time_is_limited_for_each_task() -> None:
-    with start_child() as process:
-        output, _ = process.communicate(
-            encoded("image.convert", 30, data=slow_png(), output_format="jpeg")
-            + encoded("image.convert", 1, data=slow_png(), output_format="webp")
-        )
-    assert process.returncode == -signal.SIGXCPU
-    first = first_reply(output, messages.Done)  # the first task's allowance was its own
-    assert first.result["content_type"] == "image/jpeg"
-
-
-def test_a_child_ends_when_its_input_ends() -> None:
-    with start_child() as process:
-        output, _ = process.communicate(b"")
-    assert process.returncode == 0
-    assert output == b""
-
-
 def test_a_busy_child_dies_with_its_parent() -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env={"PYTHONPATH": str(SOURCE)}, text=True
@@ -374,22 +308,8 @@ async def test_children_have_low_priority_and_a_memory_limit() -> None:
         pid = pool.pids[0]
         limits = Path(f"/proc/{pid}/limits").read_text()
         own_priority = os.getpriority(os.PRIO_PROCESS, 0)
-        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, own_priority + workers.NICENESS)
+        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, own_priority + child.NICENESS)
     assert f"{900 << 20}" in next(line for line in limits.splitlines() if line.startswith("Max address space"))
-
-
-def test_output_that_a_library_prints_does_not_reach_the_replies() -> None:
-    script = "import os, penstock.imaging.workers as p; q = p._run_task; "
-    script += "p._run_task = lambda *a: (os.write(1, b'noise'), q(*a))[1]; p.main()"
-    process = subprocess.run(
-        [sys.executable, "-c", script, *ARGUMENTS],
-        input=encoded("image.normalise_input", data=png()),
-        capture_output=True,
-        env={"PYTHONPATH": str(SOURCE)},
-        check=True,
-    )
-    assert b"noise" in process.stderr
-    assert first_reply(process.stdout, messages.Done).result["width"] == 40
 
 
 async def test_a_task_waits_for_one_child_however_many_another_organization_has_queued() -> None:

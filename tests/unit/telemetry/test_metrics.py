@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from penstock.telemetry import metrics_text
 from penstock.telemetry.metrics import (
     BUCKETS_SECONDS,
     NO_PROVIDER,
@@ -30,7 +31,7 @@ NOTHING: dict[str, Any] = {
 
 
 def rendered(metrics: Metrics, **current: Any) -> str:
-    return metrics.render(CurrentValues(**{**NOTHING, **current})).decode()
+    return metrics_text.render(metrics.total(CurrentValues(**{**NOTHING, **current}))).decode()
 
 
 def samples(metrics: Metrics, **current: Any) -> dict[tuple[str, ...], float]:

@@ -16,7 +16,8 @@ from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
 from penstock.fields import UploadedFile
 from penstock.generations.retrieve import video_preview
-from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
+from penstock.imaging.child import ChildTask
+from penstock.imaging.workers import TASKS, WorkerPool, WorkFailed
 from penstock.media.storage import storage_key
 from penstock.models.catalog import Catalog
 from penstock.providers.spec import File, LocalService, Provider
@@ -38,7 +39,7 @@ import io
 import msgspec
 from PIL import Image
 
-from penstock.imaging.workers import ChildTask
+from penstock.imaging.child import ChildTask
 from penstock.providers.convert import pixels
 from penstock.providers.spec import (
     File, LocalService, Model, Operation, Price, Provider, Reply, Result, converted, passthrough, complete_table,
