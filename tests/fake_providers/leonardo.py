@@ -1,9 +1,9 @@
-"""Leonardo on loopback: its own image models as jobs. It names the cost when it accepts one, and not afterwards."""
+"""Leonardo on loopback: its own models as jobs. It names the cost when it accepts one, and not afterwards."""
 
 from typing import Any
 
 from tests.fake_providers.exchange import Exchange, FakeResponse
-from tests.fake_providers.scripted import KEY, png
+from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, route
 
 LUCID = {"prompt", "mode", "seed", "width", "height", "quantity", "style_ids", "prompt_enhance"}
@@ -32,10 +32,20 @@ class Leonardo(FakeProvider):
             return error(400, "validation-failed", f"{wrong} is invalid")
         if "forbidden" in fields["parameters"]["prompt"]:
             return error(400, "bad-request", "The prompt was blocked by content moderation.")
-        job = self.begin(fields["parameters"])
+        return self._started("generate", fields["parameters"])
+
+    @route("POST /v1/generations-text-to-video")
+    def create_video(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        if (fields["width"], fields["height"]) not in {(832, 480), (480, 832), (512, 768), (576, 720)}:
+            return error(400, "validation-failed", "width is invalid")
+        return self._started("motionVideoGenerationJob", fields)
+
+    def _started(self, name: str, fields: dict[str, Any]) -> FakeResponse:
         amount, unit = self.cost
+        job = self.begin(fields)
         cost = {"amount": amount, "unit": unit}
-        return FakeResponse({"generate": {"generationId": job.id, "apiCreditCost": None, "cost": cost}})
+        return FakeResponse({name: {"generationId": job.id, "apiCreditCost": None, "cost": cost}})
 
     @staticmethod
     def _wrong(fields: dict[str, Any]) -> str | None:
@@ -56,11 +66,13 @@ class Leonardo(FakeProvider):
         if job is None:
             return error(404, "not-found", "generation not found")
         state = job.next_state()
-        images = [
-            {"id": f"image-{number}", "url": self.put(png(64, 48), "image/png"), "nsfw": False}
-            for number in range(job.fields.get("quantity", 4) if state == "COMPLETE" else 0)
-        ]
-        return FakeResponse({"generations_by_pk": {"id": job.id, "status": state, "generated_images": images}})
+        count = 1 if "resolution" in job.fields else job.fields.get("quantity", 4)
+        outputs = [self._output("resolution" in job.fields) for _ in range(count if state == "COMPLETE" else 0)]
+        return FakeResponse({"generations_by_pk": {"id": job.id, "status": state, "generated_images": outputs}})
+
+    def _output(self, is_video: bool) -> dict[str, Any]:
+        video = {"motion": True, "motionMP4URL": self.put(mp4(), "video/mp4")} if is_video else {}
+        return {"id": self.new_id("image-"), "url": self.put(png(64, 48), "image/png"), "nsfw": False, **video}
 
     def unauthorized(self) -> FakeResponse:
         return error(401, "access-denied", "Authentication hook unauthorized this request")

@@ -1,8 +1,9 @@
 """What providers and others publish about the providers' requests, as JSON Schemas to compare ours with.
 
-Most of it is in client libraries, which `make setup` installs. Five packages are only read and never run: Comfy's
-command line, which has an OpenAPI document of the providers behind its nodes, the clients of Together, Cloudflare and
-Runware, and tools for images on Bedrock. They are installed apart, without their requirements (descriptions.txt).
+Most of it is in client libraries, which `make setup` installs. Six packages are only read and never run: Comfy's
+command line, which has an OpenAPI document of the providers behind its nodes, the clients of Together, Cloudflare,
+Runware and Leonardo, and tools for images on Bedrock. They are installed apart, without their requirements
+(descriptions.txt).
 fal_types.json and npm_types.json are made from packages for Node. Providers that speak OpenAI's API are compared with
 OpenAI's client.
 """
@@ -132,6 +133,15 @@ def parameters(package: str, module: str, name: str) -> Schema:
     return json_schemas.of_type(getattr(importlib.import_module(f"{alias}.types.{module}"), name))
 
 
+def import_apart(module: str) -> ModuleType:
+    """A module of a package that is installed apart."""
+    sys.path.append(str(APART))
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.remove(str(APART))
+
+
 @cache
 def openai(operation: str) -> Validator:
     kind = "edit" if operation == "edits" else "generate"
@@ -187,15 +197,18 @@ def bedrock(path: str, mode: str | None) -> Validator:
     module, name = next(found for word, found in BEDROCK_TYPES.items() if word in path)
     if mode == "image-to-image":
         name = "SD35ImageToImageParams"
-    sys.path.append(str(APART))
-    try:
-        models = importlib.import_module(f"awslabs.bedrock_image_mcp_server.models.{module}")
-    finally:
-        sys.path.remove(str(APART))
+    models = import_apart(f"awslabs.bedrock_image_mcp_server.models.{module}")
     schema = json_schemas.of_pydantic(getattr(models, name))
     if name.startswith("SD35"):
         schema["properties"]["mode"] = {"enum": ["text-to-image", "image-to-image"]}
     return Validator(schema)
+
+
+@cache
+def leonardo() -> Validator:
+    """The body for a video; the client does not have the newer endpoint for images."""
+    module = import_apart("leonardo_ai_sdk.models.operations.createtexttovideogeneration")
+    return Validator(json_schemas.of_pydantic(module.CreateTextToVideoGenerationRequestBody))
 
 
 @cache
@@ -311,6 +324,9 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
         "huggingface": (
             Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.removeprefix("/fal-ai/"))),
             _package("openai", lambda path, body: openai(_last(path)) if path.startswith("/nscale/") else None),
+        ),
+        "leonardo": (
+            _package("leonardo-ai-sdk", lambda path, body: leonardo() if path.endswith("-to-video") else None),
         ),
         "luma": (_package("luma-agents", lambda path, body: luma()),),
         "openai": (_package("openai", lambda path, body: openai(_last(path))),),

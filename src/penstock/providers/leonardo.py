@@ -1,4 +1,4 @@
-"""Leonardo: its own Lucid and Phoenix images, as jobs.
+"""Leonardo: its own Lucid and Phoenix images, and Motion videos, as jobs.
 
 Leonardo publishes no prices. It says what a job costs when it accepts it, and that is charged.
 """
@@ -6,11 +6,12 @@ Leonardo publishes no prices. It says what a job costs when it accepts it, and t
 import re
 from typing import Any
 
-from penstock.providers.convert import lookup, on_off, pixels
+from penstock.providers.convert import closest, closest_resolution, lookup, on_off, pixels
 from penstock.providers.spec import (
     FailureKind,
     File,
     Model,
+    NEVER_SOUND,
     Operation,
     Param,
     Provider,
@@ -27,16 +28,17 @@ from penstock.providers.spec import (
     price_list,
     renamed,
 )
+from penstock.values import Frame
 
 STATUS: dict[str, Status] = {"PENDING": "in_progress", "COMPLETE": "completed", "FAILED": "failed"}
+MOTION_SECONDS = 5  # of every video
 # Refusals have no code of their own; they are recognised by their message.
 REFUSAL = re.compile(r"moderat|nsfw|inappropriate|content policy|blocked", re.IGNORECASE)
 
 
 def read_generation(reply: Reply) -> Result:
     """Read a new generation, of which there are the id and the cost, or the state of one."""
-    if "generate" in reply.json:
-        started = reply.json["generate"]
+    if started := reply.json.get("generate") or reply.json.get("motionVideoGenerationJob"):
         return Result(
             status="queued",
             ref={"id": started["generationId"], **accepted_cost(started.get("cost") or {})},
@@ -47,9 +49,14 @@ def read_generation(reply: Reply) -> Result:
         status=STATUS[generation["status"]],
         ref={"id": generation["id"]},
         upstream_id=generation["id"],
-        files=tuple(File(url=image["url"]) for image in generation.get("generated_images") or ()),
+        files=tuple(File(url=output_url(output)) for output in generation.get("generated_images") or ()),
         message="Leonardo did not say why the generation failed.",
     )
+
+
+def output_url(output: dict[str, Any]) -> str:
+    """Where an image is, or a video, which has a still image as well."""
+    return str(output.get("motionMP4URL") or output["url"])
 
 
 def accepted_cost(cost: dict[str, Any]) -> dict[str, str]:
@@ -102,13 +109,43 @@ def image_model(name: str, title: str, max_side: int, modes: dict[str, str], *ro
     return Model(id=f"leonardo/{name}", upstream=name, name=title, op=op, prices=prices)
 
 
+def motion_frame(frame: Frame) -> tuple[int, int, str]:
+    """Width, height and resolution of a video; the two sides choose the aspect ratio, whatever the resolution is."""
+    width, height = map(int, closest("832x480", "480x832", "512x768", "576x720")(frame).split("x"))
+    return width, height, "RESOLUTION_720" if motion_resolution(frame) == "720p" else "RESOLUTION_480"
+
+
 def prompt(max_length: int) -> Param:
     return renamed("prompt", to="parameters.prompt", required=True, max_length=max_length)
+
+
+def video_model(name: str, upstream: str, title: str) -> Model:
+    prices = (price("1.00", "call", resolution="RESOLUTION_720"), price("0.50", "call"))
+    return Model(id=f"leonardo/{name}", upstream=upstream, name=title, op=MOTION, prices=prices)
 
 
 # Without one of these qualities the model uses its mode `FAST`.
 LUCID_MODES = dict.fromkeys(("hd", "high", "xhigh", "max"), "ULTRA")
 PHOENIX_MODES = {"medium": "QUALITY", **LUCID_MODES}
+
+motion_resolution = closest_resolution("480p", "720p", default="480p")
+MOTION = Operation(
+    task="video",
+    send="POST /v1/generations-text-to-video",
+    poll="GET /v1/generations/{id}",
+    read=read_generation,
+    params=complete_table(
+        "video",
+        passthrough("prompt", required=True),
+        renamed("negative_prompt", to="negativePrompt"),
+        passthrough("seed", low=0, high=2_147_483_637),
+        fixed("isPublic", False),
+        converted("frame", to=("width", "height", "resolution"), convert=motion_frame, default="16:9"),
+        emulated("seconds", high=MOTION_SECONDS, default=MOTION_SECONDS),
+        NEVER_SOUND,
+    ),
+    priced_extras=frozenset({"duration", "elements", "frameInterpolation", "resolution"}),
+)
 
 price = price_list(Source("held until Leonardo says what it charges; it publishes no prices", "2026-11-16"))
 PROVIDER = Provider(
@@ -132,5 +169,7 @@ PROVIDER = Provider(
             renamed("negative_prompt", to="parameters.negative_prompt", max_length=1000),
             passthrough("contrast", one_of=("LOW", "MEDIUM", "HIGH")),
         ),
+        video_model("motion-2.0", "MOTION2", "Leonardo Motion 2.0"),
+        video_model("motion-2.0-fast", "MOTION2FAST", "Leonardo Motion 2.0 Fast"),
     ),
 )
