@@ -10,6 +10,7 @@ import asyncio
 import re
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import httptools
@@ -21,6 +22,7 @@ from uvicorn.server import ServerState
 
 from penstock.api.addresses import Proxies, address_group
 from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES, LINE
+from penstock.api.response_transport import ResponseTransport
 from penstock.api.waiting import WaitingConnections
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.interrupts import CallerLine
@@ -28,7 +30,10 @@ from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024
 _ABORT_SECONDS = 1.0
-_MAX_PIPELINED = 32
+_HEAD_END = b"\r\n\r\n"
+# What a client sends before the response to its first request waits unparsed, up to so many bytes.
+_WAITING_BYTES = 64 * 1024
+_MAX_PIPELINED = 8  # of requests that end in the middle of what was received, and so are parsed together
 # A response must be read: in each window of time so many bytes, or the connection is ended after so many windows.
 _WINDOW_BYTES = 10 * 1024
 _SLOW_WINDOWS = 3
@@ -36,59 +41,6 @@ _SLOW_WINDOWS = 3
 _UNSENT_BYTES = 128 * 1024
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
-_FINAL_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # not 1xx, which another head follows
-_JOINED_BYTES = 64 * 1024  # up to this size, copying takes less time than another system call
-
-
-class ResponseTransport:
-    """A transport that sends the head of a response together with the first bytes of its body.
-
-    That saves a system call per response and wakes the client once instead of twice. `flush` sends a head that no body
-    follows.
-    """
-
-    __slots__ = ("_head", "_transport", "_write", "is_closing", "written")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._write = transport.write
-        self.is_closing = transport.is_closing
-        self._head = b""
-        self.written = 0  # bytes, of which the client has taken all but `get_write_buffer_size`
-
-    def write(self, data: bytes) -> None:
-        self.written += len(data)
-        if self._head:
-            self._write_head(data)
-        elif data.startswith(_FINAL_HEADS):
-            self._head = data
-        else:
-            self._write(data)
-
-    def flush(self) -> None:
-        if self._head:
-            self._write_head(b"")
-
-    def write_eof(self) -> None:
-        self.flush()
-        self._transport.write_eof()
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def _write_head(self, data: bytes) -> None:
-        # Not `writelines`: in asyncio of Python 3.12 and 3.13 it does not pause for a client that reads slowly.
-        head = self._head
-        self._head = b""
-        if len(data) <= _JOINED_BYTES:
-            self._write(head + data)
-        else:
-            self._write(head)
-            self._write(data)
 
 
 class _Mark(NamedTuple):
@@ -123,6 +75,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._in_head = True  # the parser reads a head, or waits for one
         self._head_bytes = 0
+        self._unparsed = b""  # the requests after the one that is being answered
         self._ignores_input = False  # after a refusal
         self._problem: Problem | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
@@ -173,8 +126,35 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         self._received += len(data)
+        if not self._ignores_input:
+            self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        """Parse what belongs to one request; what follows waits until that was answered.
+
+        To parse many requests that a client sends at once takes long, and their parts stay in memory, while the client
+        may not even read the first response.
+        """
+        end = data.find(_HEAD_END) + len(_HEAD_END) if self._in_head and not self._must_wait else 0
+        if len(_HEAD_END) <= end < len(data):
+            self._parse(data[:end])
+            data = data[end:]
         if self._ignores_input:
             return
+        if not self._must_wait:
+            self._parse(data)
+            return
+        self._unparsed += data
+        self.flow.pause_reading()
+        if len(self._unparsed) > _WAITING_BYTES:
+            self.refuse(_TOO_MUCH)
+
+    @property
+    def _must_wait(self) -> bool:
+        """Whether the next request waits for the response to one that has arrived."""
+        return self._ended_unsent or bool(self._unparsed) or (self._in_head and self._is_busy)
+
+    def _parse(self, data: bytes) -> None:
         was_in_head = self._in_head
         if was_in_head:
             self._head_bytes += len(data)
@@ -210,6 +190,10 @@ class Connection(HttpToolsProtocol):
 
     def _next_request(self) -> None:
         super().on_response_complete()
+        if self._unparsed and not self.transport.is_closing() and not self._is_busy:
+            self._unset_keepalive_if_required()
+            unparsed, self._unparsed = self._unparsed, b""
+            self._read(unparsed)
         if self.transport.is_closing() or self._is_busy or not self._in_head:
             return
         if self._head_bytes:
@@ -250,11 +234,11 @@ class Connection(HttpToolsProtocol):
         if self._slow_windows >= _SLOW_WINDOWS:
             self.transport.abort()  # closing would wait until the client has read everything
 
-    def bytes_per_second(self, now: float) -> float | None:
+    def bytes_per_second(self, now: float, grace_seconds: float) -> float | None:
         """How quickly the client sends its body or takes its response; None if it does neither, or just began."""
         since = self._marks[0]
         seconds = now - since.at
-        if seconds < self.waiting.grace_seconds or self.transport.is_closing() or self._ignores_input:
+        if seconds < grace_seconds or self.transport.is_closing() or self._ignores_input:
             return None
         mark = self._mark()
         if self.flow.write_paused:
@@ -266,6 +250,7 @@ class Connection(HttpToolsProtocol):
     def refuse(self, problem: Problem) -> None:
         """Send an error and close; a call that came before on this connection gets its own response instead."""
         self._ignores_input = True
+        self._unparsed = b""
         self.waiting.remove(self)
         if self.transport.is_closing():
             return
@@ -300,6 +285,12 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = _UnchunkedCycle
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self.waiting.is_crowd(self):
+            self.waiting.start_in_turn(partial(super()._start_asgi_task, cycle, app))
+        else:
+            super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
@@ -353,7 +344,7 @@ class Connection(HttpToolsProtocol):
         self.cycle.keep_alive = False
         framing = [name + b": " + value + b"\r\n" for name, value in self.headers if name in _FRAMING]
         self.parser = httptools.HttpRequestParser(_BodyCallbacks(self))
-        self.data_received(b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n", rest]))
+        self._parse(b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n", rest]))
 
 
 class _BodyCallbacks:
@@ -365,6 +356,7 @@ class _BodyCallbacks:
 
 
 _TOO_MANY = RateLimited("Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True)
+_TOO_MUCH = InvalidRequest(f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request.")
 _TOO_LARGE = HeadersTooLarge(
     f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
 )

@@ -1,6 +1,8 @@
 """The connections of a server that wait for their client, and which of them are ended for it."""
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from penstock.clock import Clock
@@ -9,6 +11,8 @@ WINDOW_SECONDS = 10.0
 _ADDRESS_CONNECTIONS = 200
 _SLOW_BYTES_PER_SECOND = 10 * 1024
 _GRACE_SECONDS = 1.0  # after which a transfer may be called slow
+_CROWD = 64  # connections of one address, whose calls are started a few at a time
+_STARTED_AT_ONCE = 8
 
 
 class ServedConnection(Protocol):
@@ -22,16 +26,16 @@ class ServedConnection(Protocol):
     def end_window(self) -> None:
         """Note what was transferred in this window of time; end a connection that takes its response too slowly."""
 
-    def bytes_per_second(self, now: float) -> float | None:
-        """How quickly the client sends its body or takes its response; None if it does neither."""
+    def bytes_per_second(self, now: float, grace_seconds: float) -> float | None:
+        """How quickly the client sends its body or takes its response; None if it does neither, or just began."""
 
 
 class WaitingConnections:
     """The connections of a server that wait for their client: for a head, a body, or that it reads a response.
 
     A head that takes longer than `head_seconds` is ended, and so is a response that nobody reads. When there are more
-    than `limit` connections, the one that has waited longest is closed, or the slowest transfer; when one address has
-    more than `address_limit`, its own.
+    than `limit` connections, the one that has waited longest is closed, or the slowest transfer, or one of an address
+    that has more than its share; when one address has more than `address_limit`, its own.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class WaitingConnections:
         self._idle: dict[ServedConnection, None] = {}  # the longest idle first
         self._slow: list[ServedConnection] = []  # the slowest last
         self._slow_at = 0.0  # when they were found
+        self._starts: deque[Callable[[], None]] = deque()  # of calls from addresses with many connections
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._window_timer: asyncio.TimerHandle | None = None
@@ -67,7 +72,7 @@ class WaitingConnections:
         if self._window_timer is None:
             self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
         self._everyone.add(connection)
-        return len(self._everyone) <= self._limit or self._make_room()
+        return len(self._everyone) <= self._limit or self._make_room(connection)
 
     def discard(self, connection: ServedConnection) -> None:
         """Forget a connection that was closed."""
@@ -94,14 +99,32 @@ class WaitingConnections:
             self._addresses.pop(connection.address, None)
         connection.address = ""
 
-    def _make_room(self) -> bool:
-        """End the connection that has waited longest, idle ones first, else the slowest transfer; False for none."""
+    def _make_room(self, new: ServedConnection) -> bool:
+        """End the connection that has waited longest, idle ones first, else the slowest transfer, else one of an
+        address that has more than its share; False for none.
+        """
         longest = next(iter(self._idle), None) or next(iter(self._heads), None) or self._slowest()
+        longest = longest or self._above_share(new)
         if longest is None:
             return False
         self.remove(longest)
         longest.end_waiting()
         return True
+
+    def _above_share(self, new: ServedConnection) -> ServedConnection | None:
+        """Return a transfer of the address with the most connections, if it has more than an equal share of all, and
+        that of the new connection has not: a few clients may not take all places, not even for the second in which none
+        is called slow yet.
+        """
+        share = self._limit / (len(self._addresses) or 1)
+        largest = max(self._addresses, key=self._addresses.__getitem__, default="")
+        if self._addresses.get(largest, 0) <= share or self._addresses.get(new.address, 0) > share:
+            return None
+        now = self._loop.time()
+        for connection in self._everyone:
+            if connection.address == largest and connection.bytes_per_second(now, 0.0) is not None:
+                return connection
+        return None
 
     def _end_one_of(self, address: str) -> bool:
         """End the connection of an address that has waited longest for a request."""
@@ -118,14 +141,35 @@ class WaitingConnections:
         now = self._loop.time()
         if not self._slow and now - self._slow_at >= self.grace_seconds:
             self._slow_at = now
-            speeds = [(speed, one) for one in self._everyone if (speed := one.bytes_per_second(now)) is not None]
+            grace = self.grace_seconds
+            speeds = [(speed, one) for one in self._everyone if (speed := one.bytes_per_second(now, grace)) is not None]
             self._slow = [one for _, one in sorted(speeds, key=lambda pair: pair[0], reverse=True)]
         while self._slow:
             connection = self._slow.pop()
-            speed = connection.bytes_per_second(now)
+            speed = connection.bytes_per_second(now, self.grace_seconds)
             if speed is not None and speed < _SLOW_BYTES_PER_SECOND:
                 return connection
         return None
+
+    # -------------------------------------------------------------------------------------------------------- starts
+
+    def is_crowd(self, connection: ServedConnection) -> bool:
+        """Whether the address of a connection has so many that their calls are started a few at a time."""
+        return self._addresses.get(connection.address, 0) > _CROWD
+
+    def start_in_turn(self, start: Callable[[], None]) -> None:
+        """Start the call of a crowd: in each round of the event loop only a few, so that others need not wait for all
+        that arrived together.
+        """
+        self._starts.append(start)
+        if len(self._starts) == 1:
+            self._loop.call_soon(self._start_some)
+
+    def _start_some(self) -> None:
+        for _ in range(min(_STARTED_AT_ONCE, len(self._starts))):
+            self._starts.popleft()()
+        if self._starts:
+            self._loop.call_soon(self._start_some)
 
     # ----------------------------------------------------------------------------------------------------- transfers
 

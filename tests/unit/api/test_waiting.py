@@ -11,7 +11,8 @@ import pytest
 
 from penstock.api.asgi import AsgiApp
 from penstock.api.route import Route
-from penstock.api.waiting import _SLOW_BYTES_PER_SECOND
+from penstock.api.waiting import _SLOW_BYTES_PER_SECOND, WaitingConnections
+from penstock.clock import Clock
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from tests.api.accounts import opened
@@ -119,9 +120,9 @@ async def test_the_next_request_waits_until_the_response_before_it_was_read(tmp_
         assert calls.count == 6
 
 
-async def test_too_many_pipelined_requests_are_refused(tmp_path: Path) -> None:
+async def test_too_many_pipelined_requests_that_are_parsed_together_are_refused(tmp_path: Path) -> None:
     async with server(tmp_path, Calls()) as served, await served.connect() as connection, asyncio.timeout(60):
-        await connection.send(request("GET", "/small") * 500)
+        await connection.send(request("POST", "/json", body={}) * 500)
         responses = [await connection.read_response()]
         while responses[-1].headers.get("connection") != "close":
             responses.append(await connection.read_response())
@@ -142,7 +143,7 @@ SLOW = {
 
 def is_slow(connection: Any) -> bool:
     """Whether the server would end this transfer for its place."""
-    speed: float | None = connection.bytes_per_second(asyncio.get_running_loop().time())
+    speed: float | None = connection.bytes_per_second(asyncio.get_running_loop().time(), 0.0)
     return speed is not None and speed < _SLOW_BYTES_PER_SECOND
 
 
@@ -210,6 +211,53 @@ async def test_one_address_cannot_have_more_than_its_share(tmp_path: Path) -> No
             response = await extra.read_response()
             assert (response.status, response.code, response.headers["retry-after"]) == (429, "RATE_LIMITED", "1")
         assert len(served.state.tasks) == 2
+
+
+async def test_an_address_with_few_connections_takes_a_place_from_one_with_many() -> None:
+    """Also while no transfer is called slow yet; and nobody is served at the cost of an equal."""
+    waiting = WaitingConnections(6, 10.0, Clock())
+    many = [FreshTransfer(f"198.51.100.{number % 2}") for number in range(6)]
+    few = [FreshTransfer("198.51.100.9") for _ in range(3)]
+    found = [waiting.enter(connection) and waiting.add(connection) for connection in [*many, *few]]
+    assert found == [True] * 6 + [True, True, False]
+    assert sum(connection.is_ended for connection in many) == 2
+    assert not any(connection.is_ended for connection in few)
+    waiting.close()
+
+
+class FreshTransfer:
+    """A connection that has just begun to send or to read something."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_ended = False
+
+    def end_waiting(self) -> None:
+        self.is_ended = True
+
+    def end_window(self) -> None: ...
+
+    def bytes_per_second(self, now: float, grace_seconds: float) -> float | None:
+        return None if grace_seconds or self.is_ended else 5.0
+
+
+async def test_the_calls_of_an_address_with_many_connections_start_a_few_at_a_time() -> None:
+    """So that others need not wait until all of them, which may arrive together, have begun."""
+    waiting = WaitingConnections(2000, 10.0, Clock())
+    crowd = [FreshTransfer("198.51.100.1") for _ in range(200)]
+    for connection in [*crowd, FreshTransfer("198.51.100.2")]:
+        assert waiting.enter(connection)
+    assert not waiting.is_crowd(FreshTransfer("198.51.100.2"))
+    started: list[int] = []
+    now = 0
+    for connection in crowd:
+        assert waiting.is_crowd(connection)
+        waiting.start_in_turn(lambda: started.append(now))
+    while len(started) < len(crowd):
+        now += 1
+        await asyncio.sleep(0)
+    assert max(started.count(turn) for turn in set(started)) <= 10
+    waiting.close()
 
 
 async def test_an_address_over_its_share_loses_its_own_idle_connection(tmp_path: Path) -> None:
