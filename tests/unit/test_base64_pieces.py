@@ -4,8 +4,9 @@ import base64
 import hashlib
 import random
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -37,6 +38,23 @@ def test_what_is_not_base64_is_refused(text: str) -> None:
     if text not in ("QQ=Q", "===="):  # which the standard library tolerates, too
         with pytest.raises(ValueError, match=r".+"):
             list(tolerant_pieces(text))
+
+
+@given(some.lists(some.sampled_from(["QUJD", "QUI=", "QQ==", "====", "QQ", "=", "A"]), max_size=6).map("".join))
+def test_pieces_refuse_what_the_whole_text_would_be_refused_for(text: str) -> None:
+    """Such as padding at the end of a piece that is not the last one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(base64_pieces, "STEP", 4)
+        at_once = _decoded(lambda: [msgspec.convert(text, bytes)])
+        assert _decoded(lambda: strict_pieces(text)) == at_once
+        assert _decoded(lambda: strict_pieces(memoryview(text.encode()))) == at_once
+
+
+def _decoded(decode: Callable[[], Iterable[bytes]]) -> bytes | None:
+    try:
+        return b"".join(decode())
+    except ValueError:
+        return None
 
 
 def test_the_start_of_a_data_uri() -> None:
