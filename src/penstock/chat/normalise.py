@@ -95,10 +95,11 @@ def rename_finish_reasons(body: bytes, provider_reasons: Mapping[bytes, bytes]) 
     found = {match[2] for match in _FINISH_REASON.finditer(body)}
     if found <= _FINISH_REASON_BYTES:
         return body
+    has_tool_calls = _TOOL_CALLS.search(body) is not None
 
     def rename(match: re.Match[bytes]) -> bytes:
         reason = provider_reasons.get(match[2], match[2]).decode(errors="replace")
-        return match[1] + finish_reason(reason, _TOOL_CALLS.search(body) is not None).encode() + b'"'
+        return match[1] + finish_reason(reason, has_tool_calls).encode() + b'"'
 
     return _FINISH_REASON.sub(rename, body)
 

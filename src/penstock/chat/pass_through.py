@@ -26,6 +26,7 @@ from penstock.values import Nanos, dollars
 _MAX_EVENT_BYTES = 8 * 1024 * 1024  # the last event has the whole response
 _REASONING = ("reasoning", "item_reference")  # references to other items were refused
 _NOT_PASSED_ON = frozenset({*NOT_FORWARDED, *TOKEN_LIMITS, "messages"})
+_MAX_FIRST_BYTES = 2 * _MAX_EVENT_BYTES  # of all events before the model writes something
 # The events before the model writes something: until then the call can still go to another provider.
 _FIRST_EVENTS = frozenset({"response.created", "response.queued", "response.in_progress"})
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete"})
@@ -182,10 +183,14 @@ class _ResponsesRelay:
         self.done = False
         self._model = model
         self._provider_events = ProviderEvents(_MAX_EVENT_BYTES)
-        self._held = b""  # the first events
+        self._held = _FirstEvents()
         self._response: RawFields = {}  # as the newest event has it
         self._last: RawFields = {}
         self._sent = 0  # how many events were passed on
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._provider_events.size_bytes
 
     def feed(self, data: bytes) -> bytes:
         events = self._provider_events.feed(data, has_content=self._sent > 0 and not self._held)
@@ -211,8 +216,8 @@ class _ResponsesRelay:
                 raise StreamBroken("sent a malformed event") from None
             if found.type == "error" or (found.response and found.response.error_body):
                 raise self._broken(data, found)
-            shown += self._read_response(data, found) if found.response else event + b"\n\n"
-        return shown
+            shown.append(self._read_response(data, found) if found.response else event + b"\n\n")
+        return b"".join(shown)
 
     def _read_response(self, data: bytes, found: _Event) -> bytes:
         """Read an event with the response; return it with the caller's name of the model, if it is passed on now."""
@@ -227,7 +232,7 @@ class _ResponsesRelay:
             return b""
         event = named_event(found.type, _encode(fields))
         if found.type in _FIRST_EVENTS:
-            self._held += event
+            self._held.add(event)
             self._sent += 1
             return b""
         return event
@@ -241,7 +246,7 @@ class _ResponsesRelay:
         """The event that ends the stream, with the cost; and the first events, if nothing was written."""
         response = _encode(_with_cost(self._response, usage, cost))
         kind: str = msgspec.json.decode(self._last["type"])
-        return self._held + named_event(kind, _encode({**self._last, "response": msgspec.Raw(response)}))
+        return self._held.take() + named_event(kind, _encode({**self._last, "response": msgspec.Raw(response)}))
 
     def failed_event(self, problem: Problem) -> bytes:
         """The event that ends a stream which did not end well."""
@@ -249,7 +254,29 @@ class _ResponsesRelay:
         response = {"output": [], **self._response, "status": "failed", "error": error, "model": self._model}
         kind = "response.failed"
         fields = {"type": kind, "sequence_number": self._sent, "response": response}
-        return self._held + named_event(kind, _encode(fields))
+        return self._held.take() + named_event(kind, _encode(fields))
+
+
+class _FirstEvents:
+    """The events before the first one with content, which are passed on together with it."""
+
+    def __init__(self) -> None:
+        self._events: list[bytes] = []
+        self._size = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def add(self, event: bytes) -> None:
+        self._events.append(event)
+        self._size += len(event)
+        if self._size > _MAX_FIRST_BYTES:
+            raise StreamBroken("sent too many events without content")
+
+    def take(self) -> bytes:
+        events = b"".join(self._events)
+        self._events.clear()
+        return events
 
 
 def _error_body(data: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Translate chat completions into responses of OpenAI's Responses API, whole and as a stream of its events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,11 +41,11 @@ class ResponsesForm:
         self._next_event = 0
         self._shown = 0  # how many items of the output have had their events
         # The last item of the output, while the stream adds to it.
-        self._open: Message | Reasoning | FunctionCall | None = None
+        self._open: Message | Reasoning | _StreamedCall | None = None
         # What the stream has said of the open item's last part, which gets it when it ends: adding each word to a long
         # text would copy all of it.
         self._said: list[str] = []
-        self._tool_indexes: dict[int, FunctionCall] = {}
+        self._calls: dict[int, _StreamedCall] = {}  # by their index in the chat stream
 
     # --------------------------------------------------------------------------------------------------------- whole
 
@@ -128,60 +128,55 @@ class ResponsesForm:
         return self._event("created", response=self.response()) + self._event("in_progress", response=self.response())
 
     def feed(self, events: bytes) -> bytes:
-        out = b"" if self._next_event else self.begin()
+        out = [] if self._next_event else [self.begin()]
         for data in data_of_events(events):
             if data != b"[DONE]":
-                out += self._chunk(msgspec.json.decode(data))
-        return out
+                out.extend(self._chunk(msgspec.json.decode(data)))
+        return b"".join(out)
 
-    def _chunk(self, chunk: Mapping[str, Any]) -> bytes:
-        out = b""
+    def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[bytes]:
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             if reasoning := _reasoning(delta):
-                out += self._add_reasoning(reasoning)
+                yield self._add_reasoning(reasoning)
             if delta.get("content"):
-                out += self._add_text(delta["content"], (choice.get("logprobs") or {}).get("content"))
+                yield self._add_text(delta["content"], (choice.get("logprobs") or {}).get("content"))
             if delta.get("refusal"):
-                out += self._add_refusal(delta["refusal"])
+                yield self._add_refusal(delta["refusal"])
             for call in delta.get("tool_calls") or ():
-                out += self._add_arguments(call)
+                yield self._add_arguments(call)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        return out
 
     def finish(self, usage: Usage, cost: Nanos) -> bytes:
-        out = self._close()
+        out = self._close_all()
         response = self.response(usage, cost)
         return out + self._event(response["status"], response=response)
 
     def fail(self, problem: Problem) -> bytes:
-        return self._close() + self._event("failed", response=self.response(problem=problem))
+        return self._close_all() + self._event("failed", response=self.response(problem=problem))
 
     def new_item_events(self) -> bytes:
         """The events of the items that were added as a whole since the last call."""
         items = self.output[self._shown :]
         del self.output[self._shown :]
-        out = b""
-        for item in items:
-            out += self._item_events(item)
+        out = b"".join([self._item_events(item) for item in items])
         self._shown = len(self.output)
         return out
 
     def _item_events(self, item: Item) -> bytes:
-        out = b""
+        out = []
         if isinstance(item, FunctionCall):
             function = {"name": item.name, "arguments": item.arguments}
-            out += self._add_arguments({"index": len(self.output), "id": item.call_id, "function": function})
+            out.append(self._add_arguments({"index": len(self.output), "id": item.call_id, "function": function}))
         elif isinstance(item, Reasoning):
-            for thought in item.content:
-                out += self._add_reasoning(thought.text)
+            out += [self._add_reasoning(thought.text) for thought in item.content]
         elif isinstance(item, Message):
             for part in item.content:
                 if isinstance(part, RefusalPart):
-                    out += self._add_refusal(part.refusal)
+                    out.append(self._add_refusal(part.refusal))
                 else:
-                    out += self._add_text(part.text, part.logprobs)
-        return out + self._close()
+                    out.append(self._add_text(part.text, part.logprobs))
+        return b"".join([*out, self._close()])
 
     # -------------------------------------------------------------------------------------------------------- images
 
@@ -251,7 +246,8 @@ class ResponsesForm:
         if not isinstance(reasoning, Reasoning):
             out = self._close()
             reasoning = Reasoning(id=self._new_id("rs"), status="in_progress")
-            out += self._open_item(reasoning)
+            out += self._add_item(reasoning)
+            self._open = reasoning
             reasoning.content.append(ReasoningPart())
             out += self._part_added(reasoning)
         self._said.append(text)
@@ -262,8 +258,8 @@ class ResponsesForm:
         index = call.get("index", 0)
         function = call.get("function") or {}
         out = b""
-        item = self._tool_indexes.get(index)
-        if item is None:
+        streamed = self._calls.get(index)
+        if streamed is None:
             out = self._close()
             call_id = call.get("id") or f"call_{self._suffix}{index:02}"
             item = FunctionCall(
@@ -273,11 +269,11 @@ class ResponsesForm:
                 name=function.get("name", ""),
                 arguments="",
             )
-            out += self._open_item(item)
-            self._tool_indexes[index] = item
+            out += self._add_item(item)
+            self._open = streamed = self._calls[index] = _StreamedCall(item, len(self.output) - 1)
         if arguments := function.get("arguments"):
-            item.arguments += arguments
-            place = {"item_id": item.id, "output_index": self.output.index(item)}
+            streamed.arguments.append(arguments)
+            place = {"item_id": streamed.id, "output_index": streamed.output_index}
             out += self._event("function_call_arguments.delta", **place, delta=arguments)
         return out
 
@@ -287,11 +283,12 @@ class ResponsesForm:
             return self._open, b""
         out = self._close()
         message = Message(id=self._new_id("msg"), status="in_progress")
-        return message, out + self._open_item(message)
+        out += self._add_item(message)
+        self._open = message
+        return message, out
 
-    def _open_item(self, item: Message | Reasoning | FunctionCall) -> bytes:
+    def _add_item(self, item: Message | Reasoning | FunctionCall) -> bytes:
         self.output.append(item)
-        self._open = item
         return self._event("output_item.added", output_index=len(self.output) - 1, item=item)
 
     def _part_added(self, item: Message | Reasoning) -> bytes:
@@ -322,10 +319,11 @@ class ResponsesForm:
 
     def _close(self) -> bytes:
         """The last events of the open item."""
-        item, self._open = self._open, None
-        if item is None:
+        opened, self._open = self._open, None
+        if opened is None:
             return b""
         index = len(self.output) - 1
+        item = opened.joined() if isinstance(opened, _StreamedCall) else opened
         if isinstance(item, FunctionCall):
             place = {"item_id": item.id, "output_index": index}
             out = self._event("function_call_arguments.done", **place, name=item.name, arguments=item.arguments)
@@ -333,6 +331,31 @@ class ResponsesForm:
             out = self._close_part(item)
         item.status = "incomplete" if self._finish_reason in _INCOMPLETE else "completed"
         return out + self._event("output_item.done", output_index=index, item=item)
+
+    def _close_all(self) -> bytes:
+        """The last events of the open item; calls that got more arguments after theirs have all of them now."""
+        out = self._close()
+        for call in self._calls.values():
+            call.joined()
+        return out
+
+
+class _StreamedCall:
+    """A function call whose arguments come in pieces: adding each to a long text would copy all of it."""
+
+    def __init__(self, item: FunctionCall, output_index: int) -> None:
+        self.output_index = output_index
+        self.arguments: list[str] = []
+        self._item = item
+
+    @property
+    def id(self) -> str:
+        return self._item.id
+
+    def joined(self) -> FunctionCall:
+        """The item of the call, with the arguments that have come so far."""
+        self._item.arguments = "".join(self.arguments)
+        return self._item
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:

@@ -60,6 +60,28 @@ def test_a_stream_ends_with_the_response_that_a_whole_call_gets() -> None:
     assert done == ['{"a":1}', "{}"]
 
 
+def test_a_long_text_is_put_together_once() -> None:
+    """Not again with each of its pieces, which would take a time that grows with the square of its length."""
+    calls = [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "x" * 1000}}]
+    for delta in ({"content": "x" * 1000}, {"refusal": "x" * 1000}, {"reasoning": "x" * 1000}, {"tool_calls": calls}):
+        one = form()
+        event = b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
+        put_together = []  # how long the texts of the output became, each time that they changed
+        for _ in range(100):
+            one.feed(event)
+            put_together.append(len(msgspec.json.encode(one.output)))
+        last = json.loads(one.finish(USAGE, Nanos(0)).rpartition(b"data: ")[2])["response"]["output"]
+        assert len(json.dumps(last)) > 100_000
+        assert sum(put_together) < 100_000, delta
+
+
+def test_arguments_that_come_after_the_next_call_began_are_not_lost() -> None:
+    calls = [{"index": number, **CALLS[number]} for number in (0, 1)]
+    late = {"index": 0, "function": {"arguments": " "}}
+    _, last = stream({"tool_calls": calls}, {"tool_calls": [late]}, {"tool_calls": [late]}, finish="tool_calls")
+    assert [item["arguments"] for item in last["output"]] == ['{"a":1}  ', "{}"]
+
+
 def test_each_part_ends_before_the_next_begins() -> None:
     events, _ = stream({"content": "Well."}, {"refusal": "No."}, {"content": "Or yes."})
     parts = [event["type"] for event in events if "content_part" in event["type"]]
