@@ -1,12 +1,16 @@
 """Decode and encode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from penstock.buffers import filled_part, sized_buffer
+
+Text = TypeVar("Text")
 
 # Python runs no other thread while it is inside of a single step, such as a search or the decoding of a value. How long
 # that takes grows with the number of bytes and values. So long texts, which are nearly all of a large body, are taken
@@ -46,7 +50,7 @@ def decode(raw: bytes) -> Any:
     """
     if _exceeds(raw, b"\\", MAX_ESCAPES):
         raise TooComplex(f"may contain {MAX_ESCAPES} escapes at most")
-    return _decode_large(raw, leave_base64=False)
+    return _decode_large(raw, _take_text)
 
 
 def decode_beside_base64(raw: bytes) -> Any:
@@ -54,11 +58,11 @@ def decode_beside_base64(raw: bytes) -> Any:
 
     A file in base64 is a third longer than the file, and the text would be a copy of it.
     """
-    return _decode_large(raw, leave_base64=True) if len(raw) > _LONG_BASE64 else _decode(raw)
+    return _decode_large(raw, _leave_base64) if len(raw) > _LONG_BASE64 else _decode(raw)
 
 
-def _decode_large(raw: bytes, *, leave_base64: bool) -> Any:
-    rest, texts = _take_texts(raw, leave_base64)
+def _decode_large(raw: bytes, take: "_TakeText[str | memoryview]") -> Any:
+    rest, texts = _take_texts(raw, take, token_hex(16), MAX_BYTES_BESIDE_TEXTS)
     if _exceeds(rest, b",", MAX_COMMAS):
         raise TooComplex(f"may contain {MAX_COMMAS} commas outside of long texts at most")
     value = _decode_in_steps(rest)
@@ -78,17 +82,24 @@ def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
 # ---------------------------------------------------------------------------------------------------------- long texts
 
 
-def _take_texts(raw: bytes, leave_base64: bool) -> tuple[bytes, dict[str, str | memoryview]]:
-    """Return the JSON with a mark in the place of each long text, and the texts by their marks."""
-    texts: dict[str, str | memoryview] = {}
+# Takes the text whose opening quote is at a position. Returns it, and where it ends.
+_TakeText = Callable[[bytes, int], tuple[Text, int]]
+
+
+def _take_texts(raw: bytes, take: _TakeText[Text], secret: str, max_bytes: int) -> tuple[bytes, dict[str, Text]]:
+    """Return the JSON with a mark in the place of each long text, and the texts by their marks.
+
+    Each mark begins with the secret, so that no text of a caller is one. Raises TooComplex if what is beside the texts
+    has more than `max_bytes`.
+    """
+    texts: dict[str, Text] = {}
     parts: list[bytes] = []
     size = 0
-    secret = token_hex(16)  # so that no text of a caller is a mark
     at = 0
     while at < len(raw):
         end = _BETWEEN_LONG_TEXTS.match(raw, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # matches anything
         if end == at:  # here begins a text that is long, has escapes, or both
-            text, end = (leave_base64 and _find_base64(raw, at)) or _take_text(raw, at)
+            text, end = take(raw, at)
             if end - at > _SHORT_TEXT:
                 mark = f"{secret} {len(texts)}"
                 texts[mark] = text
@@ -96,11 +107,15 @@ def _take_texts(raw: bytes, leave_base64: bool) -> tuple[bytes, dict[str, str | 
                 at = end
                 continue
         size += end - at
-        if size > MAX_BYTES_BESIDE_TEXTS:
-            raise TooComplex(f"may contain {MAX_BYTES_BESIDE_TEXTS} bytes outside of long texts at most")
+        if size > max_bytes:
+            raise TooComplex(f"may contain {max_bytes} bytes outside of long texts at most")
         parts.append(raw[at:end])
         at = end
     return b"".join(parts), texts
+
+
+def _leave_base64(raw: bytes, start: int) -> tuple[str | memoryview, int]:
+    return _find_base64(raw, start) or _take_text(raw, start)
 
 
 def _find_base64(raw: bytes, start: int) -> tuple[memoryview, int] | None:
@@ -166,6 +181,65 @@ def _with_texts(value: Any, texts: dict[str, str | memoryview]) -> Any:
                     inner.append(item)
         level = inner
     return value
+
+
+# ------------------------------------------------------------------------------------------------------------- outlines
+
+MAX_OUTLINE_BYTES = 8 * 1024**2
+_COPIED_AT_ONCE = 1024**2
+_PART_OF_TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+')
+
+
+class Outline:
+    """JSON in which a mark stands for each long text, so that little is left to decode.
+
+    The texts are not decoded at all: they stay in the bytes that they came in, until they are copied to where their
+    marks have come to be.
+    """
+
+    def __init__(self, raw: bytes, json: bytes, texts: Mapping[str, memoryview], secret: str) -> None:
+        self.json = json
+        self._raw = raw
+        self._texts = tuple(texts.values())
+        self._mark = f'"{secret} '.encode()
+
+    def fill(self, encoded: bytes) -> bytes:
+        """Return JSON that was made from `json`, with the long texts in the places of their marks."""
+        if encoded is self.json:
+            return self._raw
+        first, *others = encoded.split(self._mark)
+        whole = sized_buffer(len(encoded) + sum(map(len, self._texts)))
+        whole.write(first)
+        for part in others:
+            number, _, following = part.partition(b'"')
+            text = self._texts[int(number)]
+            for start in range(0, len(text), _COPIED_AT_ONCE):
+                whole.write(text[start : start + _COPIED_AT_ONCE])
+            whole.write(following)
+        return filled_part(whole)
+
+
+def outline(raw: bytes) -> Outline:
+    """Return the outline of JSON that has many bytes; of others the JSON as it is.
+
+    Raises TooComplex if it is itself too long, and msgspec.DecodeError for a text that is malformed or has no end.
+    """
+    secret = token_hex(16)
+    if len(raw) <= STEP_BYTES:
+        return Outline(raw, raw, {}, secret)
+    return Outline(raw, *_take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES), secret)
+
+
+def _find_text(raw: bytes, start: int) -> tuple[memoryview, int]:
+    """The text whose opening quote is at `start`, with its quotes, as it is written; and where it ends."""
+    at = start + 1
+    while True:
+        end = _PART_OF_TEXT.match(raw, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # matches anything
+        if raw[end : end + 1] == b'"':
+            return memoryview(raw)[start : end + 1], end + 1
+        if end == at:
+            raise msgspec.DecodeError("JSON is malformed: invalid character in a text")
+        at = end
 
 
 # ------------------------------------------------------------------------------------------------------------ encoding

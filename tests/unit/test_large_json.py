@@ -177,3 +177,40 @@ def test_escaped_slashes_in_base64_are_decoded() -> None:
 def test_base64_that_does_not_end_is_no_json() -> None:
     with pytest.raises(msgspec.DecodeError):
         large_json.decode_beside_base64(b'["' + b"iVBORw0K" * 50_000)
+
+
+# ------------------------------------------------------------------------------------------------------------- outlines
+
+
+@pytest.mark.parametrize("value", LARGE.values(), ids=LARGE)
+def test_an_outline_is_short_and_its_texts_come_back_where_their_marks_are(value: Any) -> None:
+    raw = msgspec.json.encode({"first": value, "choices": [{"text": "a" * STEP, "é" * 2000: "😀" * STEP}]})
+    raw = raw.replace(b"a" * 9, rb"\u0061\n" + b"a" * 8, 1)
+    outline = large_json.outline(raw)
+    assert outline.fill(outline.json) is raw
+    assert len(outline.json) < len(raw) - 4 * STEP
+    moved = msgspec.json.decode(outline.json)
+    moved = {"moved": [moved["choices"], {"twice": moved["first"]}, moved["first"]]}
+    expected = msgspec.json.decode(raw)
+    expected = {"moved": [expected["choices"], {"twice": expected["first"]}, expected["first"]]}
+    assert msgspec.json.decode(outline.fill(msgspec.json.encode(moved))) == expected
+
+
+def test_the_outline_of_a_small_value_is_the_value() -> None:
+    raw = b'{"a":"' + b"x" * 2000 + b'"}'
+    outline = large_json.outline(raw)
+    assert outline.json is raw
+    assert outline.fill(b"[]") == b"[]"
+
+
+@pytest.mark.parametrize(
+    "text", [b'"' + b"x" * STEP, b'"\n' + b"x" * STEP + b'"', rb'"\x' + b"x" * STEP + b'"', b'"\\']
+)
+def test_a_malformed_long_text_has_no_outline(text: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        large_json.outline(b"[0" + b" " * STEP + b"," + text)
+
+
+def test_an_outline_that_is_itself_long_is_refused() -> None:
+    with pytest.raises(large_json.TooComplex, match="outside of long texts"):
+        large_json.outline(b"[" + b"0," * large_json.MAX_OUTLINE_BYTES + b"0]")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from penstock import large_json
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.limits import check_model
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
@@ -195,21 +196,27 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         for_org=reserved.reservation.call.caller.org_id,
         size_bytes=reserved.reservation.call.size_bytes,
     )
+    size_bytes = len(reply.body)
     try:
-        found = api.read(reply.body)
+        outline = await run_aside(size_bytes, large_json.outline, reply.body)
+        found = await run_aside(size_bytes, api.read, outline.json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = f"{provider.name} returned a malformed response."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
+    except large_json.TooComplex as problem:
+        message = f"{provider.name} returned a response that is too long: it {problem}."
+        raise AttemptFailed(provider.slug, "unreadable", message) from None
     if found.error:
-        raise failure_in_body(candidate, found.error)
+        raise failure_in_body(candidate, outline.fill(found.error))
     usage = found.usage
     if found.is_empty:
         if usage is not None:
             reserved.losses.append(actual_cost(candidate.model, usage))
         raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned an empty response.")
     if usage is None:
-        usage = estimated_usage(reserved.chat, output_bytes=len(reply.body))
-    body = api.whole(reply.body, usage, actual_cost(candidate.model, usage))
+        usage = estimated_usage(reserved.chat, output_bytes=size_bytes)
+    shown = await run_aside(size_bytes, api.whole, outline.json, usage, actual_cost(candidate.model, usage))
+    body = await run_aside(size_bytes, outline.fill, shown)
     watch.note_tokens(token_counts(usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body, headers=executed_model_header(candidate))
@@ -248,7 +255,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
         while not first and not relay.done:
             with provider_wait():
                 data = await anext(source)
-            first = relay.feed(data)
+            first = await _feed(relay, data)
             times.end_wait_for_provider()
     except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
@@ -263,6 +270,11 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     events = _relay_events(reserved, candidate, _Stream(api, source, relay, times, watch), first)
     headers = {**_STREAM_HEADERS, **executed_model_header(candidate)}
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
+
+
+async def _feed(relay: StreamRelay, data: bytes) -> bytes:
+    """The events that are complete with these bytes; a long one is read in a thread."""
+    return await run_aside(relay.kept_bytes + len(data), relay.feed, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +308,8 @@ async def _relay_events(
             with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
                 async for data in stream.source:
                     stream.times.end_wait_for_provider()
-                    if (events := relay.feed(data)) and (shown := api.feed(events)):
+                    events = await _feed(relay, data)
+                    if events and (shown := await run_aside(len(events), api.feed, events)):
                         yield sent.count(shown)
                         stream.times.end_wait_for_caller()
                     if relay.done:
@@ -305,7 +318,7 @@ async def _relay_events(
                 raise StreamBroken("ended its stream without [DONE]")
             problem = None
             usage = _stream_usage(reserved.chat, relay)
-            if last := api.finish(usage, actual_cost(candidate.model, usage)):
+            if last := await run_aside(sent.size, api.finish, usage, actual_cost(candidate.model, usage)):
                 yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)

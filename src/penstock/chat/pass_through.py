@@ -200,12 +200,11 @@ class _ResponsesRelay:
             return b""
         self.event_count += events.count(_DELTA)
         self._sent += events.count(b"data:")
-        events, self._held = self._held + events, b""
-        return events
+        return self._held.take() + events
 
     def _read_events(self, events: bytes) -> bytes:
         """Read each event that has the response; return those that can be passed on."""
-        shown = b""
+        shown = []
         for event in events.split(b"\n\n"):
             data = event_data(event)
             if not data or data == b"[DONE]" or self.done:

@@ -37,6 +37,10 @@ class StreamRelay(Protocol):
     usage: Usage | None
     done: bool
 
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes of an incomplete event there are."""
+
     def feed(self, data: bytes) -> bytes:
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
 

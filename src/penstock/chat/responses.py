@@ -67,7 +67,8 @@ class _Turn:
         """Ask the model; return its message after adding it to the output, except for its calls of the image tool."""
         kept = KeptForm()
         call = self._next_call(self._call.endpoint, self._chat)
-        completion = msgspec.json.decode((await complete(self._gateway, call, kept)).body or b"{}")
+        body = (await complete(self._gateway, call, kept)).body or b"{}"
+        completion = await run_aside(len(body), msgspec.json.decode, body)
         self._count(kept.usage, kept.cost)
         message: Mapping[str, Any] = completion["choices"][0]["message"]
         functions = [call for call in message.get("tool_calls") or () if not _is_image_call(call)]

@@ -95,6 +95,11 @@ class ProviderEvents:
     def __init__(self, max_event_bytes: int = _MAX_EVENT_BYTES) -> None:
         self._buffer = EventBuffer(max_event_bytes)
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of an incomplete event there are."""
+        return self._buffer.size_bytes
+
     def feed(self, data: bytes, *, has_content: bool) -> bytes:
         """Return the events that are complete now; without comments, as long as there was no content."""
         try:
@@ -128,6 +133,10 @@ class Relay:
     _has_tool_calls: bool = False
     _usage_to_send: dict[str, Any] | None = None  # what was taken out of a chunk with choices
     _provider_events: ProviderEvents = field(default_factory=ProviderEvents, repr=False)
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._provider_events.size_bytes
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""

@@ -21,6 +21,11 @@ class EventBuffer:
         self._max_bytes = max_bytes
         self._rest = bytearray()  # the incomplete event
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes the incomplete event has."""
+        return len(self._rest)
+
     def feed(self, data: bytes) -> bytes:
         """Return the events that are complete now, each with the empty line at its end, and lines that end with LF.
 

@@ -41,13 +41,29 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
-    @cached_property
+    @property
     def json(self) -> Any:
         """The decoded body; raises msgspec.DecodeError if it is not JSON, and ValueError if it has too many values.
 
         A file in base64 that is longer than 256 KiB is a memoryview of the body, for `File.data`.
         """
-        return decode_beside_base64(self.body)
+        value, error = self._decoded
+        if error is not None:
+            raise error
+        return value
+
+    def decode(self) -> None:
+        """Decode a body that may be JSON now instead of when `json` is first read; says nothing if it is malformed."""
+        if self.body[:1] in (b"{", b"["):
+            assert self._decoded
+
+    @cached_property
+    def _decoded(self) -> tuple[Any, Exception | None]:
+        """The decoded body, or why it cannot be decoded: a large one is decoded once in any case."""
+        try:
+            return decode_beside_base64(self.body), None
+        except (ValueError, RecursionError) as error:
+            return None, error
 
 
 # -------------------------------------------------------------------------------------------------------------- result

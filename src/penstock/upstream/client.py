@@ -42,8 +42,7 @@ _LIST_TIMEOUT_SECONDS = 3
 _CANCEL_TIMEOUT_SECONDS = 30
 # Statuses of a proxy that got no response from the provider behind it: the provider may have accepted the job.
 _PROXY_STATUSES = frozenset({408, 502, 504, 520, 524})
-# Statuses of a request for the result of a finished job that mean: the job failed.
-_FAILED_JOB_STATUSES = frozenset({400, 410, 413, 422, 500})
+_FAILED_JOB_STATUSES = frozenset({400, 410, 413, 422, 500})  # of a request for the result of a finished job
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,7 @@ class Upstream:
         self._local_servers = local_servers
         self._settings = settings
         self._turns = LoopTurns()
-        # Called after every exchange.
-        self.on_exchange: Callable[[Candidate, HttpRequest, Reply], None] = lambda *exchange: None
+        self.on_exchange: Callable[[Candidate, HttpRequest, Reply], None] = lambda *exchange: None  # after each one
 
     # ---------------------------------------------------------------------------------------------------- generations
 
@@ -301,6 +299,8 @@ class Upstream:
             traced = self._traced(candidate, outgoing)
             reply = await self._http.send(traced, timeout_seconds=seconds, interruptible=interruptible)
         self.on_exchange(candidate, outgoing, reply)
+        if candidate.model.op.task != "chat":  # of a large chat only the outline is decoded
+            await run_aside(len(reply.body), reply.decode)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
 

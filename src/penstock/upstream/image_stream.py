@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.event_loop import LoopTurns
+from penstock.event_loop import LoopTurns, run_aside
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, ResponseTooLarge
 from penstock.net.event_stream import EventBuffer, data_of_events
@@ -45,8 +45,8 @@ async def send_streamed(
             if size_bytes > max_bytes:
                 raise ResponseTooLarge(max_bytes)
             for data in data_of_events(buffer.feed(chunk)):
-                await turns.wait_turn(len(data))  # decoding it will hold up the event loop
-                fields = _decode(data)
+                await turns.wait_turn(len(data))  # showing it will hold up the event loop
+                fields = await run_aside(len(data), _decode, data)
                 kind = str(fields.get("type"))
                 if kind.endswith(".partial_image"):
                     show(fields)
@@ -56,7 +56,7 @@ async def send_streamed(
                     return _error_reply(fields, response.headers)
     if not last:
         raise MaybeSent("the stream ended before the image was complete")
-    return _whole_reply(last, response.headers)
+    return await run_aside(size_bytes, _whole_reply, last, response.headers)
 
 
 def _decode(data: bytes) -> Mapping[str, Any]:

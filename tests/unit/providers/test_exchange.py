@@ -5,6 +5,8 @@ import tracemalloc
 import msgspec
 import pytest
 
+from penstock.large_json import decode_beside_base64
+from penstock.providers import exchange
 from penstock.providers.exchange import Reply, Result, Status
 
 
@@ -12,6 +14,24 @@ def test_a_reply_is_decoded_when_it_is_asked_for() -> None:
     assert Reply(200, body=b'{"a": 1}').json == {"a": 1}
     with pytest.raises(msgspec.DecodeError):
         _ = Reply(200, body=b"<html>").json
+
+
+def test_a_large_body_is_decoded_once_also_if_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def note(body: bytes) -> object:
+        decoded.append(body)
+        return decode_beside_base64(body)
+
+    monkeypatch.setattr(exchange, "decode_beside_base64", note)
+    malformed, good, image = Reply(200, body=b"{x"), Reply(200, body=b"{}"), Reply(200, body=b"\x89PNG")
+    for reply in (malformed, good, image):
+        reply.decode()
+    for _ in range(3):
+        with pytest.raises(msgspec.DecodeError):
+            _ = malformed.json
+        assert good.json == {}
+    assert decoded == [b"{x", b"{}"]
 
 
 def test_a_long_file_in_base64_is_a_part_of_the_body() -> None:
