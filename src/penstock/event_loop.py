@@ -15,7 +15,8 @@ from typing import Any, ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-LONG_BYTES = 256 * 1024  # work on fewer bytes takes too little time to matter
+LONG_BYTES = 64 * 1024  # work on fewer bytes takes too little time to matter: JSON of this size may have 30,000 values
+LONG_FILE_BYTES = 256 * 1024  # files are only copied and hashed
 # One thread: several would take turns with each other in the interpreter, and the event loop would wait for each.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
 

@@ -20,7 +20,7 @@ from penstock.errors import (
     RequestTimeout,
     UnsupportedMediaType,
 )
-from penstock.event_loop import LONG_BYTES, run_aside
+from penstock.event_loop import run_aside
 from penstock.fields import UploadedFile
 from penstock.settings import Settings
 
@@ -271,6 +271,7 @@ async def discard(receive: Receive, seconds: float, max_bytes: int) -> None:
 
 _decode = msgspec.json.Decoder().decode
 _SMALL_BYTES = 64 * 1024
+_AT_ONCE_BYTES = 256 * 1024  # a larger body is decoded in steps
 _DIGITS_AS_ZEROS = bytes.maketrans(b"0123456789E", b"0000000000e")
 _LONG_NUMBER = b"0" * 19
 _POSITION = re.compile(r" \(byte \d+\)")
@@ -279,7 +280,7 @@ _POSITION = re.compile(r" \(byte \d+\)")
 def decode_json_object(raw: bytes) -> dict[str, Any]:
     """Decode a JSON object; raise InvalidRequest that says what is wrong with it."""
     try:
-        value = _decode(raw) if len(raw) <= LONG_BYTES else large_json.decode(raw)
+        value = _decode(raw) if len(raw) <= _AT_ONCE_BYTES else large_json.decode(raw)
     except large_json.TooComplex as problem:
         raise InvalidRequest(f"The body {problem}.") from None
     except RecursionError:
@@ -318,7 +319,7 @@ def _malformed_message(raw: bytes, found: str) -> str:
     # The decoder reports an unpaired surrogate near the end as missing input.
     if "utf-16" in found or ("truncated" in found and b"\\ud" in raw.lower() and raw.rstrip().endswith(b"}")):
         return "The body contains half of a UTF-16 surrogate pair."
-    if len(raw) > LONG_BYTES:
+    if len(raw) > _AT_ONCE_BYTES:
         found = _POSITION.sub("", found)  # it is that in a part of the body
     return f"The body is not valid JSON: {found.removeprefix('JSON is malformed: ')}."
 

@@ -6,7 +6,7 @@ import msgspec
 
 from penstock import errors
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
-from penstock.event_loop import LONG_BYTES
+from penstock.event_loop import LONG_FILE_BYTES
 from penstock.extras import ExtraMissing, check_extra
 from penstock.gateway import Gateway
 from penstock.generations import respond
@@ -96,7 +96,7 @@ async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | No
         text = await gateway.transfer.encode_base64(data)
     if isinstance(text, str):
         return text
-    return LongText(text) if len(text) > LONG_BYTES else str(text, "ascii")
+    return LongText(text) if len(text) > LONG_FILE_BYTES else str(text, "ascii")
 
 
 def unfinished(request_id: str) -> Problem:

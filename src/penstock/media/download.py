@@ -7,10 +7,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from penstock.event_loop import LONG_BYTES, in_file_thread
+from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
 from penstock.media.container import VideoFile, inspect_video
 
-_MEMORY_BYTES = LONG_BYTES  # thousands of videos may end at the same time
+_MEMORY_BYTES = LONG_FILE_BYTES  # thousands of videos may end at the same time
 
 
 class Download:

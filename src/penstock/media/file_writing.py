@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from penstock.durability import FileSystem, sync_folder
-from penstock.event_loop import LONG_BYTES, in_file_thread
+from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
 
 UNFINISHED_SUFFIX = ".part"
 _AT_ONCE = 64  # files that are open at the same time
@@ -45,7 +45,7 @@ class FileWriter:
 
         The file may be written although its caller was cancelled.
         """
-        if not self._file_system.can_sync or isinstance(file.data, Path) or len(file.data) > LONG_BYTES:
+        if not self._file_system.can_sync or isinstance(file.data, Path) or len(file.data) > LONG_FILE_BYTES:
             await self._write_alone(file)
             return
         loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ import structlog
 from penstock.base64_pieces import STEP, data_uri_start, is_data_uri, strict_pieces, tolerant_pieces
 from penstock.buffers import filled_part, sized_buffer
 from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
-from penstock.event_loop import LONG_BYTES, LoopTurns, run_aside
+from penstock.event_loop import LONG_FILE_BYTES, LoopTurns, run_aside
 from penstock.failpoints import failpoint
 from penstock.fields import UploadedFile
 from penstock.imaging.formats import Polarity
@@ -207,7 +207,7 @@ class Transfer:
 
     async def _put_and_digest(self, media_id: str, data: bytes, content_type: str) -> bytes:
         """Store a file and return its SHA-256, which for a large one is computed while the disk is waited for."""
-        if len(data) <= LONG_BYTES:
+        if len(data) <= LONG_FILE_BYTES:
             await self._put(media_id, data, content_type)
             return _sha256(data)
         storing = asyncio.ensure_future(self._put(media_id, data, content_type))

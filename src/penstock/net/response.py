@@ -22,7 +22,7 @@ MAX_RESPONSE_BYTES = 64 * 2**20
 SMALL_READ_BYTES = 64 * 2**10
 LARGE_READ_BYTES = 256 * 2**10
 _MAX_MEMBERS = 16
-_UNPACKED_AT_ONCE = 2**20
+_UNPACKED_AT_ONCE = 2**18
 
 
 class Headers(Mapping[str, str]):
@@ -233,7 +233,7 @@ class BodyDecoder:
             yield data
 
     async def let_others_run(self, size_bytes: int) -> None:
-        """Let other tasks run after each megabyte that was decompressed: a small piece may become a large one."""
+        """Let other tasks run again and again while bytes are decompressed: a small piece may become a large one."""
         if self._decompressor:
             self._unpacked_bytes += size_bytes
             if self._unpacked_bytes >= _UNPACKED_AT_ONCE:

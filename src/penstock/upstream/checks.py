@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -55,6 +56,7 @@ _FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
     "second": _SIZE_NAMES,
 }
 _EXTRAS_BYTES_MAX = 64 * 1024
+_NESTS = (dict, list)  # a union is made anew each time
 _EXTRAS_DEPTH_MAX = 16
 # The interface's names of input files, by their names in provider tables.
 _INPUTS = {
@@ -211,10 +213,10 @@ def check_extras_size(extras: Mapping[str, Any]) -> None:
     """Raise InvalidRequest for extra fields that are too large or too deep together."""
     if not extras:
         return
+    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES_MAX:  # first, because it takes much less time
+        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
     if _depth(extras) > _EXTRAS_DEPTH_MAX:
         raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH_MAX} levels at most.")
-    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES_MAX:
-        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
 
 
 def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
@@ -239,21 +241,22 @@ def _is_priced(model: Model, plain: str) -> bool:
 
 def _names(value: Any) -> Iterator[str]:
     """The names of all fields inside a value, at any depth."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield name
-            yield from _names(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _names(inner)
+    return chain.from_iterable(nest for level in _levels(value) for nest in level if isinstance(nest, dict))
 
 
 def _depth(value: Any) -> int:
     """How many levels of objects and lists a value has; stops counting above the limit."""
-    level = [value]
-    depth = 0
-    while level and depth <= _EXTRAS_DEPTH_MAX:
-        nests = [item for item in level if isinstance(item, Mapping | list)]
-        level = [inner for nest in nests for inner in (nest.values() if isinstance(nest, Mapping) else nest)]
-        depth += bool(nests)
-    return depth
+    return sum(1 for _ in islice(_levels(value), _EXTRAS_DEPTH_MAX + 1))
+
+
+def _levels(value: Any) -> Iterator[list[dict[str, Any] | list[Any]]]:
+    """The objects and lists of a value, from the outside to the inside."""
+    level = [value] if isinstance(value, _NESTS) else []
+    while level:
+        yield level
+        level = [
+            inner
+            for nest in level
+            for inner in (nest.values() if isinstance(nest, dict) else nest)
+            if isinstance(inner, _NESTS)
+        ]

@@ -185,7 +185,7 @@ def test_every_provider_that_speaks_it_gets_a_stateless_body_with_the_limits_tha
         for model in provider.models
         if (candidate := Candidate(provider, model)).model.op.responses
     }
-    assert set(speaking) == {"openai", "xai", "openrouter"}
+    assert set(speaking) == {"azure", "openai", "xai", "openrouter"}
     for slug, candidate in speaking.items():
         call = call_with({"model": "m", "input": items, "max_tokens": 9, "provider": {"max_price": {"prompt": "99"}}})
         request = read_responses_request(call)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.event_loop import LONG_BYTES
+from penstock.event_loop import LONG_FILE_BYTES
 from penstock.media.download import Download
 from tests.fake_providers.scripted import mp4
 
@@ -18,7 +18,7 @@ def padded(size_bytes: int) -> bytes:
     return video + rest.to_bytes(4, "big") + b"free" + bytes(rest - 8)
 
 
-@pytest.mark.parametrize(("size_bytes", "is_in_memory"), [(LONG_BYTES, True), (LONG_BYTES + 1, False)])
+@pytest.mark.parametrize(("size_bytes", "is_in_memory"), [(LONG_FILE_BYTES, True), (LONG_FILE_BYTES + 1, False)])
 async def test_a_video_is_kept_in_memory_up_to_a_size(tmp_path: Path, size_bytes: int, is_in_memory: bool) -> None:
     data = padded(size_bytes)
     with Download(tmp_path) as download:
@@ -36,7 +36,7 @@ async def test_a_video_is_kept_in_memory_up_to_a_size(tmp_path: Path, size_bytes
 
 async def test_the_file_of_a_download_that_fails_is_deleted(tmp_path: Path) -> None:
     with suppress(ConnectionError), Download(tmp_path) as download:
-        download.write(bytes(LONG_BYTES + 1))
+        download.write(bytes(LONG_FILE_BYTES + 1))
         assert len([*tmp_path.iterdir()]) == 1
         raise ConnectionError
     assert [*tmp_path.iterdir()] == []

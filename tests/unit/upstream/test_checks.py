@@ -206,3 +206,17 @@ def test_extras_change_only_the_body(extras: dict[str, Any]) -> None:
     assert sent.headers == {"authorization": "Bearer key", "content-type": "application/json"}
     sent_body = msgspec.json.decode(sent.body)
     assert (sent_body["prompt"], sent_body["model"]) == ("mine", "brush-1")
+
+
+def test_extra_fields_that_are_too_large_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To walk through fifty thousand values takes a hundred times as long as to measure them."""
+    monkeypatch.setattr(checks, "_levels", lambda value: pytest.fail("was searched"))
+    with pytest.raises(InvalidRequest, match="bytes at most"):
+        checks.check_extras_size({"extra": ["x"] * 50_000})
+
+
+def test_names_and_levels_are_found_at_any_depth() -> None:
+    value: Any = [{"a": [1, {"b": {"c": []}}]}, "d", {"e": None}]
+    assert sorted(checks._names(value)) == ["a", "b", "c", "e"]
+    values: list[Any] = [value, {}, [[]], "x", 1]
+    assert [checks._depth(item) for item in values] == [6, 1, 2, 0, 0]
