@@ -1,6 +1,7 @@
 """Return images and videos after they were accepted: their state, their result and their files."""
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 
 import msgspec
 
@@ -194,9 +195,9 @@ async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
     if file.size_bytes > _PREVIEW_BYTES_MAX:
         limit = _PREVIEW_BYTES_MAX // 1024**2
         raise InvalidRequest(f"A `{variant}` is made of videos up to {limit} MiB.", param="variant")
-    data = await gateway.media.read(file.id, file.size_bytes)
+    load = partial(gateway.media.read, file.id, file.size_bytes)
     try:
-        image = await gateway.worker_pool.run("video.preview", for_org=call.caller.org_id, data=data, variant=variant)
+        image = await gateway.worker_pool.run("video.preview", for_org=call.caller.org_id, load=load, variant=variant)
     except WorkFailed as problem:
         raise NotFound(f"The {variant} cannot be made: {problem.message}") from None
     headers = {"cache-control": "private, max-age=3600", "x-content-type-options": "nosniff"}

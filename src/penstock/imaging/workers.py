@@ -8,7 +8,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -91,15 +91,25 @@ class WorkerPool:
         return sorted(child.process.pid for child in self._children)
 
     async def run(
-        self, name: str, /, *, for_org: OrgId, progress: Report | None = None, **arguments: Any
+        self,
+        name: str,
+        /,
+        *,
+        for_org: OrgId,
+        progress: Report | None = None,
+        load: Callable[[], Awaitable[bytes]] | None = None,
+        **arguments: Any,
     ) -> dict[str, Any]:
         """Run a registered task, in turn with the tasks of other organizations. Cancelling the caller kills the child.
 
-        Raises KeyError for a name that is not registered.
+        With `load` the argument `data` is read when it is this task's turn, so that tasks which wait hold no large
+        files. Raises KeyError for a name that is not registered, and what `load` raises.
         """
         task = self._tasks[name]
-        work = Work(name, arguments, math.ceil(task.cpu_seconds))
         async with self._places.place(for_org, long=task.long):
+            if load is not None:
+                arguments["data"] = await load()
+            work = Work(name, arguments, math.ceil(task.cpu_seconds))
             child = await self._take_child()
             try:
                 reply = await self._execute(child, task, work, progress)

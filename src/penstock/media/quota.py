@@ -14,8 +14,8 @@ class StorageQuota:
     """Refuses new files of organizations that have stored as much as they may: as many bytes as are set for the
     organization itself, else as the setting `storage_bytes_per_org` says.
 
-    The bytes are added up from the rows of files at most once in thirty seconds per organization, and what was accepted
-    meanwhile is added. So an organization may exceed the quota a little, and room becomes free with a delay.
+    The bytes are added up from the rows of files at most once in thirty seconds per organization, and what this process
+    stored meanwhile is added. So an organization may exceed the quota a little, and room becomes free with a delay.
     """
 
     def __init__(self, store: Store, clock: Clock, max_bytes: int) -> None:
@@ -41,6 +41,11 @@ class StorageQuota:
         if len(self._known) >= _MAX_CACHED:
             self._known.clear()
         self._known[org_id] = replace(usage, used=usage.used + more_bytes) if more_bytes else usage
+
+    def count(self, org_id: str, stored_bytes: int) -> None:
+        """Add what was stored for an organization since its bytes were added up."""
+        if usage := self._known.get(org_id):
+            self._known[org_id] = replace(usage, used=usage.used + stored_bytes)
 
     async def _read(self, org_id: str, until: float) -> "_Usage":
         row = await self._store.one("get_stored_bytes", org_id=org_id)

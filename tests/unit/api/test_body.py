@@ -236,6 +236,8 @@ async def test_a_body_past_its_deadline_is_a_408_at_any_speed() -> None:
 
     with jumping_time(), pytest.raises(errors.RequestTimeout, match="longer than 60 seconds"):
         await read_body("json", JSON, steady, limits)
+    with jumping_time(), pytest.raises(errors.RequestTimeout, match="longer than 10 seconds"):
+        await read_body("raw", {}, steady, limits)  # which needs no key
 
 
 async def test_a_body_at_the_minimum_speed_is_accepted() -> None:

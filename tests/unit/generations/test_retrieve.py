@@ -1,5 +1,7 @@
 """Retrieving images and videos: only by their organization, and with what happened to them."""
 
+import asyncio
+from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +11,7 @@ from penstock.errors import Conflict, NotFound, Problem
 from penstock.generations import retrieve
 from penstock.generations.rows import ShownRow
 from penstock.schema import Caller, Response
+from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
@@ -134,6 +137,40 @@ async def test_the_content_of_a_video(open_gateway: OpenGateway) -> None:
         part = await content(running, video_id, range="bytes=4-7")
         assert part.chunks is not None
         assert (part.status, b"".join([chunk async for chunk in part.chunks])) == (206, b"ftyp")
+
+
+@sqlite_only
+async def test_previews_read_the_video_when_a_child_process_is_free(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A preview costs nothing, so any number of them may wait, and each video may have hundreds of megabytes."""
+    async with open_gateway() as running:
+        video_id = (await running.wait_for_video((await running.video()).json["id"]))["id"]
+        pool = running.gateway.worker_pool
+        read = running.gateway.media.read
+        reads = 0
+
+        async def count_and_read(media_id: str, size_bytes: int) -> bytes:
+            nonlocal reads
+            reads += 1
+            return await read(media_id, size_bytes)
+
+        async def all_wait() -> bool:
+            share = pool._places._shares.get(running.caller.org_id)
+            return share is not None and len(share.waiting) == 3
+
+        monkeypatch.setattr(running.gateway.media, "read", count_and_read)
+        call = running.call(id=video_id)
+        async with AsyncExitStack() as others:
+            for number in range(pool.workers):
+                await others.enter_async_context(pool._places.place(OrgId(f"org_{number}")))
+            previews = [
+                asyncio.create_task(retrieve.video_preview(running.gateway, call, "thumbnail")) for _ in range(3)
+            ]
+            await running.wait_until(all_wait, 0)
+            assert reads == 0
+        assert {response.media_type for response in await asyncio.gather(*previews)} == {"image/webp"}
+        assert reads == 3
 
 
 @sqlite_only

@@ -73,6 +73,24 @@ async def test_an_import_must_fit(open_gateway: OpenGateway) -> None:
         assert [file.key for file in stored] == [file.key for file in await running.storage.list_files()]
 
 
+async def make_ten_images(running: RunningGateway, mode: str) -> None:
+    for _ in range(10):
+        await running.image(headers={"x-service-replay": mode})
+
+
+@sqlite_only
+async def test_what_costs_nothing_counts_at_once(open_gateway: OpenGateway) -> None:
+    """Replays and mocks are free, so that many of them could be stored before the files are added up again."""
+    async with open_gateway() as running:
+        await running.image(headers={"x-service-replay": "record"})
+        size = await stored_bytes(running, running.caller.org_id)
+        running.gateway.quota._max_bytes = 3 * size
+        for mode in ("replay-or-error", "mock"):
+            running.clock.advance(31)
+            with pytest.raises(StorageQuotaExceeded):
+                await make_ten_images(running, mode)
+
+
 @sqlite_only
 async def test_a_quota_of_zero_is_none(open_gateway: OpenGateway) -> None:
     async with open_gateway(storage_bytes_per_org=0) as running:

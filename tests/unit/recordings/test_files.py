@@ -16,6 +16,7 @@ from penstock import base64_pieces
 from penstock.base64_pieces import strict_pieces
 from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
+from penstock.media.storage import FileExists
 from penstock.recordings import files
 from penstock.recordings.rows import RecordingRow
 from tests.fake_providers.scripted import png
@@ -94,6 +95,25 @@ async def test_the_same_file_is_imported_once(open_gateway: OpenGateway) -> None
         assert await import_file(inline, {}) != imported[0]
         running.caller = await running.create_caller_in_new_org()
         assert await import_file(inline, {}) != imported[0]
+
+
+@sqlite_only
+async def test_an_import_replaces_no_file(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if its new id were that of another recording."""
+    async with open_gateway() as running:
+        gateway = running.gateway
+        org_id = running.caller.org_id
+        row = await record(running)
+        document = json.loads(msgspec.json.encode(await exported(gateway.recordings, row)))
+        document["files"][0]["data"] = base64.b64encode(png(9, 9)).decode()
+        (file,) = await gateway.recordings.list_files(row.id)
+        before = await gateway.recordings.read_file(file)
+        monkeypatch.setattr(files, "new_id", lambda *_: row.id)
+        with pytest.raises(FileExists):
+            await files.import_recording(
+                gateway.store, gateway.recordings, org_id, document, {}, 1, pool=gateway.worker_pool
+            )
+        assert await gateway.recordings.read_file(file) == before
 
 
 @sqlite_only
