@@ -75,7 +75,9 @@ async def complete(
     request = Request(task="chat", model=chat.model, values=values)
     output_tokens = gateway.settings.chat_output_tokens
     if chat.images:
-        chat = await inline_images(chat, route, gateway.transfer, call.caller.org_id)
+        chat = await inline_images(
+            chat, route, gateway.transfer, call.caller.org_id, max_bytes=gateway.settings.json_bytes
+        )
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
     with span("accept"):

@@ -14,8 +14,11 @@ from penstock.values import OrgId
 _MAX_FETCHED = 16
 
 
-async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org_id: OrgId) -> ChatRequest:
-    """Return the call with data URIs instead of the URLs that a provider must not get.
+async def inline_images(
+    chat: ChatRequest, route: Route, transfer: Transfer, org_id: OrgId, max_bytes: int
+) -> ChatRequest:
+    """Return the call with data URIs instead of the URLs that a provider must not get; they may have `max_bytes`
+    together.
 
     A provider in the operator's network gets no URL: it would fetch it without the egress rules. Nobody gets a URL that
     only the operator's exceptions allow, because it may mean something else elsewhere. All other URLs stay. Raises
@@ -27,7 +30,13 @@ async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer, org
         raise InvalidRequest(
             f"`messages` may have at most {_MAX_FETCHED} images with a URL for this model.", param="messages"
         )
-    return with_images(chat, [await _fetch(image, transfer, org_id) for image in fetched])
+    inlined: list[ChatImage] = []
+    for image in fetched:
+        inlined.append(await _fetch(image, transfer, org_id))
+        if sum(len(each.source) for each in inlined) > max_bytes:
+            message = f"The images of `messages` may have at most {max_bytes} bytes together, as data URIs."
+            raise InvalidRequest(message, param=image.param)
+    return with_images(chat, inlined)
 
 
 async def _fetch(image: ChatImage, transfer: Transfer, org_id: OrgId) -> ChatImage:

@@ -81,7 +81,8 @@ async def complete(
     with span("commit"):
         await retry_while_unavailable(gateway.clock, lambda: gateway.completions.add(completion), request_id=job.id)
     failpoint("settle.after_commit")
-    gateway.quota.count(job.org_id, sum(file.size_bytes for file in (*result.outputs, *copies)))
+    sizes = [*(output.size_bytes for output in result.outputs), *(copy.size_bytes for copy in copies)]
+    gateway.quota.count(job.org_id, sum(sizes))
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
     report_result(made_by, min(cost, job.row.hold))

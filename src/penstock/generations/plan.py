@@ -125,8 +125,15 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
 
 
 async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputSource]) -> tuple[InputFile, ...]:
-    """Read and check the input files, and normalise images. Raises InvalidRequest for an unusable one."""
-    inputs = [await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id) for item in sources]
+    """Read and check the input files, and normalise images. Raises InvalidRequest for an unusable one, or if they are
+    more together than a form could hold: all are in memory until the call is accepted.
+    """
+    most = gateway.settings.form_bytes
+    inputs: list[InputFile] = []
+    for item in sources:
+        inputs.append(await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id))
+        if sum(len(loaded.data) for loaded in inputs) > most:
+            raise InvalidRequest(f"The inputs may have at most {most} bytes together.", param=item.param)
     _check_mask(inputs)
     return tuple(inputs)
 

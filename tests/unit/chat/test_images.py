@@ -129,6 +129,17 @@ async def test_a_call_with_many_urls_is_refused_before_any_is_fetched(open_gatew
 
 
 @sqlite_only
+async def test_images_that_are_fetched_have_a_limit_together(open_gateway: OpenGateway) -> None:
+    """The same as data URIs in a body: they are in memory before anything is reserved."""
+    async with open_gateway(json_bytes=2 * len(uri(png(8, 8))), **LOOPBACK) as running:
+        with pytest.raises(InvalidRequest, match="bytes together") as caught:
+            await ask(running, *[image_at(running)] * 4)
+        assert caught.value.param == "messages[0].content[3].image_url.url"
+        assert len(running.lab.files) == 3
+        await ask(running, *[image_at(running)] * 2)
+
+
+@sqlite_only
 async def test_an_estimate_fetches_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway(**LOOPBACK) as running:
         await ask(running, image_at(running), dryRun="true")
@@ -142,6 +153,6 @@ async def test_a_public_provider_gets_public_urls_only(open_gateway: OpenGateway
     async with open_gateway(**LOOPBACK) as running:
         chat = chat_with(running, PUBLIC, image_at(running))
         route = Route((candidate(openai.PROVIDER),))
-        inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id)
+        inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id, max_bytes=10**6)
         parts = inlined.body["messages"][0]["content"]
         assert [part["image_url"]["url"] for part in parts[1:]] == [PUBLIC, uri(png(8, 8))]

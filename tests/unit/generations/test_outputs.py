@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.errors import Problem, StorageUnavailable
 from penstock.values import nanos
@@ -131,7 +132,7 @@ async def test_a_recording_that_cannot_be_stored(open_gateway: OpenGateway) -> N
 async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -> None:
     """It waits for hours, not charged, and is completed as soon as its file can be stored."""
     async with open_gateway() as running:
-        with full_storage(running):
+        with full_storage(running), capture_logs() as lines:
             video_id = (await running.video()).json["id"]
 
             async def tried() -> bool:
@@ -140,6 +141,7 @@ async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -
             await running.wait_until(tried, step_seconds=30)
             assert (await running.get_video(video_id))["status"] == "in_progress"
             assert await running.money() == (nanos("9.6"), nanos("0.4"))
+        assert len([line for line in lines if line["event"] == "output not stored"]) >= 7, "the operator can see why"
         assert (await running.wait_for_video(video_id, step_seconds=5))["status"] == "completed"
         assert len(running.lab.videos) == 1
 

@@ -177,6 +177,12 @@ async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: Ope
         await recording(running, "video")
         response = await send(running, "video", {"": "replay-or-error", "-latency": "1000,5000"})
         assert (response.json["status"], response.headers["x-service-replay-status"]) == ("queued", "replayed")
+        due = running.clock.monotonic() + 5
+
+        async def waits() -> bool:
+            return any(abs(at - due) < 0.1 for at, _, _ in running.clock._sleepers)
+
+        await running.wait_until(waits, 0)
         running.clock.jump(jump_seconds)
         running.clock.advance(4.9)
         for _ in range(100):
@@ -184,6 +190,18 @@ async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: Ope
         assert (await running.get_video(response.json["id"]))["status"] == "queued"
         running.clock.advance(0.1)
         await running.wait_for_request(response.json["id"], step_seconds=0)  # no more time passes
+
+
+async def test_the_inputs_of_a_call_have_a_limit_together(open_gateway: OpenGateway) -> None:
+    """They may be URLs of many large files, and are in memory before anything is held; also in a dry run."""
+    image = BODIES["edit"]["image"]
+    async with open_gateway(form_bytes=2 * len(png(32, 32))) as running:
+        await send(running, "edit", {}, image=[image] * 2)
+        for query in ({}, {"dryRun": "true"}):
+            call = running.call({**BODIES["edit"], "image": [image] * 3}, endpoint="/edit", query=query)
+            with pytest.raises(InvalidRequest, match="bytes together") as caught:
+                await endpoints.edit_images(running.gateway, call)
+            assert caught.value.param == "image"
 
 
 async def test_a_replayed_image_sends_its_bytes_when_they_are_due(open_gateway: OpenGateway) -> None:
