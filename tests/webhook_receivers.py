@@ -32,6 +32,7 @@ class SentMessage:
     body: bytes
     headers: Mapping[str, str]
     at: float
+    share: str  # of the places for lookups
 
 
 Respond = Callable[[SentMessage], Awaitable[int]]
@@ -56,7 +57,7 @@ class Receiver(HttpClient):
         share: str = "",
     ) -> int:
         assert timeout_seconds == 30
-        sent = SentMessage(url, body, headers, self._now())
+        sent = SentMessage(url, body, headers, self._now(), share)
         self.sent.append(sent)
         return self.respond if isinstance(self.respond, int) else await self.respond(sent)
 

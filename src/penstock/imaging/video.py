@@ -53,8 +53,8 @@ def measure(data: bytes) -> VideoMeasures:
 
 
 def _boxes(data: bytes, place: Place) -> list[tuple[bytes, Place]]:
-    """The names and places of all boxes inside another box. Raises BadImage where that are more than are read: what is
-    behind them might be a longer video.
+    """The names and places of all boxes inside another box. Raises BadImage if there may be more than are read: a
+    longer video could be behind them.
     """
     found = [(name, (start, end)) for name, start, end in boxes(data, *place)]
     if len(found) >= MAX_SEGMENTS:

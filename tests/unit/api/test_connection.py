@@ -116,6 +116,7 @@ async def test_malformed_http_gets_one_400_and_the_connection_is_closed(tmp_path
                     response = await connection.read_response()
                     assert (response.status, response.code) == (400, "INVALID_REQUEST"), (name, response)
                     assert response.headers["connection"] == "close"
+                    assert response.headers["cache-control"] == "no-store"
                     assert await connection.is_closed(), f"{name}: a pipelined request got a response"
 
 

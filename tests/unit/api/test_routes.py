@@ -41,7 +41,7 @@ def test_no_route_is_there_twice() -> None:
 def test_routes_that_may_cost_money_are_marked() -> None:
     posts = {row.path for row in ROUTES if row.method == "POST" and row.path.startswith("/compat/")}
     assert {row.path for row in ROUTES if row.generation} == posts
-    assert all(row.drains and row.needs_key for row in ROUTES if row.generation)
+    assert all(row.drains and row.needs_key and row.takes_work for row in ROUTES if row.generation)
 
 
 def test_routes_with_a_body_have_fields_and_every_route_a_schema() -> None:

@@ -111,6 +111,8 @@ async def test_an_image_that_cannot_be_stored(open_gateway: OpenGateway) -> None
         assert (problem.status, problem.should_retry) == (503, False)
         assert await running.money() == UNTOUCHED
         assert running.annex.submits == 0
+        (attempt,) = await running.rows("SELECT id FROM attempts")
+        assert (await running.transfers(attempt["id"]))["loss"] == nanos("0.04"), "the provider has made it"
         assert await running.image()
 
 

@@ -122,7 +122,10 @@ async def test_input_urls_inside_the_network_of_the_gateway_are_refused(open_gat
 async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fetch(*_: object, **__: object) -> None:
+    shares = []
+
+    async def fetch(*_: object, share: str, **__: object) -> None:
+        shares.append(share)
         raise LookupBusy
 
     async with open_gateway(works=False) as running:
@@ -130,6 +133,7 @@ async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
         monkeypatch.setattr(transfer._http_client, "fetch", fetch)
         with pytest.raises(Unavailable, match="`image` cannot be fetched now: too many host names"):
             await load(transfer, "https://images.test/x.png")
+        assert shares == [ORG], "each organization has its own places"
 
 
 async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) -> None:

@@ -80,6 +80,28 @@ async def test_purges_at_the_same_time_are_one(sqlite_database: Database, monkey
         assert emptied == 2
 
 
+async def test_a_purge_waits_some_time_after_the_one_before(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller who purges again and again would keep the slow reads of all others waiting."""
+    emptied = 0
+
+    def count(session: Session) -> None:
+        nonlocal emptied
+        emptied += 1
+
+    monkeypatch.setattr(sqlite, "_empty_log", count)
+    async with open_store(sqlite_database) as store:
+        await store.purge_traces()
+        monkeypatch.setattr(sqlite, "PURGE_PAUSE_SECONDS", 3600.0)
+        next_purge = asyncio.ensure_future(store.purge_traces())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await store._writer.between(lambda _: None)  # behind a purge that did not wait
+        assert emptied == 1
+        next_purge.cancel()
+
+
 async def test_a_purge_that_begins_later_is_not_the_one_that_runs(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

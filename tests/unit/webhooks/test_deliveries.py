@@ -118,6 +118,7 @@ async def test_a_delivery_without_a_place_to_look_up_its_host_does_not_count(sql
             process.clock.advance(1.2)
         assert (await process.state(message_id)).deliveries == 0
         assert process.deliveries._concurrent_max == most, "slow names of one organization slow down no other"
+        assert {sent.share for sent in process.receiver.sent} == {ORG}
 
 
 async def test_a_url_is_checked_before_each_delivery(sqlite: Database) -> None:
