@@ -1,6 +1,6 @@
 """Any image or video model of OpenRouter: described by its lists, held at the most of them, charged as reported."""
 
-from openrouter import components
+import openrouter
 
 from penstock.generations import endpoints
 from penstock.values import nanos
@@ -14,8 +14,8 @@ VIDEO = "openrouter/acme/filmer-3"
 
 
 def test_the_lists_have_the_form_that_its_own_client_reads() -> None:
-    components.ImageModelsListResponse.model_validate({"data": LISTED_IMAGES})
-    components.VideoModelsListResponse.model_validate({"data": LISTED_VIDEOS})
+    openrouter.components.ImageModelsListResponse.model_validate({"data": LISTED_IMAGES})
+    openrouter.components.VideoModelsListResponse.model_validate({"data": LISTED_VIDEOS})
 
 
 async def test_an_image_and_an_edit(open_gateway: OpenGateway) -> None:

@@ -1,5 +1,7 @@
 """fal: its own client against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,14 +1,15 @@
 """Google: its own client against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 import io
 import json
 from collections.abc import Iterator
 from typing import Any
 
+import google.genai as genai
 import openai
 import pytest
-from google import genai
-from google.genai import errors, types
 from PIL import Image
 
 from tests.fake_providers.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE, WORDS_ONLY, Gemini, Google
@@ -33,14 +34,16 @@ def client(google: Google) -> Iterator[genai.Client]:
 
 
 def opened(google: Google, key: str) -> genai.Client:
-    return genai.Client(api_key=key, http_options=types.HttpOptions(base_url=google.url, api_version="v1beta"))
+    return genai.Client(api_key=key, http_options=genai.types.HttpOptions(base_url=google.url, api_version="v1beta"))
 
 
 def test_client_paints(client: genai.Client) -> None:
-    config = types.GenerateContentConfig(
-        response_modalities=["IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K"), seed=7
+    config = genai.types.GenerateContentConfig(
+        response_modalities=["IMAGE"],
+        image_config=genai.types.ImageConfig(aspect_ratio="16:9", image_size="1K"),
+        seed=7,
     )
-    given = types.Part.from_bytes(data=png(64, 48), mime_type="image/png")
+    given = genai.types.Part.from_bytes(data=png(64, 48), mime_type="image/png")
     details: Any = [given, "a hat"]
     made = client.models.generate_content(model="gemini-3.1-flash-image", contents=details, config=config)
     assert made.parts
@@ -55,12 +58,13 @@ def test_client_paints(client: genai.Client) -> None:
 @pytest.mark.parametrize("response", [BLOCKED, UNSAFE])
 def test_client_is_refused_under_success(google: Google, client: genai.Client, response: dict[str, Any]) -> None:
     google.responses.append(response)
-    made = client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox", config=WIDE)
+    made = client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox", config=wide())
     blocked = made.prompt_feedback and made.prompt_feedback.block_reason
-    assert blocked or (made.candidates and made.candidates[0].finish_reason == types.FinishReason.IMAGE_SAFETY)
+    assert blocked or (made.candidates and made.candidates[0].finish_reason == genai.types.FinishReason.IMAGE_SAFETY)
 
 
-WIDE = types.GenerateContentConfig(image_config=types.ImageConfig(aspect_ratio="16:9"))
+def wide() -> genai.types.GenerateContentConfig:
+    return genai.types.GenerateContentConfig(image_config=genai.types.ImageConfig(aspect_ratio="16:9"))
 
 
 def test_client_creates_videos(google: Google, client: genai.Client) -> None:
@@ -84,7 +88,7 @@ def test_client_calls_off(client: genai.Client) -> None:
 def test_client_without_key(google: Google) -> None:
     with (
         opened(google, "nobody") as client,
-        pytest.raises(errors.ClientError, match="API key not valid"),
+        pytest.raises(genai.errors.ClientError, match="API key not valid"),
     ):
         client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox")
 

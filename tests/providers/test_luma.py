@@ -1,5 +1,7 @@
 """Luma: its own client against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

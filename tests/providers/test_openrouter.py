@@ -1,5 +1,7 @@
 """OpenRouter: OpenAI's client and its own against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,20 +1,23 @@
 """Replicate: its own client against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 import base64
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
-from replicate.client import Client
-from replicate.exceptions import ModelError, ReplicateError
 
 from tests.fake_providers.replicate import Replicate, failed
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    from replicate.client import Client
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
@@ -27,6 +30,8 @@ def provider() -> Iterator[Replicate]:
 
 @pytest.fixture
 def client(provider: Replicate) -> Iterator[Client]:
+    from replicate.client import Client  # here, because each worker imports this file, and few use the client
+
     client = Client(api_token=KEY, base_url=provider.url)
     client.poll_interval = 0.01
     with client._client:
@@ -58,6 +63,8 @@ def test_client_cancels(provider: Replicate, client: Client) -> None:
 
 
 def test_client_sees_failures(provider: Replicate, client: Client) -> None:
+    from replicate.exceptions import ModelError, ReplicateError
+
     provider.next_states.append(("starting", failed("NSFW content detected. Try running it again.")))
     with pytest.raises(ModelError, match="NSFW"):
         client.run("black-forest-labs/flux-schnell", {"prompt": "a fox"}, wait=False)

@@ -1,5 +1,7 @@
 """Runway: its own client against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 import base64
 import io
 import random

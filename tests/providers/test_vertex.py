@@ -1,18 +1,19 @@
 """Vertex AI: Google's own client against the fake provider, then the gateway."""
 
+from __future__ import annotations
+
 import base64
 import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import google.auth.jwt as google_jwt
+import google.genai as genai
+import google.oauth2.credentials as google_credentials
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from google import genai
-from google.auth import jwt
-from google.genai import errors, types
-from google.oauth2.credentials import Credentials
 
 from penstock.providers.vertex.credentials import SCOPE, auth, sign_token
 from tests.fake_providers.fal import Fal
@@ -24,7 +25,11 @@ from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_im
 
 MODEL = "veo-3.1-generate-001"
 IMAGE = {"bytesBase64Encoded": IMAGE_URI.partition(",")[2], "mimeType": "image/png"}
-FOX = types.GenerateVideosSource(prompt="a fox")
+
+
+def fox() -> genai.types.GenerateVideosSource:
+    return genai.types.GenerateVideosSource(prompt="a fox")
+
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
@@ -36,18 +41,18 @@ def vertex() -> Iterator[Vertex]:
 
 
 def opened(provider: Vertex, token: str = KEY) -> genai.Client:
-    who = Credentials(token)  # type: ignore[no-untyped-call]
-    there = types.HttpOptions(base_url=provider.url, api_version="v1")
+    who = google_credentials.Credentials(token)  # type: ignore[no-untyped-call]
+    there = genai.types.HttpOptions(base_url=provider.url, api_version="v1")
     return genai.Client(vertexai=True, project="acme", location="us-central1", credentials=who, http_options=there)
 
 
 def test_client_creates_videos(vertex: Vertex) -> None:
-    image = types.Image(image_bytes=png(64, 48), mime_type="image/png")
-    config = types.GenerateVideosConfig(
+    image = genai.types.Image(image_bytes=png(64, 48), mime_type="image/png")
+    config = genai.types.GenerateVideosConfig(
         number_of_videos=1, duration_seconds=8, aspect_ratio="9:16", resolution="1080p", negative_prompt="rain",
         generate_audio=False, seed=7, last_frame=image,
     )  # fmt: skip
-    source = types.GenerateVideosSource(prompt="a fox", image=image)
+    source = genai.types.GenerateVideosSource(prompt="a fox", image=image)
     with opened(vertex) as client:
         job = client.models.generate_videos(model=MODEL, source=source, config=config)
         assert not client.operations.get(job).done
@@ -68,15 +73,15 @@ def test_client_creates_videos(vertex: Vertex) -> None:
 
 def test_client_sees_failures(vertex: Vertex) -> None:
     vertex.next_states.extend([(FILTERED,), (ended(13, "Internal error."),)])
-    config = types.GenerateVideosConfig(duration_seconds=8, resolution="720p")
+    config = genai.types.GenerateVideosConfig(duration_seconds=8, resolution="720p")
     with opened(vertex) as client:
-        first, second = (client.models.generate_videos(model=MODEL, source=FOX, config=config) for _ in range(2))
+        first, second = (client.models.generate_videos(model=MODEL, source=fox(), config=config) for _ in range(2))
         filtered, failed = client.operations.get(first), client.operations.get(second)
         assert filtered.response
         assert (filtered.response.rai_media_filtered_count, filtered.response.generated_videos) == (1, None)
         assert failed.error == {"code": 13, "message": "Internal error."}
-    with opened(vertex, "nobody") as client, pytest.raises(errors.ClientError, match="invalid authentication"):
-        client.models.generate_videos(model=MODEL, source=FOX, config=config)
+    with opened(vertex, "nobody") as client, pytest.raises(genai.errors.ClientError, match="invalid authentication"):
+        client.models.generate_videos(model=MODEL, source=fox(), config=config)
 
 
 # ---------------------------------------------------------------------------------------------------------- credentials
@@ -99,7 +104,7 @@ def account() -> tuple[str, bytes]:
 def test_account_signs_what_googles_library_accepts() -> None:
     key, public = account()
     token = auth(key)["authorization"].removeprefix("Bearer ")
-    claims: dict[str, Any] = jwt.decode(token, certs={"k1": public})  # type: ignore[no-untyped-call]
+    claims: dict[str, Any] = google_jwt.decode(token, certs={"k1": public})  # type: ignore[no-untyped-call]
     assert {claims["iss"], claims["sub"]} == {"gateway@acme.iam.example"}
     assert (claims["scope"], claims["exp"] - claims["iat"]) == (SCOPE, 3600)
 
@@ -227,8 +232,10 @@ async def test_gemini_images(open_gateway: OpenGateway) -> None:
 
 
 def test_client_creates_images(vertex: Vertex) -> None:
-    config = types.GenerateContentConfig(
-        response_modalities=["IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K"), seed=7
+    config = genai.types.GenerateContentConfig(
+        response_modalities=["IMAGE"],
+        image_config=genai.types.ImageConfig(aspect_ratio="16:9", image_size="1K"),
+        seed=7,
     )
     with opened(vertex) as client:
         made = client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox", config=config)

@@ -6,8 +6,7 @@ from typing import Any
 
 import openai
 import pytest
-import xai_sdk.image  # type: ignore[import-untyped]
-import xai_sdk.video  # type: ignore[import-untyped]
+import xai_sdk  # type: ignore[import-untyped]
 
 from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest, Problem

@@ -1,10 +1,10 @@
-"""The pytest fixture, used by a separate test file and pytest: first it records, then it replays."""
+"""The pytest fixture, used by a test file in a pytest session of its own: first it records, then it replays."""
 
-import subprocess
-import sys
-from pathlib import Path
+from importlib.metadata import entry_points
 
-from tests.other_plugins import WITHOUT_OTHER_PLUGINS
+import pytest
+
+from penstock import pytest_plugin
 
 TEST = """
 import base64, json, urllib.request
@@ -27,21 +27,25 @@ def test_image(penstock):
 """
 
 
-def run(folder: Path, *options: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", *options]
-    command += [*WITHOUT_OTHER_PLUGINS, "test_fox.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+def run(pytester: pytest.Pytester, *options: str) -> str:
+    """Run the test file in this process, whose modules are imported already, with a pytest session of its own."""
+    plugins = ("--disable-plugin-autoload", "-p", "penstock.pytest_plugin", "-p", "no:cacheprovider")
+    return str(pytester.runpytest_inprocess("-q", "-s", *plugins, *options, "test_fox.py").stdout)
 
 
-def test_recordings_are_written_beside_the_test_and_replayed(tmp_path: Path) -> None:
-    (tmp_path / "test_fox.py").write_text(TEST)
-    missing = run(tmp_path)
+def test_recordings_are_written_beside_the_test_and_replayed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_fox=TEST)
+    missing = run(pytester)
     assert "1 failed" in missing
     assert "404" in missing
-    assert "status: recorded" in (recorded := run(tmp_path, "--penstock-record")), recorded
-    folder = tmp_path / "recordings" / "test_fox"
+    assert "status: recorded" in (recorded := run(pytester, "--penstock-record")), recorded
+    folder = pytester.path / "recordings" / "test_fox"
     names = sorted(path.suffix for path in folder.iterdir())
     assert names == [".json", ".png"]
-    assert "status: replayed" in (replayed := run(tmp_path)), replayed
+    assert "status: replayed" in (replayed := run(pytester)), replayed
     assert sorted(path.suffix for path in folder.iterdir()) == names
+
+
+def test_pytest_finds_the_fixture_where_the_package_is_installed() -> None:
+    (found,) = entry_points(group="pytest11", name="penstock")
+    assert found.value == pytest_plugin.__name__

@@ -10,12 +10,12 @@ name too, for a query that differs little between the databases.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from penstock.store.base import DIALECTS, Dialect, QueryMisused, StorageMisconfigured
 
@@ -103,46 +103,58 @@ class Queries(dict[str, Query]):
         return query
 
 
-@dataclass(frozen=True, slots=True)
 class QueryFile:
-    """All queries, for each database."""
+    """All queries, for each database. A process uses one of them, so the queries for the other are not made."""
 
-    sqlite: Queries
-    postgres: Queries
+    def __init__(self, files: Iterable[tuple[str, str]]) -> None:
+        self._blocks = [(source, *block) for source, text in files for block in _blocks(text, source)]
+
+    @cached_property
+    def sqlite(self) -> Queries:
+        return self._made_for("sqlite")
+
+    @cached_property
+    def postgres(self) -> Queries:
+        return self._made_for("postgres")
+
+    def _made_for(self, dialect: Dialect) -> Queries:
+        queries = Queries()
+        for source, line, named, body in self._blocks:
+            name = named["name"]
+            where = f"{source}:{line}: {name}"
+            if named["dialect"] not in (None, dialect):
+                continue
+            if name in queries:
+                raise StorageMisconfigured(f"{where} is defined twice for {dialect}.")
+            queries[name] = _query(where, name, body, dialect)
+        return queries
+
+    def check(self) -> Self:
+        """Return the queries. Raises StorageMisconfigured if one is malformed, or not the same for both databases."""
+        found: dict[Dialect, Queries] = {"sqlite": self.sqlite, "postgres": self.postgres}
+        for name in sorted({named["name"] for _, _, named, _ in self._blocks if not named["alone"]}):
+            _check_pair(name, found)
+        return self
 
 
 @cache
 def package_queries() -> QueryFile:
-    """The queries of this package, whose files are read once in a process."""
-    return read_queries(QUERIES)
+    """The queries of this package, whose files are read once in a process. A test checks them, not each start."""
+    return QueryFile(_read(QUERIES))
 
 
 def read_queries(folder: Path) -> QueryFile:
     """Read all queries of a folder. Raises StorageMisconfigured if one is malformed."""
-    return _collect(tuple((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))))
+    return QueryFile(_read(folder)).check()
 
 
 def parse_queries(text: str, source: str = "queries") -> QueryFile:
-    """Read queries from a text; errors name the `source`."""
-    return _collect(((source, text),))
+    """Read queries from a text; errors name the `source`. Raises StorageMisconfigured if one is malformed."""
+    return QueryFile([(source, text)]).check()
 
 
-def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
-    found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
-    paired: set[str] = set()
-    for source, text in files:
-        for line, named, body in _blocks(text, source):
-            name, only = named["name"], _dialect(named["dialect"])
-            where = f"{source}:{line}: {name}"
-            for dialect in DIALECTS if only is None else (only,):
-                if name in found[dialect]:
-                    raise StorageMisconfigured(f"{where} is defined twice for {dialect}.")
-                found[dialect][name] = _query(where, name, body, dialect)
-            if not named["alone"]:
-                paired.add(name)
-    for name in sorted(paired):
-        _check_pair(name, found)
-    return QueryFile(**found)
+def _read(folder: Path) -> list[tuple[str, str]]:
+    return [(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))]
 
 
 def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
@@ -177,12 +189,9 @@ def _with_parts(where: str, line: str, parts: Mapping[str, str]) -> str:
 
 def _versions(block: list[str]) -> list[list[str]]:
     """The block itself, or the two blocks that a name with a choice stands for."""
-    sides = (1, 2) if _CHOICE.search(block[0]) else (0,)
-    return [[_CHOICE.sub(rf"\g<{side}>", line) for line in block] for side in sides]
-
-
-def _dialect(word: str | None) -> Dialect | None:
-    return next((dialect for dialect in DIALECTS if dialect == word), None)
+    if not _CHOICE.search(block[0]):
+        return [block]
+    return [[_CHOICE.sub(rf"\g<{side}>", line) for line in block] for side in (1, 2)]
 
 
 def _query(where: str, name: str, body: list[str], dialect: Dialect) -> Query:

@@ -211,6 +211,11 @@ def test_an_unknown_name_is_refused() -> None:
         found.postgres.get_reading("get_thin")
 
 
+def test_the_queries_of_the_package_are_well_formed_for_both_databases() -> None:
+    found = package_queries().check()
+    assert len(found.sqlite) > 100
+
+
 def test_lists_for_callers_name_their_columns() -> None:
     """Otherwise a large column that is added later is read for each row. Rows of requests are small and shown whole."""
     queries = package_queries().postgres
