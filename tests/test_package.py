@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -159,7 +160,20 @@ def install(python: Path, wheel: Path) -> None:
     """Install a wheel into an environment, without what it requires."""
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
     # With a path to the source tree, pip would take the package for installed.
-    subprocess.run([*pip, str(wheel)], env={**os.environ, "PYTHONPATH": ""}, check=True)
+    subprocess.run([*pip, "--no-compile", str(wheel)], env={**os.environ, "PYTHONPATH": ""}, check=True)
+
+
+def reuse_bytecode(source: Path, copy: Path) -> None:
+    """Give the copy of a module the bytecode of its source, if there is some: to compile all of them takes seconds.
+
+    Python uses bytecode only for a file of the same time and size as the one that was compiled.
+    """
+    compiled = Path(cache_from_source(str(source)))
+    if compiled.exists() and copy.read_bytes() == source.read_bytes():
+        os.utime(copy, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
+        target = Path(cache_from_source(str(copy)))
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(compiled, target)
 
 
 @pytest.fixture(scope="module")
@@ -175,12 +189,18 @@ def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     install(python, built.wheel)
     (site,) = (folder / "lib").glob("python*/site-packages")
     (installed,) = metadata.distributions(name="penstock", path=[str(site)])
+    modules = {site / name: ROOT / "src" / name for name in files_in(built.wheel) if name.endswith(".py")}
     for name in required(installed.requires or []):
         distribution = metadata.distribution(name)
         for file in distribution.files or ():
             if file.parts[0] != ".." and file.suffix != ".pyc":
+                source = Path(str(distribution.locate_file(file)))
                 (site / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(Path(str(distribution.locate_file(file))), site / file)
+                shutil.copy(source, site / file)
+                if file.suffix == ".py":
+                    modules[site / file] = source
+    for copy, source in modules.items():
+        reuse_bytecode(source, copy)
     return python.parent
 
 

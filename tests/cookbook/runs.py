@@ -4,9 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from tests.cookbook.pages import Page, Program
@@ -31,20 +32,51 @@ class Packages:
     node_modules: Path | None = None
 
 
-def run_page(page: Page, serving: Serving, folder: Path, packages: Packages, seconds: float = SECONDS) -> None:
-    """Run the programs of a page in order, in one folder; raise ProgramFailed for the first that goes wrong."""
+# Runs programs one after the other, each as a program of its own, and marks where the output of each ends.
+TOGETHER = """
+import runpy, sys
+mark, *names = sys.argv[1:]
+for name in names:
+    runpy.run_path(name, run_name="__main__")
+    print(mark)
+"""
+MARK = "-- end of a program --"
+
+
+def run_page(
+    page: Page,
+    serving: Serving,
+    folder: Path,
+    packages: Packages,
+    seconds: float = SECONDS,
+    *,
+    together: bool = False,
+) -> None:
+    """Run the programs of a page in order, in one folder; raise ProgramFailed for the first that goes wrong.
+
+    `together` lets one process run Python programs that follow each other, because a client may take a second to
+    import.
+    """
     run = _PageRun(page, serving, folder, packages, seconds)
     if packages.node_modules:
         (folder / "node_modules").symlink_to(packages.node_modules)
     for name, content in page.files.items():
         (folder / name).write_text(run.localized(content))
     with ExitStack() as servers:
-        for number, program in enumerate(page.programs, 1):
-            if program.is_server:
-                servers.enter_context(run.server(program, number))
-            else:
-                run.run(program, number)
+        for is_joined, group in groupby(enumerate(page.programs, 1), lambda each: together and is_joinable(each[1])):
+            if is_joined:
+                run.run_together(list(group))
+                continue
+            for number, program in group:
+                if program.is_server:
+                    servers.enter_context(run.server(program, number))
+                else:
+                    run.run(program, number)
         run.check_servers()
+
+
+def is_joinable(program: Program) -> bool:
+    return program.suffix == ".py" and not program.is_server
 
 
 class _PageRun:
@@ -64,13 +96,27 @@ class _PageRun:
         return code.replace(GATEWAY, self._serving.url).replace(SERVER_PORT, self._port)
 
     def run(self, program: Program, number: int) -> None:
-        command = self._command(program, number)
-        done = subprocess.run(
+        done = self._done(self._command(program, number))
+        if done.returncode != 0 or not program.is_printed(done.stdout):
+            self._fail(number, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr[-3000:]}")
+
+    def run_together(self, programs: Sequence[tuple[int, Program]]) -> None:
+        """Run Python programs in one process."""
+        files = [self._command(program, number)[-1] for number, program in programs]
+        done = self._done([str(self._packages.bin / "python"), "-c", TOGETHER, MARK, *files])
+        *outputs, rest = done.stdout.split(f"{MARK}\n")
+        for (number, program), output in zip(programs, outputs, strict=False):
+            if not program.is_printed(output):
+                self._fail(number, output)
+        if len(outputs) < len(programs):
+            number, _ = programs[len(outputs)]
+            self._fail(number, f"exit status {done.returncode}\n{rest}\n{done.stderr[-3000:]}")
+
+    def _done(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             command, cwd=self._folder, env=self._environment(), capture_output=True, text=True,
             timeout=self._seconds, check=False,
         )  # fmt: skip
-        if done.returncode != 0 or not program.is_printed(done.stdout):
-            self._fail(number, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr[-3000:]}")
 
     @contextmanager
     def server(self, program: Program, number: int) -> Iterator[None]:

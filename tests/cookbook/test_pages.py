@@ -27,7 +27,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
 def test_the_programs_of_a_page_print_what_it_says(page: Page, serving: Serving, tmp_path: Path) -> None:
-    run_page(page, serving, tmp_path, Packages())
+    run_page(page, serving, tmp_path, Packages(), together=True)
 
 
 def test_a_program_that_prints_something_else_fails_its_page(serving: Serving, tmp_path: Path) -> None:
@@ -37,8 +37,9 @@ def test_a_program_that_prints_something_else_fails_its_page(serving: Serving, t
         ("print('one'); raise SystemExit(3)", "one", "exit status 3"),
     ):
         path.write_text(f"# Title\n\n<!-- shows: chat -->\n```python\n{code}\n```\n\n```text\n{printed}\n```\n")
-        with pytest.raises(ProgramFailed, match=message):
-            run_page(read_page(path), serving, tmp_path, Packages())
+        for together in (False, True):
+            with pytest.raises(ProgramFailed, match=message):
+                run_page(read_page(path), serving, tmp_path, Packages(), together=together)
 
 
 @pytest.mark.parametrize(
