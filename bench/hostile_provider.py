@@ -87,6 +87,26 @@ def _image_at(name: str) -> bytes:
     return json.dumps({"created": 1794709785, "data": [{"url": url}]}).encode()
 
 
+@cache
+def _values() -> bytes:
+    return b'{"data":[' + b"0," * (15 * _MIB) + b"0]}"
+
+
+@cache
+def _noisy_image() -> bytes:
+    return _image(noisy_png())
+
+
+@cache
+def _large_chat() -> bytes:
+    return _chat("hello " * (5 * _MIB))
+
+
+@cache
+def _large_event() -> bytes:
+    return _event("hello " * 150_000)
+
+
 def _chat(text: str) -> bytes:
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
@@ -127,13 +147,13 @@ MODELS: dict[str, tuple[str, Answer]] = {
     "image-members": ("image", lambda: _whole(empty_members(), more=_GZIP)),
     "image-at-bomb": ("image", lambda: _whole(_image_at("bomb"))),
     "image-at-members": ("image", lambda: _whole(_image_at("members"))),
-    "image-values": ("image", lambda: _whole(b'{"data":[' + b"0," * (15 * _MIB) + b"0]}")),
-    "image-noisy": ("image", lambda: _whole(_image(noisy_png()))),
+    "image-values": ("image", lambda: _whole(_values())),
+    "image-noisy": ("image", lambda: _whole(_noisy_image())),
     "image-wide": ("image", lambda: _whole(_image(wide_png()))),
     "chat-small": ("chat", lambda: _whole(_chat("hello"))),
-    "chat-large": ("chat", lambda: _whole(_chat("hello " * (5 * _MIB)))),
+    "chat-large": ("chat", lambda: _whole(_large_chat())),
     "chat-crumbs": ("chat", lambda: _events(_event("a"), 40_000)),
-    "chat-large-events": ("chat", lambda: _events(_event("hello " * 150_000), 24)),
+    "chat-large-events": ("chat", lambda: _events(_large_event(), 24)),
     "chat-unended-line": ("chat", _unended_line),
 }
 FILES: dict[str, Answer] = {
@@ -193,6 +213,9 @@ def _port() -> int:
 
 
 async def main() -> None:
+    # Made before anybody asks for them: the neighbour's own calls would wait for them.
+    for make in (small_png, wide_png, bomb, empty_members, _values, _noisy_image, _large_chat, _large_event):
+        make()
     server = await asyncio.start_server(_serve, "127.0.0.1", _port(), limit=64 * _MIB)
     async with server:
         await server.serve_forever()

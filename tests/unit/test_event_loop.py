@@ -12,15 +12,17 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from PIL import Image
 
 from penstock import event_loop, large_json
 from penstock.api import body
+from penstock.chat import provider_api, stream
 from penstock.event_loop import FileThreads, LoopTurns, low_priority_threads, run_aside
 from penstock.generations import validate
 from penstock.media import transfer
-from penstock.providers import convert
+from penstock.providers import convert, exchange
 from penstock.recordings import files, recordings
 from penstock.schema import Request
 from penstock.values import OrgId
@@ -161,24 +163,64 @@ async def test_an_exception_of_work_in_another_thread_is_raised() -> None:
         await run_aside(LONG, int, "x")
 
 
+class LoopWatch:
+    """Notes which functions are called in this thread, that of the event loop, to work on many bytes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.found: list[tuple[str, int]] = []
+        self._monkeypatch = monkeypatch
+        self._thread = threading.get_ident()
+
+    def __call__(self, module: Any, name: str, size: Callable[..., int]) -> None:
+        """Watch a function; `size` takes its arguments and returns how many bytes it works on."""
+        function = getattr(module, name)
+
+        def watched(*arguments: Any) -> Any:
+            if threading.get_ident() == self._thread and size(*arguments) > event_loop.LONG_BYTES:
+                self.found.append((name, size(*arguments)))
+            return function(*arguments)
+
+        self._monkeypatch.setattr(module, name, watched)
+
+
+@sqlite_only
+async def test_nothing_large_that_a_provider_sends_is_read_in_the_thread_of_the_event_loop(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chats whose response lacks fields, in both APIs and as a stream, and an image that is refused for its values."""
+    watch = LoopWatch(monkeypatch)
+    watch(exchange, "decode_beside_base64", len)
+    watch(large_json, "_take_texts", lambda raw, *_: len(raw))
+    watch(large_json.Outline, "fill", lambda outline, _: len(outline._raw))
+    for name in ("_decode_completion", "rename_finish_reasons", "repaired_completion"):
+        watch(provider_api, name, lambda raw, *_: len(raw))
+    for name in ("_decode_chunk", "_decode_head", "rename_finish_reasons"):
+        watch(stream, name, lambda raw, *_: len(raw))
+    text = "é" * 300_000
+    message = {"role": "assistant", "content": text}
+    whole = msgspec.json.encode({"choices": [{"message": message}], "usage": {"prompt_tokens": 1}})
+    chunk = msgspec.json.encode({"choices": [{"index": 0, "delta": {"content": text}}]})
+    async with served_api(open_gateway) as api:
+        lab = api.running.lab
+        lab.chats.next(faults.raw(whole), faults.raw(whole))
+        assert (await api.chat()).json["choices"][0]["message"] == message
+        said = (await api.call("POST", "/compat/v1/responses", {"model": "lab/chat", "input": "hi"})).json
+        assert said["output"][0]["content"][0]["text"] == text
+        lab.chats.next(faults.raw(b"data: %b\n\ndata: [DONE]\n\n" % chunk, "text/event-stream"))
+        streamed = await api.chat(stream=True)
+        assert text.encode() in streamed.body
+        lab.images.next(faults.raw(b'{"data":[' + b"0," * 100_000 + b"0]}"))
+        assert (await api.image()).status == 502
+        await api.running.wait_until_idle()
+    assert watch.found == []
+
+
 @sqlite_only
 async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thread_of_the_event_loop(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An edit with a large image in its body, an idempotent video with a large reference, and an import."""
-    here = threading.get_ident()
-    found: list[tuple[str, int]] = []  # what was done with how many bytes in the thread of the event loop
-
-    def watch(module: Any, name: str, size: Callable[..., int]) -> None:
-        function = getattr(module, name)
-
-        def watched(*arguments: Any) -> Any:
-            if threading.get_ident() == here and size(*arguments) > event_loop.LONG_BYTES:
-                found.append((name, size(*arguments)))
-            return function(*arguments)
-
-        monkeypatch.setattr(module, name, watched)
-
+    watch = LoopWatch(monkeypatch)
     watch(body, "_decode", len)
     watch(validate, "_body_digest", lambda call: call.size_bytes)
     watch(transfer, "_sha256", len)
@@ -207,7 +249,7 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
         parts = [{"type": "image_url", "image_url": {"url": uri}}]
         assert (await api.chat(messages=[{"role": "user", "content": parts}])).status == 200
         await api.running.wait_until_idle()
-    assert found == []
+    assert watch.found == []
 
 
 async def test_file_threads_return_results_and_exceptions_and_go_on_after_a_cancelled_caller() -> None:
