@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from penstock.fields import number_text
 from penstock.models.catalog import ANY
 from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
@@ -233,5 +234,5 @@ def bounds(row: Param) -> list[str]:
     if row.name == "n":
         return [f"{row.high:g} in one call"] if row.high else []
     found: Mapping[str, Any] = {"from": row.low, "to": row.high}
-    words = " ".join(f"{word} {value:g}" for word, value in found.items() if value is not None)
+    words = " ".join(f"{word} {number_text(value)}" for word, value in found.items() if value is not None)
     return [words] if words else []

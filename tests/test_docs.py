@@ -76,6 +76,12 @@ def test_a_price_for_large_calls_says_what_is_counted() -> None:
     assert chat == "2 a million tokens (more than 5 input tokens)"
 
 
+def test_the_page_about_providers_writes_large_limits_in_full() -> None:
+    """Such as 2147483647, which is not 2.14748e+09."""
+    page = (ROOT / "docs" / "providers.md").read_text()
+    assert re.findall(r".*\de\+\d.*", page) == []
+
+
 def test_operators_are_told_of_every_metric_and_its_labels() -> None:
     """All names that the exposition can have, out of one with something in each."""
     metrics = Metrics()

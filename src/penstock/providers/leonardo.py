@@ -111,7 +111,7 @@ def image_model(name: str, title: str, max_side: int, modes: dict[str, str], *ro
 
 def motion_frame(frame: Frame) -> tuple[int, int, str]:
     """Width, height and resolution of a video; the two sides choose the aspect ratio, whatever the resolution is."""
-    width, height = map(int, closest("832x480", "480x832", "512x768", "576x720")(frame).split("x"))
+    width, height = map(int, motion_size(frame).split("x"))
     return width, height, "RESOLUTION_720" if motion_resolution(frame) == "720p" else "RESOLUTION_480"
 
 
@@ -128,6 +128,7 @@ def video_model(name: str, upstream: str, title: str) -> Model:
 LUCID_MODES = dict.fromkeys(("hd", "high", "xhigh", "max"), "ULTRA")
 PHOENIX_MODES = {"medium": "QUALITY", **LUCID_MODES}
 
+motion_size = closest("832x480", "480x832", "512x768", "576x720")
 motion_resolution = closest_resolution("480p", "720p", default="480p")
 MOTION = Operation(
     task="video",
