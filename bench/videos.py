@@ -274,7 +274,7 @@ price = {{ unit = "second", usd = "0.1" }}
         return lags
 
     def waits(self) -> list[tuple[float, float]]:
-        """What each webhook waited for, in seconds: for the commit of the end and a lease, and for the response."""
+        """What each webhook waited for, in seconds: for the commit of the end and a place, and for the response."""
         rows = self.select(
             "SELECT started_at_ms - created_at_ms, deliveries.ended_at_ms - started_at_ms"
             " FROM deliveries JOIN messages ON messages.id = message_id"
@@ -376,8 +376,8 @@ async def measure(bench: Bench, videos: int, finish_seconds: float) -> None:
         lags = [max(0.0, observed.received[name] - at) for name, at in committed.items()]
         print_figure("webhooks", f"{spread(lags)} after the end was committed")
         await wait_until(lambda: len(bench.waits()) == videos, limit)
-        print_figure("  from the end to the lease of its message", spread([until for until, _ in bench.waits()]))
-        print_figure("  from the lease to the response", spread([answer for _, answer in bench.waits()]))
+        print_figure("  from the end until it is sent", spread([until for until, _ in bench.waits()]))
+        print_figure("  from then to the response", spread([answer for _, answer in bench.waits()]))
         if bench.profile:
             process.send_signal(signal.SIGUSR2)
             await wait_until(bench.profile.exists, limit)

@@ -15,11 +15,12 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 BATCH = 16
 # At which passage of each place the process dies, with a batch under way. Messages first: where others may be alive,
-# what was being sent waits for a lease to end, and that time is better used.
+# what was being sent, or was about to be, waits for a lease to end, and that time is better used.
 PLACES = {
     "hook.sent": 8,
     "hook.after_2xx": 8,
     "hook.between": 8,
+    "settle.after_commit": 8,
     "accept.in_tx": 8,
     "accept.after_commit": 8,
     "submit.intent_committed": 8,
@@ -30,7 +31,6 @@ PLACES = {
     "fetch.mid": 8,
     "media.after_fsync": 8,
     "settle.in_tx": 8,
-    "settle.after_commit": 8,
 }
 ELSEWHERE = {"purge.files_gone", "migrate.mid"}  # not between a promise and its end
 UNKNOWN = frozenset({"UPSTREAM_OUTCOME_UNKNOWN"})

@@ -22,7 +22,7 @@ from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.recordings.rows import RecordingFileRow, RecordingRow
 from penstock.schema import GenerationResult, Output, StoredOutput
-from penstock.store.base import Change, Transaction
+from penstock.store.base import Change, Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
@@ -67,7 +67,6 @@ async def complete(
         *_attempt_ends(attempts, now),
         *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, outputs, until)),
         ("end_request", request_end(job.org_id, job.id, end)),
-        *_message(job.row, "completed", now, outputs=[{"url": url} for url in urls]),
     ]
     if isinstance(job.plan.source, Recording | Follow):
         changes.append(("release_recording_claim", {"request_id": job.id}))
@@ -77,10 +76,11 @@ async def complete(
         changes.append(_expired_inputs(job.row, now))
     if recording:
         changes += recordings.new_recording(_recording_row(job, recording, result, outputs, now), copies)
-    completion = Completion(hold_end, now, changes)
-    with span("commit"):
+    message = _message(job.row, "completed", now, outputs=[{"url": url} for url in urls])
+    with gateway.deliveries.adding(message) as added, span("commit"):
+        completion = Completion(hold_end, now, [*changes, *added])
         await retry_while_unavailable(gateway.clock, lambda: gateway.completions.add(completion), request_id=job.id)
-    failpoint("settle.after_commit")
+        failpoint("settle.after_commit")
     sizes = [*(output.size_bytes for output in result.outputs), *(copy.size_bytes for copy in copies)]
     gateway.quota.count(job.org_id, sum(sizes))
     made_by = result.provider if attempts else result.origin
@@ -90,7 +90,6 @@ async def complete(
         job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, result, until, outputs)
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
-    _wake_deliveries(gateway, job.row)
 
 
 def _completed_generation(
@@ -237,8 +236,8 @@ async def fail_in_transaction(
     usage = await end_request(tx, row.org_id, row.id, end)
     assert usage is not None, "a generation and its request end in one transaction"
     event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
-    for name, values in _message(row, event_status, now, error={"code": code, "message": message}):
-        await tx.put(name, **values)
+    if added := _message(row, event_status, now, error={"code": code, "message": message}):
+        await tx.put("add_message", **added)
     await count_usage(tx, [usage])
     for _, attempt in attempt_ends:
         if attempt["cost"]:
@@ -250,11 +249,6 @@ async def fail_in_transaction(
 def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem) -> None:
     """Count a failed generation, and have its webhook message delivered."""
     gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem))
-    _wake_deliveries(gateway, row)
-
-
-def _wake_deliveries(gateway: Gateway, row: GenerationRow) -> None:
-    """Have the webhook message of a generation delivered, if it has one."""
     if row.webhook_url:
         gateway.deliveries.wake()
 
@@ -270,12 +264,12 @@ def _message(
     *,
     outputs: Sequence[dict[str, object]] = (),
     error: dict[str, str] | None = None,
-) -> list[Change]:
-    """What adds the webhook message of an ended generation, if its caller wants one."""
+) -> Row | None:
+    """The webhook message of an ended generation for the query `add_message`, if its caller wants one."""
     if not row.webhook_url:
-        return []
+        return None
     event = event_name(row, status)
-    message = events.message_row(
+    return events.message_row(
         org_id=row.org_id,
         request_id=row.id,
         url=row.webhook_url,
@@ -284,7 +278,6 @@ def _message(
         at_ms=at_ms,
         trace_context=row.trace_context,
     )
-    return [("add_message", message)]
 
 
 def event_name(row: GenerationRow, status: str) -> str:

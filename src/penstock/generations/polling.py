@@ -89,8 +89,7 @@ class Polling:
             backoff = 0.0
             lost_since = None
             pause = max(pause, min(pause * _PAUSE_GROWTH, pause_max / 4))
-            upstream_id = polled.upstream_id or result.upstream_id
-            result = replace(polled, ref={**result.ref, **polled.ref}, upstream_id=upstream_id)
+            result = _with_ids_of(polled, result)
         return result
 
     def _pause_seconds(self, rounds: int, seconds: float) -> float:
@@ -145,6 +144,13 @@ class Polling:
                 raise LeaseLost(job.id)
 
         await self.gateway.store.write(write)
+
+
+def _with_ids_of(polled: Result, before: Result) -> Result:
+    """The result of a poll with those ids of the one before that it does not repeat."""
+    if polled.upstream_id and polled.ref == before.ref:
+        return polled
+    return replace(polled, ref={**before.ref, **polled.ref}, upstream_id=polled.upstream_id or before.upstream_id)
 
 
 async def poll_or_none(gateway: Gateway, candidate: Candidate, result: Result) -> Result | None:

@@ -2,13 +2,12 @@
 
 import os
 import secrets
-from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
-from penstock.media.container import VideoFile, inspect_video
+from penstock.media.container import VideoFile, inspect_bytes, inspect_video
 
 _MEMORY_BYTES = LONG_FILE_BYTES  # thousands of videos may end at the same time
 
@@ -54,7 +53,7 @@ class Download:
         """Return what the complete file is, and its bytes, or the path of the temporary file that has them."""
         if self._file is None or self._path is None:
             data = b"".join(self._pieces)
-            return inspect_video(BytesIO(data)), data
+            return inspect_bytes(data), data
         self._file.close()
         return await in_file_thread(_inspect_path, self._path), self._path
 

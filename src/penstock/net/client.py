@@ -35,6 +35,7 @@ from penstock.net.response import (
     read_fetched,
 )
 from penstock.providers.spec import HttpRequest, Reply, Upload
+from penstock.recent import Recent
 
 _MAX_WEBHOOK_RESPONSE_BYTES = 16 * 2**10  # enough to use the connection again; the rest is not read
 _CONNECT_TIMEOUT_SECONDS = 5.0
@@ -62,6 +63,7 @@ class HttpClient:
         self._in_loop = Http1Client(
             self._addresses, self._ca, connect_seconds=_CONNECT_TIMEOUT_SECONDS, idle_seconds=_IDLE_CONNECTION_SECONDS
         )
+        self._recent_addresses: Recent[tuple[str, int, EgressRules], list[str]] = Recent(time.monotonic)
         self._closed = False
         try:
             with low_priority_threads():  # the library starts its thread with the first client
@@ -235,26 +237,39 @@ class HttpClient:
         egress: EgressRules = NO_EXCEPTIONS,
         share: str = "",
     ) -> int:
-        """POST to a webhook receiver, checked like `fetch`, and return the status; the response body is dropped."""
+        """POST to a webhook receiver, checked like `fetch`, and return the status; the response body is dropped.
+
+        IP addresses that were looked up and checked within the last second are used again.
+        """
         deadline = time.monotonic() + timeout_seconds
         target = check_fetch_url(url, egress)
         if _CREDENTIAL_HEADERS & {name.lower() for name in headers}:
             raise ValueError("credentials are never sent to a URL that somebody else supplied")
         request = HttpRequest("POST", target.url, headers, body)
-        addresses = await self._look_up(target, egress, deadline, share)
-        if self._in_loop.can_send(request, target.host):
-            return await self._post_in_loop(request, addresses, deadline)
+        place = (target.host, target.port, egress)
+        addresses = self._recent_addresses.get(place)
+        if addresses is None:
+            addresses = await self._look_up(target, egress, deadline, share)
+            self._recent_addresses.put(place, addresses)
+        status = await self._post_in_loop(request, target, addresses, deadline)
+        if status is not None:
+            return status
         async with self._connect(request, target, addresses, deadline) as response:
             await response.body_reader.read(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
-    async def _post_in_loop(self, request: HttpRequest, addresses: list[str], deadline: float) -> int:
-        """POST from the event loop: the library needs a client for each host, which takes ten milliseconds to build."""
+    async def _post_in_loop(
+        self, request: HttpRequest, target: Target, addresses: list[str], deadline: float
+    ) -> int | None:
+        """POST from the event loop: the library needs a client for each host, which takes ten milliseconds to build.
+        Returns None for a request that cannot be sent there.
+        """
         failure = NotSent(_NO_ADDRESS)
         for address in addresses[:_MAX_ADDRESSES_TRIED]:
             seconds = max(deadline - time.monotonic(), 0.0)
             exchange = self._in_loop.exchange(request, seconds, seconds, address=address)
-            assert exchange is not None, "the client said that it can send this"
+            if exchange is None or exchange.origin.host != target.host:
+                return None
             try:
                 async with exchange:
                     await exchange.discard(_MAX_WEBHOOK_RESPONSE_BYTES)

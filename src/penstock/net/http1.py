@@ -12,7 +12,7 @@ import socket
 import ssl
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple, Self
@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 from penstock import __version__
 from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
-from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.response import MAX_RESPONSE_BYTES, BodyDecoder, Headers
 from penstock.providers.spec import HttpRequest
 
@@ -33,12 +33,13 @@ _CONNECTIONS_BEFORE_WAIT = 8
 # On other systems Python does not read the certificates that the system trusts.
 _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
 
-_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?(/[!\"$-~]*)?", re.ASCII)
-_HEADER_LINES = re.compile(r"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*\r\n)*")
+_ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?", re.ASCII)
+_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OWN_HEADERS = re.compile(
-    r"^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-\S*|te|trailer|upgrade|expect"
-    r"|accept|accept-encoding|user-agent):",
-    re.IGNORECASE | re.MULTILINE,
+    r"host|content-length|transfer-encoding|connection|keep-alive|proxy-\S*|te|trailer|upgrade|expect"
+    r"|accept|accept-encoding|user-agent",
+    re.IGNORECASE,
 )
 _FIXED_HEADERS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
 
@@ -56,32 +57,37 @@ class Origin(NamedTuple):
     address: str = ""  # the only IP address to connect to; without one, the host is looked up
 
 
-class _Url(NamedTuple):
-    origin: Origin
-    host_header: str
-    path: str
-
-
 @lru_cache(256)
-def _parse(url: str) -> _Url | None:
-    """Split a URL of the plainest form; None for any other."""
-    match = _URL.fullmatch(url)
+def _parse_origin(text: str) -> tuple[Origin, str] | None:
+    """Read the part of a URL before its path; returns also the `host` header. None unless it has the plainest form."""
+    match = _ORIGIN.fullmatch(text)
     if match is None:
         return None
-    scheme, host, port, path = match.groups()
+    scheme, host, port = match.groups()
     default = 443 if scheme == "https" else 80
     origin = Origin(scheme == "https", host.strip("[]"), int(port or default))
     if not 0 < origin.port < 2**16:
         return None
-    return _Url(origin, host if origin.port == default else f"{host}:{origin.port}", path or "/")
+    return origin, host if origin.port == default else f"{host}:{origin.port}"
 
 
-@lru_cache(64)  # the calls to a provider have the same headers
-def _header_lines(headers: tuple[tuple[str, str], ...]) -> str | None:
+def _split(url: str) -> tuple[str, str]:
+    """The part of a URL before its path, and the path."""
+    start = url.find("/", len("https://"))
+    return (url, "/") if start < 0 else (url[:start], url[start:])
+
+
+def _header_lines(headers: Mapping[str, str]) -> str | None:
     """The lines of these headers; None if one of them cannot be sent, or is set by this module itself."""
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    is_valid = lines.count("\n") == len(headers) and _HEADER_LINES.fullmatch(lines)
-    return lines if is_valid and not _OWN_HEADERS.search(lines) else None
+    for name, value in headers.items():
+        if not (_may_name_header(name) and value.isascii() and value.isprintable()):
+            return None
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+
+
+@lru_cache(256)
+def _may_name_header(name: str) -> bool:
+    return _HEADER_NAME.fullmatch(name) is not None and not _OWN_HEADERS.fullmatch(name)
 
 
 class Http1Client:
@@ -106,21 +112,25 @@ class Http1Client:
         self, request: HttpRequest, read_seconds: float, seconds: float, *, address: str = ""
     ) -> "Exchange | None":
         """Prepare to send a request, to this IP address if one is given; None if it cannot be sent here."""
-        url = _parse(request.url)
-        lines = _header_lines(tuple(request.headers.items()))
-        if request.method not in _METHODS or request.form or url is None or lines is None:
+        before_path, path = _split(request.url)
+        parsed = _parse_origin(before_path)
+        lines = _header_lines(request.headers)
+        if (
+            request.method not in _METHODS
+            or request.form
+            or parsed is None
+            or lines is None
+            or not _PATH.fullmatch(path)
+        ):
             return None
-        if url.origin.is_tls and not _HAS_SYSTEM_CERTIFICATES:
+        origin, host_header = parsed
+        if origin.is_tls and not _HAS_SYSTEM_CERTIFICATES:
             return None
         length = f"content-length: {len(request.body)}\r\n" if request.body or request.method != "GET" else ""
-        head = f"{request.method} {url.path} HTTP/1.1\r\nhost: {url.host_header}\r\n{_FIXED_HEADERS}{lines}{length}\r\n"
-        origin = url.origin._replace(address=address) if address else url.origin
+        head = f"{request.method} {path} HTTP/1.1\r\nhost: {host_header}\r\n{_FIXED_HEADERS}{lines}{length}\r\n"
+        if address:
+            origin = Origin(origin.is_tls, origin.host, origin.port, address)
         return Exchange(self, origin, head.encode(), request.body, read_seconds, seconds)
-
-    def can_send(self, request: HttpRequest, host: str) -> bool:
-        """Whether `exchange` prepares this request, and sends it to this host."""
-        exchange = self.exchange(request, 0.0, 0.0)
-        return exchange is not None and exchange.origin.host == host
 
     def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
@@ -351,6 +361,8 @@ class Exchange:
 
     async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
         """Read the rest of the body at once; raise ResponseTooLarge beyond `max_bytes`."""
+        if not self._is_compressed:
+            return await self._read_plain(max_bytes)
         decoder = BodyDecoder(self.headers.encoding, self.headers.get("content-length", ""), max_bytes)
         decoded: list[bytes] = []
         while (chunk := await self._read_chunk()) is not None:
@@ -359,6 +371,18 @@ class Exchange:
                 await decoder.let_others_run(len(data))
         decoder.finish()
         return b"".join(decoded)
+
+    async def _read_plain(self, max_bytes: int) -> bytes:
+        stated = self.headers.get("content-length", "")
+        size_bytes = int(stated) if stated.isdigit() else 0
+        chunks: list[bytes] = []
+        while size_bytes <= max_bytes:
+            chunk = await self._read_chunk()
+            if chunk is None:
+                return b"".join(chunks)
+            chunks.append(chunk)
+            size_bytes = max(size_bytes, sum(map(len, chunks)))
+        raise ResponseTooLarge(max_bytes)
 
     async def discard(self, max_bytes: int) -> None:
         """Read up to so many bytes of the body and drop them: after a short body the connection can be used again."""

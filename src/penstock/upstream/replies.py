@@ -1,7 +1,7 @@
 """Check what a provider returned, and find out why it failed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -30,18 +30,17 @@ def validated(result: Result) -> Result:
 
     Raises TypeError or ValueError if the result cannot be used. Leaves out numbers and messages that are not plausible.
     """
-    ids = [*result.ref.values()] if result.upstream_id is None else [*result.ref.values(), result.upstream_id]
-    if not all(isinstance(value, str) for value in ids):
-        raise TypeError("the id of a job is not text")
-    return replace(
-        result,
-        files=tuple(_validated_file(file) for file in result.files),
-        message=result.message if isinstance(result.message, str) else None,
-        progress=result.progress if _is_amount(result.progress) else None,
-        poll_after_seconds=result.poll_after_seconds if _is_amount(result.poll_after_seconds) else None,
-        cost_usd=result.cost_usd if _is_price(result.cost_usd) else None,
-        usage={name: count for name, count in result.usage.items() if _is_amount(count)},
-    )
+    for value in result.ref.values() if result.upstream_id is None else (*result.ref.values(), result.upstream_id):
+        if not isinstance(value, str):
+            raise TypeError("the id of a job is not text")
+    changes: dict[str, Any] = {
+        name: None for name, is_plausible in _PLAUSIBLE if not is_plausible(getattr(result, name))
+    }
+    if (files := tuple([_validated_file(file) for file in result.files])) != result.files:
+        changes["files"] = files
+    if not all(map(_is_amount, result.usage.values())):
+        changes["usage"] = {name: count for name, count in result.usage.items() if _is_amount(count)}
+    return replace(result, **changes) if changes else result
 
 
 def with_accepted_cost(result: Result, ref: Mapping[str, str]) -> Result:
@@ -66,9 +65,18 @@ def _is_amount(value: Any) -> bool:
 
 def _is_price(usd: Any) -> bool:
     try:
-        return usd is not None and 0 <= Decimal(usd) < _AMOUNT_MAX
+        return 0 <= Decimal(usd) < _AMOUNT_MAX
     except (ArithmeticError, TypeError, ValueError):
         return False
+
+
+# Fields of a result that may be missing, and what they must be otherwise.
+_PLAUSIBLE: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("message", lambda message: message is None or isinstance(message, str)),
+    ("progress", lambda progress: progress is None or _is_amount(progress)),
+    ("poll_after_seconds", lambda seconds: seconds is None or _is_amount(seconds)),
+    ("cost_usd", lambda usd: usd is None or _is_price(usd)),
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- failures

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import random
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextvars import Context
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from penstock.net.client import HttpClient
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.tracing import Tracing, span, trace_headers
@@ -31,16 +31,11 @@ from penstock.webhooks.delivery import (
     TrialDelivery,
     write_changes,
 )
-from penstock.webhooks.events import BatchSecrets, WebhookSecrets, sign, trial_event_body
+from penstock.webhooks.events import RecentSecrets, WebhookSecrets, sign, trial_event_body
+from penstock.webhooks.places import Places
 
 _log = logging.getLogger(__name__)
 
-# A receiver that hangs occupies a place until the delivery times out. So there are many places, and one host may occupy
-# only some of them: it does not delay deliveries to other hosts. One organization with many hanging hosts may occupy as
-# many places as are free then: half of them, a third if two organizations do so, and so on. Some are always free.
-_CONCURRENT_MAX = 2400
-_CONCURRENT_PER_HOST = 128
-_CONCURRENT_MIN = 8  # when this machine runs out of sockets or file descriptors
 _BATCH = 128
 _BUSY_PAUSE_SECONDS = 0.05
 _POLL_SECONDS = 1.0  # how late a message of another process may be noticed
@@ -55,8 +50,6 @@ _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may diff
 _RESULT_CHARS_MAX = 200
 _INTEGER_MAX = 2**31 - 1
 _REQUEUED_AT_ONCE = 1000  # messages in one transaction
-
-
 _NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)
 _INTERRUPTED = DeliveryResult("interrupted", counts=False, known=False)
 
@@ -85,22 +78,23 @@ class Deliveries:
         self._client = client
         self._clock = clock
         self._tracing = tracing
-        self._secrets = WebhookSecrets(store, vault, clock)
+        self._secrets = RecentSecrets(WebhookSecrets(store, vault, clock), clock)
         self._egress = egress_rules(settings)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
+        # How late a delivery may begin after its lease, so that the lease outlasts it and the recording of its result.
+        self._late_ms = int(self._timeout_seconds * _LEASE_EXTRA / 2 * 1000)
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._changes = WriteGroups(store, write_changes)
         self._running: set[asyncio.Task[None]] = set()
-        self._running_per_host: Counter[str] = Counter()
-        self._running_per_org: Counter[str] = Counter()
-        self._concurrent_max = _CONCURRENT_MAX
+        self._places = Places(self.wake)
         # The time is random, so that it does not coincide again and again with the time that another cause takes.
         self._suspect_at = clock.monotonic() + random.uniform(1, 2) * _NO_SUSPECTS_SECONDS  # noqa: S311 (hides nothing)
         self._suspect: asyncio.Task[None] | None = None  # the one that was started last
         self._wakeup = asyncio.Event()
-        self._stopping = False
+        self._is_running = False
+        self._is_stopping = False
 
     def wake(self) -> None:
         """Look for due messages now: one was committed, or a place became free."""
@@ -108,7 +102,7 @@ class Deliveries:
 
     def stop(self) -> None:
         """Start no more deliveries; `run` returns when the running ones have ended."""
-        self._stopping = True
+        self._is_stopping = True
         self.wake()
 
     async def release_leases(self) -> None:
@@ -121,8 +115,9 @@ class Deliveries:
 
     async def run(self) -> None:
         """Deliver until stopped. Cancelling this interrupts the running deliveries."""
+        self._is_running = True
         try:
-            while not self._stopping:
+            while not self._is_stopping:
                 self._wakeup.clear()
                 try:
                     while await self._start_due_deliveries():
@@ -131,11 +126,12 @@ class Deliveries:
                 except StorageUnavailable as problem:
                     _log.warning("webhook messages cannot be read: %s", problem)
                     pause = _POLL_SECONDS
-                if self._busy_hosts or self._busy_orgs:  # claiming reads past all of their messages: not too often
+                if self._places.are_crowded:  # claiming reads past all messages of the crowds: not too often
                     await asyncio.sleep(_BUSY_PAUSE_SECONDS)
                 await self._clock.wait(self._wakeup, pause)
             await self._wait_for_running()
         finally:
+            self._is_running = False
             for task in self._running:
                 task.cancel()
             await self._wait_for_running()
@@ -155,13 +151,47 @@ class Deliveries:
         due_ms = row["at_ms"] if row is not None and row["at_ms"] is not None else now_ms + 1000 * _POLL_SECONDS
         return min((due_ms - now_ms) / 1000, _POLL_SECONDS)
 
-    # ------------------------------------------------------------------------------------------------------- claiming
+    # --------------------------------------------------------------------------------------------- leasing, starting
+
+    @contextmanager
+    def adding(self, row: Row | None) -> Iterator[list[Change]]:
+        """Yield what adds a message, if there is one, to a transaction that is committed when the block ends.
+
+        A message for which there is a place is added as leased by this process, and sent after the block without being
+        claimed. If the block raises although the transaction was committed, it is sent when that lease ends.
+        """
+        if row is None:
+            yield []
+            return
+        message = LeasedMessage.first(row)
+        if not (self._is_running and self._places.has_room(message)):
+            yield [("add_message", row)]
+            self.wake()
+            return
+        leased_at_ms = self._clock.steady_ms()
+        lease = {"next_at_ms": leased_at_ms + self._lease_ms, "unrecorded": 1, "lease_token": message.lease_token}
+        self._places.taken += 1
+        self._places.begin_sending(message)
+        try:
+            yield [("add_message", {**row, **lease})]
+        finally:
+            self._places.end_sending(message)
+            self._places.taken -= 1
+        is_sent = self._clock.steady_ms() <= leased_at_ms + self._late_ms and not self._is_stopping
+        self._start(message, self._deliver(message) if is_sent else self._record(message, _NOT_STARTED))
+
+    def _start(self, message: LeasedMessage, delivery: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(delivery, name=message.id, context=Context())  # it outlives the one that starts it
+        self._running.add(task)
+        self._places.taken += 1
+        task.add_done_callback(self._remove_running)
+        return task
 
     async def _start_due_deliveries(self) -> bool:
         """Start a batch of due deliveries. Returns True when there may be more to start."""
-        if self._free <= 0:
+        if self._places.free <= 0:
             return False
-        room = min(_BATCH, max(1, self._free // 2))  # after which it is known again who has too many
+        room = min(_BATCH, max(1, self._places.free // 2))  # after which it is known again who has too many
         claiming = asyncio.create_task(self._claim(room))
         try:
             messages = await asyncio.shield(claiming)
@@ -169,57 +199,30 @@ class Deliveries:
             # They are leased, or will be in a moment: give them back, so that they need not wait for the lease to end.
             await asyncio.gather(*[self._record(message, _NOT_STARTED) for message in await claiming])
             raise
-        secrets = BatchSecrets(self._secrets)
         for message in messages:
-            task = asyncio.create_task(self._deliver(message, secrets), name=message.id)
-            self._running.add(task)
-            task.add_done_callback(self._remove_running)
+            task = self._start(message, self._deliver(message))
             if message.is_suspect:
                 self._suspect = task
         return len(messages) >= room
 
     def _remove_running(self, task: asyncio.Task[None]) -> None:
-        if len(self._running) >= self._concurrent_max:
+        if self._places.free <= 0:
             self.wake()  # a message may have waited for this place
         self._running.remove(task)
+        self._places.taken -= 1
         if task is self._suspect:
             self._suspect_at = self._clock.monotonic()
             self.wake()  # for the next suspect
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("webhook delivery of %s raised an exception", task.get_name(), exc_info=problem)
 
-    @contextmanager
-    def _occupy_place(self, message: LeasedMessage) -> Iterator[None]:
-        """Count a running delivery of an organization to a host, without the time that recording its result takes."""
-        self._running_per_host[message.host] += 1
-        self._running_per_org[message.org_id] += 1
-        try:
-            yield
-        finally:
-            if message.host in self._busy_hosts or self._busy_orgs:
-                self.wake()  # a message to this host, or of an organization with many deliveries, may have waited
-            _subtract_one(self._running_per_host, message.host)
-            _subtract_one(self._running_per_org, message.org_id)
-
-    @property
-    def _free(self) -> int:
-        return self._concurrent_max - len(self._running)
-
-    @property
-    def _busy_hosts(self) -> list[str]:
-        return [host for host, count in self._running_per_host.items() if count >= _CONCURRENT_PER_HOST]
-
-    @property
-    def _busy_orgs(self) -> list[str]:
-        return [org_id for org_id, count in self._running_per_org.items() if count >= self._free]
-
     async def _claim(self, limit: int) -> list[LeasedMessage]:
         now_ms = self._clock.steady_ms()
         values = {
             "now_ms": now_ms,
             "until_ms": now_ms + self._lease_ms,
-            "busy_hosts": msgspec.json.encode(self._busy_hosts).decode(),
-            "busy_orgs": msgspec.json.encode(self._busy_orgs).decode(),
+            "busy_hosts": msgspec.json.encode(self._places.busy_hosts).decode(),
+            "busy_orgs": msgspec.json.encode(self._places.busy_orgs).decode(),
         }
         others = {"unrecorded_min": 0, "unrecorded_max": SUSPECT_UNRECORDED - 1, "limit": limit}
         one_suspect = {"unrecorded_min": SUSPECT_UNRECORDED, "unrecorded_max": _INTEGER_MAX, "limit": 1}
@@ -236,52 +239,58 @@ class Deliveries:
 
     # ------------------------------------------------------------------------------------------------------ delivering
 
-    async def _deliver(self, message: LeasedMessage, secrets: BatchSecrets) -> None:
+    async def _deliver(self, message: LeasedMessage) -> None:
         started_at_ms = self._clock.now_ms()
         try:
-            with self._occupy_place(message):
-                result = replace(await self._send_traced(message, secrets), started_at_ms=started_at_ms)
+            result = await self._send_traced(message)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
-                await self._record(message, replace(_INTERRUPTED, started_at_ms=started_at_ms))
+                await self._record(message, _INTERRUPTED, started_at_ms)
             raise
         failpoint("hook.sent")
         if result.delivered:
             failpoint("hook.after_2xx")
         if result.counts:
-            self._concurrent_max = min(_CONCURRENT_MAX, self._concurrent_max + 1)
+            self._places.add_one()
         elif result.short_of_places:
-            self._concurrent_max = max(_CONCURRENT_MIN, self._concurrent_max // 2)
+            self._places.halve()
         # A lost result would deliver the message again, so wait for the database while the lease lasts.
         give_up_at = self._clock.monotonic() + self._timeout_seconds * _LEASE_EXTRA / 2
         await retry_while_unavailable(
             self._clock,
-            lambda: self._record(message, result),
+            lambda: self._record(message, result, started_at_ms),
             gives_up=lambda: self._clock.monotonic() >= give_up_at,
             message_id=message.id,
         )
         failpoint("hook.between")
 
-    async def _send_traced(self, message: LeasedMessage, secrets: BatchSecrets) -> DeliveryResult:
+    async def _send_traced(self, message: LeasedMessage) -> DeliveryResult:
         """Send a message in the trace of the call whose generation it tells about."""
         if self._tracing is None:
-            return await self._send(message, secrets)
+            return await self._send(message)
         with self._tracing.continued(message.trace_context), span("deliver webhook", "client") as delivery:
             delivery.set("server.address", message.host)
             delivery.set("penstock.webhook.id", message.id)
             delivery.set("penstock.webhook.delivery", message.deliveries + 1)
-            result = await self._send(message, secrets)
+            result = await self._send(message)
             delivery.set("http.response.status_code", result.status)
             if not result.delivered:
                 delivery.fail(str(result.status or "not_delivered"))
             return result
 
-    async def _send(self, message: LeasedMessage, secrets: BatchSecrets) -> DeliveryResult:
+    async def _send(self, message: LeasedMessage) -> DeliveryResult:
+        self._places.begin_sending(message)
+        try:
+            return await self._post(message)
+        finally:
+            self._places.end_sending(message)
+
+    async def _post(self, message: LeasedMessage) -> DeliveryResult:
         if message.unrecorded > _UNRECORDED_MAX:
             return _INTERRUPTED
         try:
             url = check_webhook_url(message.url, self._egress)
-            headers = await self._headers(message, secrets)
+            headers = await self._headers(message)
             async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
                 status = await self._client.post_guarded(
                     url,
@@ -305,9 +314,9 @@ class Deliveries:
             return DeliveryResult(str(problem))
         return DeliveryResult(f"status {status}", status, delivered=200 <= status < 300)
 
-    async def _headers(self, message: LeasedMessage, secrets: BatchSecrets) -> dict[str, str]:
+    async def _headers(self, message: LeasedMessage) -> dict[str, str]:
         timestamp = self._clock.now_ms() // 1000
-        keys = await secrets.get(message.org_id)
+        keys = await self._secrets.get(message.org_id)
         return {
             "content-type": "application/json",
             "webhook-id": message.id,
@@ -316,8 +325,11 @@ class Deliveries:
             **trace_headers(),
         }
 
-    async def _record(self, message: LeasedMessage, result: DeliveryResult) -> None:
-        """End the message or schedule its next delivery. Changes nothing when the lease has passed on."""
+    async def _record(self, message: LeasedMessage, result: DeliveryResult, started_at_ms: int | None = None) -> None:
+        """End the message or schedule its next delivery. Changes nothing when the lease has passed on.
+
+        Without a time at which it was started, nothing was sent.
+        """
         text = result.text[:_RESULT_CHARS_MAX]
         values: Row = {"id": message.id, "lease_token": message.lease_token, "result": text}
         deliveries = message.deliveries + result.counts
@@ -335,11 +347,11 @@ class Deliveries:
                 "next_at_ms": self._clock.steady_ms() + round(wait_ms),
             }
         delivery: Row | None = None
-        if result.started_at_ms is not None:
+        if started_at_ms is not None:
             delivery = {
                 "message_id": message.id,
                 "number": message.lease_token,
-                "started_at_ms": result.started_at_ms,
+                "started_at_ms": started_at_ms,
                 "ended_at_ms": self._clock.now_ms(),
                 "http_status": result.status,
                 "result": text,
@@ -384,12 +396,5 @@ class Deliveries:
         message_id = new_id("msg", self._clock.now_ms())
         message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
         started = self._clock.monotonic()
-        with self._occupy_place(message):
-            result = await self._send(message, BatchSecrets(self._secrets))
+        result = await self._send(message)
         return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
-
-
-def _subtract_one(counter: Counter[str], name: str) -> None:
-    counter[name] -= 1
-    if not counter[name]:
-        del counter[name]

@@ -1,7 +1,7 @@
 """A message that is being delivered, how a delivery ended, and how that is written down."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.store.base import Row, Transaction
 
@@ -20,10 +20,15 @@ class LeasedMessage:
     unrecorded: int  # deliveries since then, this one included; the processes of the others died
     lease_token: int
     trace_context: str | None = None
+    host: str = field(init=False)
 
-    @property
-    def host(self) -> str:
-        return self.url.split("/", 3)[2]
+    @classmethod
+    def first(cls, row: Row) -> "LeasedMessage":
+        """A message that is leased for its first delivery, from the values of the query `add_message`."""
+        return cls(row["id"], row["org_id"], row["url"], row["body"], 0, 1, 1, row["trace_context"])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host", self.url.split("/", 3)[2])
 
     @property
     def is_suspect(self) -> bool:
@@ -40,7 +45,6 @@ class DeliveryResult:
     counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
     known: bool = True  # False when the message may have arrived or not
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
-    started_at_ms: int | None = None  # None when nothing was sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import NotFound
+from penstock.recent import Recent
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
 
@@ -21,6 +22,7 @@ _ALERTS = msgspec.json.Encoder(decimal_format="number")
 _SECRET_BYTES = 32
 _SECRET_BYTES_MIN = 24
 _OLD_SECRET_MS = 24 * 3600 * 1000
+_DUE_AT_ONCE: Row = {"next_at_ms": 0, "unrecorded": 0, "lease_token": 0}
 
 # ------------------------------------------------------------------------------------------------------------- signing
 
@@ -135,18 +137,22 @@ async def _get_secrets(store: Store | Transaction, org_id: str) -> _SecretsRow |
     return None if row is None else _SecretsRow(**row)
 
 
-class BatchSecrets:
-    """The signing secrets of messages that are sent together: those of each organization are read once."""
+class RecentSecrets:
+    """The signing secrets of messages that are sent within a second: those of each organization are read once.
 
-    def __init__(self, secrets: WebhookSecrets) -> None:
+    So a secret that was replaced may sign for a second longer.
+    """
+
+    def __init__(self, secrets: WebhookSecrets, clock: Clock) -> None:
         self._secrets = secrets
-        self._read: dict[str, tuple[str, ...]] = {}
+        self._recent: Recent[str, tuple[str, ...]] = Recent(clock.monotonic)
 
     async def get(self, org_id: str) -> tuple[str, ...]:
         """As `WebhookSecrets.get_signing_secrets`."""
-        found = self._read.get(org_id)
+        found = self._recent.get(org_id)
         if found is None:
-            found = self._read[org_id] = await self._secrets.get_signing_secrets(org_id)
+            found = await self._secrets.get_signing_secrets(org_id)
+            self._recent.put(org_id, found)
         return found
 
 
@@ -198,6 +204,7 @@ async def add_alert(tx: Transaction, *, message_id: str, url: str, event: str, b
         body=body,
         at_ms=at_ms,
         trace_context=None,
+        **_DUE_AT_ONCE,
     )
 
 
@@ -211,7 +218,8 @@ def message_row(
     at_ms: int,
     trace_context: str | None = None,
 ) -> Row:
-    """The values of a message about a request, for the query `add_message`. Call `Deliveries.wake` after the commit.
+    """The values of a message about a request, for the query `add_message`: it is due at once. Call `Deliveries.wake`
+    after the commit, or let `Deliveries.adding` lease it.
 
     A request has one message; a second one is ignored.
     """
@@ -224,4 +232,5 @@ def message_row(
         "body": body,
         "at_ms": at_ms,
         "trace_context": trace_context,
+        **_DUE_AT_ONCE,
     }

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import trustme
 
+from penstock import recent
 from penstock.net import http1
 from penstock.net.client import HttpClient
 from penstock.net.errors import UNREACHABLE, UrlBlocked
@@ -63,6 +64,17 @@ async def test_the_name_is_looked_up_once_and_is_used_for_host_header_and_certif
     assert response.body == b"image"
     assert resolver.hosts == ["x.example", "x.example"]
     assert all(b"host: x.example:8443\r\n" in request.lower() for request in server.requests)
+
+
+async def test_deliveries_of_the_same_moment_look_their_name_up_once() -> None:
+    resolver = FakeResolver(["127.0.0.1"])
+    async with serve(responding()) as server, open_client(resolver=resolver) as client:
+        for path in ("a", "a", "b"):
+            url = f"http://x.example:{server.port}/{path}"
+            assert await post_guarded(client, url, egress=EgressRules(allow_hosts=("x.example",))) == 200
+        with pytest.raises(UrlBlocked):
+            await post_guarded(client, f"http://x.example:{server.port}/a", egress=EgressRules())
+    assert resolver.hosts == ["x.example"]
 
 
 async def test_names_are_looked_up_by_the_system_by_default() -> None:
@@ -225,8 +237,9 @@ async def test_a_name_with_any_forbidden_ip_address_is_blocked(call: Callable[..
 
 @fetch_and_post
 async def test_a_name_that_changes_its_ip_address_is_checked_each_time(
-    call: Callable[..., Any], tmp_path: Path
+    call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(recent, "SECONDS", 0.0)
     allowed = random_loopback()
     forbidden = random_loopback()
     authority = trustme.CA()

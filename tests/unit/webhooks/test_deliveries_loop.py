@@ -2,15 +2,18 @@
 
 import asyncio
 import random
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 
 from penstock.errors import StorageUnavailable
 from penstock.store.base import Transaction
+from penstock.values import new_id
 from penstock.webhooks import deliveries as module
-from penstock.webhooks.events import BatchSecrets
+from penstock.webhooks import places
+from penstock.webhooks.events import message_row
 from penstock.webhooks.records import list_messages
 from tests.databases import Database
 from tests.webhook_receivers import (
@@ -80,7 +83,7 @@ async def test_a_thousand_hanging_hosts_delay_no_other(sqlite: Database) -> None
 async def test_hanging_hosts_of_some_organizations_delay_no_other_organization(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_CONCURRENT_MAX", 60)
+    monkeypatch.setattr(places, "_MOST", 60)
     monkeypatch.setattr(module, "_BATCH", 4)
 
     async def respond(sent: SentMessage) -> int:
@@ -92,7 +95,7 @@ async def test_hanging_hosts_of_some_organizations_delay_no_other_organization(
             urls = [f"https://h{host % 17}.example.org/{number}" for host in range(100)]
             await add_messages(process.store, *urls, org_id=org_id)
             process.deliveries.wake()
-            await until(lambda org_id=org_id, share=share: process.deliveries._running_per_org[org_id] >= share)  # type: ignore[misc]
+            await until(lambda org_id=org_id, share=share: process.deliveries._places._per_org[org_id] >= share)  # type: ignore[misc]
             (healthy,) = await add_messages(process.store)
             process.deliveries.wake()
             await until_delivered(process, healthy)  # although the clock does not move
@@ -101,14 +104,14 @@ async def test_hanging_hosts_of_some_organizations_delay_no_other_organization(
 
 async def test_a_free_place_is_used_at_once(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BATCH", 1)
-    monkeypatch.setattr(module, "_CONCURRENT_PER_HOST", 4)
-    places = asyncio.Semaphore(0)
+    monkeypatch.setattr(places, "_PER_HOST", 4)
+    responses = asyncio.Semaphore(0)
     most = 0
 
     async def respond(_: SentMessage) -> int:
         nonlocal most
-        most = max(most, process.deliveries._running_per_host["hooks.example.com"])
-        await places.acquire()
+        most = max(most, process.deliveries._places._per_host["hooks.example.com"])
+        await responses.acquire()
         return 200
 
     async with open_process(sqlite, respond) as process, run_deliveries(process):
@@ -116,13 +119,13 @@ async def test_a_free_place_is_used_at_once(sqlite: Database, monkeypatch: pytes
         process.deliveries.wake()
         for number in range(4, 9):  # although the clock does not move
             await until(lambda number=number: len(process.receiver.sent) == number and process.clock.sleeping == 1)  # type: ignore[misc]
-            places.release()
+            responses.release()
         assert most == 4
 
 
 async def test_a_host_is_free_before_its_result_is_recorded(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BATCH", 4)
-    monkeypatch.setattr(module, "_CONCURRENT_PER_HOST", 4)
+    monkeypatch.setattr(places, "_PER_HOST", 4)
     async with open_process(sqlite) as process:
         may_record = asyncio.Event()
         record = process.deliveries._record
@@ -138,6 +141,91 @@ async def test_a_host_is_free_before_its_result_is_recorded(sqlite: Database, mo
             await until(lambda: len(process.receiver.sent) == len(ids))
             may_record.set()
             await until(lambda: not process.deliveries._running)
+
+
+# -------------------------------------------------------------------------------------- messages that this process adds
+
+
+async def test_a_message_that_this_process_adds_is_sent_without_a_claim(database: Database) -> None:
+    async with open_process(database) as process, run_deliveries(process):
+        await until(lambda: process.clock.sleeping == 1)
+        async with adding_message(process) as message_id:
+            assert await leased(process, message_id), "no other process may claim it"
+            assert not process.receiver.sent
+        await until(
+            lambda: len(process.receiver.sent) == 1
+        )  # although nothing woke the loop, and the clock stands still
+        await until_delivered(process, message_id)
+
+
+async def test_a_message_without_a_place_waits_for_its_turn(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_PER_HOST", 1)
+    go = asyncio.Event()
+
+    async def respond(_: SentMessage) -> int:
+        await go.wait()
+        return 200
+
+    async with open_process(sqlite, respond) as process:
+        async with adding_message(process) as before_the_start:
+            assert not await leased(process, before_the_start), "this process delivers nothing yet"
+        async with run_deliveries(process):
+            await until(lambda: len(process.receiver.sent) == 1)
+            async with adding_message(process) as to_a_busy_host:
+                assert not await leased(process, to_a_busy_host)
+            go.set()
+            await until_delivered(process, to_a_busy_host)
+            async with adding_message(process) as first, adding_message(process) as second:
+                assert (await leased(process, first), await leased(process, second)) == (True, False)
+            await until_delivered(process, second)
+            assert process.deliveries._places.taken == len(process.deliveries._running)
+        assert len(process.receiver.sent) == 4
+
+
+@pytest.mark.parametrize("trouble", ["slow commit", "stopped", "killed after the commit"])
+async def test_a_leased_message_that_is_not_sent_is_sent_later(sqlite: Database, trouble: str) -> None:
+    async with open_process(sqlite) as process:
+        async with run_deliveries(process) as task:
+            await until(lambda: process.clock.sleeping == 1)
+            with suppress(InterruptedError):
+                async with adding_message(process) as message_id:
+                    if trouble == "slow commit":
+                        process.clock.advance(8)  # the lease would end before the result is recorded
+                    elif trouble == "stopped":
+                        process.deliveries.stop()
+                    else:
+                        raise InterruptedError
+            if trouble == "stopped":
+                await task
+            await until(lambda: not process.deliveries._running)
+            assert not process.receiver.sent
+            assert process.deliveries._places.taken == 0
+        process.clock.advance(46 if trouble == "killed after the commit" else 2)
+        await process.deliveries.deliver_due_messages()
+        assert await process.state(message_id) == ("delivered", 1, "status 200")
+        assert len(process.receiver.sent) == 1
+
+
+@asynccontextmanager
+async def adding_message(process: Process) -> AsyncIterator[str]:
+    """Add a message as the end of a generation does; the block runs after the commit."""
+    request_id = new_id("req", 1)
+    row = message_row(org_id=ORG, request_id=request_id, url=URL, event="video.failed", body=b"{}", at_ms=7)
+    with process.deliveries.adding(row) as added:
+
+        async def work(tx: Transaction) -> None:
+            await tx.run("put_request", id=request_id, org_id=ORG)
+            for name, values in added:
+                await tx.put(name, **values)
+
+        await process.store.write(work)
+        yield row["id"]
+
+
+async def leased(process: Process, message_id: str) -> bool:
+    row = await process.store.one("get_message", id=message_id)
+    assert row is not None
+    return bool(row["next_at_ms"] > process.clock.steady_ms())
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -261,9 +349,8 @@ async def test_a_locked_message_delays_no_result_of_another_organization(databas
         messages = {message.id: message for message in await process.deliveries._claim(2)}
         purge = asyncio.create_task(process.store.write(lock))
         await locked_now.wait()
-        secrets = BatchSecrets(process.deliveries._secrets)
         waiting, other = (
-            asyncio.create_task(process.deliveries._deliver(messages[message_id], secrets))
+            asyncio.create_task(process.deliveries._deliver(messages[message_id]))
             for message_id in (locked_id, other_id)
         )
         try:

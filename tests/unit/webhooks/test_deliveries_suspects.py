@@ -6,7 +6,6 @@ from dataclasses import replace
 from penstock.settings import Settings
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.delivery import LeasedMessage
-from penstock.webhooks.events import BatchSecrets
 from tests.databases import Database
 from tests.webhook_receivers import (
     FIRST_DELAYS,
@@ -69,8 +68,7 @@ async def test_only_the_message_that_crashes_processes_is_exhausted(database: Da
                 process.clock.advance(LEASE_SECONDS)
                 process = restarted(process)
             else:
-                secrets = BatchSecrets(process.deliveries._secrets)
-                await asyncio.gather(*(process.deliveries._deliver(message, secrets) for message in due))
+                await asyncio.gather(*(process.deliveries._deliver(message) for message in due))
         assert crashes == 10
         assert await process.state(bad_id) == ("exhausted", 0, "interrupted")
         process.clock.advance(LEASE_SECONDS)

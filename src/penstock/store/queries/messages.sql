@@ -21,9 +21,12 @@ SELECT id, secret, old_secret, old_secret_until_ms FROM orgs WHERE secret IS NOT
 UPDATE orgs SET secret = :secret, old_secret = :old_secret WHERE id = :id AND secret = :seen;
 
 -- name: add_message
--- Add a message that is due at once. A request has one message; a second is ignored. An alert has no request.
-INSERT INTO messages (id, org_id, request_id, event, url, body, state, next_at_ms, created_at_ms, trace_context)
-VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms, :trace_context)
+-- Add a message that is due at once, or leased by the process that adds it. A request has one message; a second is
+-- ignored. An alert has no request.
+INSERT INTO messages (id, org_id, request_id, event, url, body, state, unrecorded, next_at_ms, lease_token,
+    created_at_ms, trace_context)
+VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', :unrecorded, :next_at_ms, :lease_token,
+    :at_ms, :trace_context)
 ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]

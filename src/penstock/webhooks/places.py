@@ -1,0 +1,73 @@
+"""Places for deliveries at the same time, of which each host and each organization may occupy only some."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from penstock.webhooks.delivery import LeasedMessage
+
+# A receiver that hangs occupies a place until the delivery times out. So there are many places, and one host may occupy
+# only some of them: it does not delay deliveries to other hosts. One organization with many hanging hosts may occupy as
+# many places as are free then: half of them, a third if two organizations do so, and so on. Some are always free.
+_MOST = 2400
+_PER_HOST = 128
+_FEWEST = 8  # when this machine runs out of sockets or file descriptors
+
+
+class Places:
+    """Counts deliveries that have begun: in all until their result is recorded, of a host and of an organization only
+    while they are sent.
+    """
+
+    def __init__(self, on_room: Callable[[], None]) -> None:
+        """`on_room` is called when a message that has waited for its host or its organization may have room."""
+        self._on_room = on_room
+        self.limit = _MOST
+        self.taken = 0
+        self._per_host: Counter[str] = Counter()
+        self._per_org: Counter[str] = Counter()
+
+    @property
+    def free(self) -> int:
+        return self.limit - self.taken
+
+    @property
+    def busy_hosts(self) -> list[str]:
+        return [host for host, count in self._per_host.items() if count >= _PER_HOST]
+
+    @property
+    def busy_orgs(self) -> list[str]:
+        return [org_id for org_id, count in self._per_org.items() if count >= self.free]
+
+    @property
+    def are_crowded(self) -> bool:
+        """Whether messages of a host or of an organization wait although others may be sent."""
+        return bool(self.busy_hosts or self.busy_orgs)
+
+    def has_room(self, message: LeasedMessage) -> bool:
+        """Whether this message may be sent now."""
+        return self._per_host[message.host] < _PER_HOST and self._per_org[message.org_id] < self.free
+
+    def begin_sending(self, message: LeasedMessage) -> None:
+        """Count a message as being sent, until `end_sending`."""
+        self._per_host[message.host] += 1
+        self._per_org[message.org_id] += 1
+
+    def end_sending(self, message: LeasedMessage) -> None:
+        if self._per_host[message.host] >= _PER_HOST or self.busy_orgs:
+            self._on_room()
+        _subtract_one(self._per_host, message.host)
+        _subtract_one(self._per_org, message.org_id)
+
+    def add_one(self) -> None:
+        """Allow one more, after a delivery for which this machine had what it takes."""
+        self.limit = min(_MOST, self.limit + 1)
+
+    def halve(self) -> None:
+        """Allow fewer, after this machine ran out of sockets or file descriptors."""
+        self.limit = max(_FEWEST, self.limit // 2)
+
+
+def _subtract_one(counter: Counter[str], name: str) -> None:
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]
