@@ -1,6 +1,7 @@
 """What a place for files can do, and the place that needs nothing else: a local folder."""
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import AsyncIterator
@@ -76,7 +77,7 @@ class Folder:
 
     async def create(self, key: str, data: bytes, content_type: str) -> None:
         try:
-            await self._writer.write(NewFile(self._path(key), data, name_new))
+            await self._writer.write(NewFile(self._place(key), data, name_new))
         except FileExistsError:
             raise FileExists(key) from None
         except OSError as error:
@@ -84,7 +85,7 @@ class Folder:
 
     async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
-            await self._writer.write(NewFile(self._path(key), data, Path.rename))
+            await self._writer.write(NewFile(self._place(key), data, os.rename))
         except OSError as error:
             raise StorageUnavailable(CANNOT_STORE) from error
 
@@ -141,9 +142,12 @@ class Folder:
                     path.unlink()
 
     def _path(self, key: str) -> Path:
+        return Path(self._place(key))
+
+    def _place(self, key: str) -> str:
         if not _KEY.fullmatch(key):
             raise ValueError(f"not a key: {key!r}")
-        return self._root / key
+        return f"{self._root}/{key}"
 
 
 def storage_key(file_id: str) -> str:

@@ -53,11 +53,11 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(root, monkeypatch)
 
 
-async def write_all(disk: Disk, count: int, give_name: Callable[[Path, Path], object] = Path.rename) -> list[object]:
+async def write_all(disk: Disk, count: int, give_name: Callable[[str, str], object] = os.rename) -> list[object]:
     """Write one file, and while it is written `count` others."""
     writer = FileWriter(disk.root)
-    files = [NewFile(disk.root / "ab"[number % 2] / f"{number}", b"%d" % number, give_name) for number in range(count)]
-    first = NewFile(disk.root / "a" / "first", b"first", Path.rename)
+    files = [NewFile(f"{disk.root}/{'ab'[number % 2]}/{number}", b"%d" % number, give_name) for number in range(count)]
+    first = NewFile(f"{disk.root}/a/first", b"first", os.rename)
     return list(await asyncio.gather(*map(writer.write, [first, *files]), return_exceptions=True))
 
 
@@ -115,13 +115,13 @@ async def test_a_draft_that_gets_no_name_is_deleted(disk: Disk) -> None:
 
 async def test_a_cancelled_caller_does_not_stop_the_others(disk: Disk) -> None:
     writer = FileWriter(disk.root)
-    files = [NewFile(disk.root / "a" / f"{number}", b"x", Path.rename) for number in range(6)]
+    files = [NewFile(f"{disk.root}/a/{number}", b"x", os.rename) for number in range(6)]
     tasks = [asyncio.create_task(writer.write(file)) for file in files]
     await asyncio.sleep(0)
     tasks[3].cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes].count(asyncio.CancelledError) == 1
-    await writer.write(NewFile(disk.root / "a" / "last", b"x", Path.rename))
+    await writer.write(NewFile(f"{disk.root}/a/last", b"x", os.rename))
     assert {"0", "1", "2", "4", "5", "last"} <= {path.name for path in (disk.root / "a").iterdir()}
 
 

@@ -1,0 +1,53 @@
+"""A host and an organization occupy only some of the places, and fewer places are allowed during a shortage."""
+
+import pytest
+
+from penstock.webhooks import places
+from penstock.webhooks.delivery import LeasedMessage
+from penstock.webhooks.places import Places
+
+
+def message(host: str, org_id: str = "org_1") -> LeasedMessage:
+    return LeasedMessage("msg_1", org_id, f"https://{host}/in", b"{}", 0, 1, 1)
+
+
+def test_a_host_has_room_again_when_one_of_its_messages_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_PER_HOST", 2)
+    calls: list[str] = []
+    found = Places(lambda: calls.append("room"))
+    for _ in range(2):
+        assert found.has_room(message("a.test"))
+        found.begin_sending(message("a.test"))
+    assert (found.has_room(message("a.test")), found.has_room(message("b.test"))) == (False, True)
+    assert (found.busy_hosts, found.are_crowded) == (["a.test"], True)
+    found.end_sending(message("a.test"))
+    assert calls == ["room"]
+    assert found.has_room(message("a.test"))
+    found.end_sending(message("a.test"))
+    assert calls == ["room"], "nobody waited"
+    assert not found.are_crowded
+
+
+def test_an_organization_occupies_as_many_places_as_are_left_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_MOST", 6)
+    found = Places(lambda: None)
+    for number in range(3):
+        assert found.has_room(message(f"h{number}.test"))
+        found.taken += 1
+        found.begin_sending(message(f"h{number}.test"))
+    assert (found.free, found.busy_orgs) == (3, ["org_1"])
+    assert not found.has_room(message("h4.test"))
+    assert found.has_room(message("h4.test", "org_2"))
+    found.taken = 6
+    assert not found.has_room(message("h4.test", "org_2")), "no place is left"
+
+
+def test_fewer_places_during_a_shortage() -> None:
+    found = Places(lambda: None)
+    most = found.limit
+    for _ in range(20):
+        found.halve()
+    assert found.limit == 8
+    for _ in range(most):
+        found.add_one()
+    assert found.limit == most
