@@ -159,6 +159,17 @@ def waits_for_caller(connection: Any) -> bool:
     return connection.flow.write_paused and bool(connection.flow._is_writable_event._waiters)
 
 
+async def test_a_stream_that_nobody_reads_costs_nothing_if_the_gateway_stops(open_gateway: OpenGateway) -> None:
+    """The event that says so cannot be sent, and it looks as if the caller had left."""
+    async with served_api(open_gateway) as api, await api.served.connect() as connection:
+        before = await api.running.money()
+        await start_long_stream(api, connection)
+        api.running.gateway.interrupts.stop()
+        record = await ended(api)
+        assert (record["status"], record["error_code"], record["cost"]) == ("cancelled", "UNAVAILABLE", 0)
+        assert await api.running.money() == before
+
+
 async def read_to_the_end(connection: RawConnection) -> bytes:
     connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
     async with asyncio.timeout(30):

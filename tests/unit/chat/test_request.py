@@ -359,6 +359,14 @@ def test_all_text_of_the_body_counts_a_token_for_each_byte(body: dict[str, Any])
     assert len(LONG.encode()) - len("hello") <= added <= len(LONG.encode()) + 1200
 
 
+def test_what_providers_add_to_messages_and_tools_counts() -> None:
+    one = chat_request().max_text_tokens
+    assert chat_request(messages=[HELLO] * 3).max_text_tokens == one + 2 * (len("hello") + 16)
+    function = {"name": "look"}
+    for tools in ({"tools": [{"type": "function", "function": function}]}, {"functions": [function]}):
+        assert chat_request(**tools).max_text_tokens >= one + 1000
+
+
 def test_only_what_a_model_reads_counts_as_its_prompt() -> None:
     plain = chat_request()
     assert plain.prompt_bytes == len("hello")

@@ -12,6 +12,7 @@ from PIL import Image
 
 from penstock.errors import InvalidRequest, ModelNotFound, RecordingNotFound
 from penstock.generations import endpoints, retrieve
+from penstock.recordings import recordings
 from penstock.schema import Response
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, caller_with, sqlite_only
@@ -190,6 +191,25 @@ async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: Ope
         assert (await running.get_video(response.json["id"]))["status"] == "queued"
         running.clock.advance(0.1)
         await running.wait_for_request(response.json["id"], step_seconds=0)  # no more time passes
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("_SEARCHED_MAX", 2), ("_SEARCHED_BYTES_MAX", 1), ("SHOWN_REQUEST_BYTES", 10)]
+)
+async def test_a_specific_match_reads_few_recordings(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    """They may be many and long, and a replay costs nothing."""
+    monkeypatch.setattr(recordings, "_SEARCHED_PAGE", 1)
+    specific = {"": "replay-or-error", "-match": "specific", "-fields": "size"}
+    async with open_gateway() as running:
+        for size in ("64x64", "96x96", "128x128"):
+            await send(running, "image", {"": "record"}, size=size)
+            running.clock.advance(1)
+        await send(running, "image", specific, size="64x64")
+        monkeypatch.setattr(recordings, name, limit)
+        with pytest.raises(RecordingNotFound):
+            await send(running, "image", specific, size="64x64")
 
 
 async def test_the_inputs_of_a_call_have_a_limit_together(open_gateway: OpenGateway) -> None:

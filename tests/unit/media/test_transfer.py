@@ -1,6 +1,7 @@
 """Images and videos from callers and providers are checked, converted and stored."""
 
 import base64
+import errno
 import io
 import random
 import struct
@@ -9,15 +10,17 @@ from typing import Any, Literal
 import msgspec
 import pytest
 from PIL import Image
+from structlog.testing import capture_logs
 
 from penstock import base64_pieces
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.fields import UploadedFile
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media import transfer as transfer_module
+from penstock.media.download import Download
 from penstock.media.provider_files import DownloadFailed, UnusableFile
 from penstock.media.storage import storage_key
-from penstock.media.transfer import Transfer
+from penstock.media.transfer import OutputNotStored, Transfer
 from penstock.net.errors import LookupBusy
 from penstock.providers.spec import File
 from penstock.schema import Request
@@ -282,6 +285,19 @@ async def test_a_video_is_downloaded_and_leaves_no_temporary_file(open_gateway: 
     async with open_gateway(works=False) as running:
         assert await store_and_read(running, File(url="x", private=True), VIDEO, video_source(running)) == mp4()
         assert running.scratch == []
+
+
+async def test_a_disk_that_is_full_during_a_download_is_logged(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Download, "write", write)
+    async with open_gateway(works=False) as running:
+        with capture_logs() as lines, pytest.raises(OutputNotStored):
+            await store_and_read(running, File(url="x", private=True), VIDEO, video_source(running))
+    assert [line["reason"] for line in lines if line["event"] == "output not stored"] == ["No space left on device"]
 
 
 @pytest.mark.parametrize("act", [faults.broken, faults.missing, faults.dropped, faults.cut(), faults.redirect("/x")])
