@@ -192,7 +192,7 @@ def fresh_database(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def shared_database(postgres_url: str) -> Iterator[postgres.SharedDatabase]:
-    with postgres.shared_database(postgres_url) as database:
+    with postgres.shared_database(postgres_url, keeps_connections=True) as database:
         yield database
 
 

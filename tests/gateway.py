@@ -47,6 +47,7 @@ from penstock.store import postgres, sqlite
 from penstock.store.base import Dialect
 from penstock.values import Nanos, nanos, new_id
 from tests import lock_order
+from tests.child_tasks import run_tasks_in_threads
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider
 
 MASTER = "m" * 43
@@ -323,6 +324,7 @@ class OpenGateway(Protocol):
         annex: bool = False,
         works: bool = True,
         audited: bool = True,
+        child_processes: bool = False,
         clock: ManualClock | None = None,
         **changes: Any,
     ) -> AbstractAsyncContextManager[RunningGateway]: ...
@@ -347,6 +349,7 @@ class Installation:
         annex: bool = False,
         works: bool = True,
         audited: bool = True,
+        child_processes: bool = False,
         clock: ManualClock | None = None,
         **changes: Any,
     ) -> AsyncIterator[RunningGateway]:
@@ -357,6 +360,8 @@ class Installation:
             chosen = self.settings(providers, annex, changes)
             clock = clock or self.clock
             gateway = await stack.enter_async_context(build_gateway(chosen, clock, self.environ))
+            if not child_processes:
+                run_tasks_in_threads(gateway.worker_pool)
             self.key = (await ensure_first_key(gateway)).key or self.key
             if works:
                 await stack.enter_async_context(run_background_work(gateway))

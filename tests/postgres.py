@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from penstock.store.migrate import package_migrations
 from penstock.store.migrate_postgres import migrate_postgres
 from penstock.store.postgres_session import Connection
 from penstock.store.queue import install_queue
+from tests.kept_connections import KeptConnections, keep_connections
 from tests.ports import unused_port
 
 START_SECONDS = 30
@@ -35,7 +36,9 @@ COMMON = ("max_connections=200", "jit=off", "autovacuum=off")
 
 # The tests open thousands of connections, and each is a process: less shared memory and no statistics make it cheaper.
 CHEAP_CONNECTIONS = ("shared_buffers=16MB", "wal_level=minimal", "max_wal_senders=0", "track_counts=off")
-FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *COMMON, *CHEAP_CONNECTIONS)
+# Few statements are run often on one connection; without this, each is planned anew at its first five runs.
+PLAN_ONCE = "plan_cache_mode=force_generic_plan"
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", PLAN_ONCE, *COMMON, *CHEAP_CONNECTIONS)
 
 INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 
@@ -114,7 +117,7 @@ CREATE EVENT TRIGGER refuse_drops ON sql_drop EXECUTE FUNCTION refuse_changes();
 """
 END_OTHERS = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND pid <> ALL(%s)
 """
 RESTART_SEQUENCES = "SELECT setval(seqrelid, seqstart, false) FROM pg_sequence"
 GROWN = "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_relation_size(oid) > 500000"
@@ -123,8 +126,9 @@ GROWN = "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_relation_si
 class SharedDatabase:
     """A database with the gateway's tables, used by many tests in turn: emptying it is far cheaper than a new one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, kept: KeptConnections) -> None:
         self.url = url
+        self._kept = kept
         self._connection = psycopg.connect(url, autocommit=True)
         found = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         self._tables = [name for (name,) in found]
@@ -139,12 +143,12 @@ class SharedDatabase:
         self._connection.execute(REFUSE_CHANGES)
 
     def empty(self) -> None:
-        """End all connections and delete all rows but those of the migrations."""
+        """End all connections that a test has left open, and delete all rows but those of the migrations."""
         try:
-            self._connection.execute(END_OTHERS)
+            self._connection.execute(END_OTHERS, (self._kept.pids,))
         except psycopg.OperationalError:  # the test has restarted the server
             self._connection = psycopg.connect(self.url, autocommit=True)
-            self._connection.execute(END_OTHERS)
+            self._connection.execute(END_OTHERS, (self._kept.pids,))
         self._connection.execute(self._empty)
         self._connection.execute(RESTART_SEQUENCES)
         for (name,) in self._connection.execute(GROWN, (self._tables,)).fetchall():
@@ -155,13 +159,15 @@ class SharedDatabase:
 
 
 @contextmanager
-def shared_database(server_url: str) -> Iterator[SharedDatabase]:
+def shared_database(server_url: str, *, keeps_connections: bool = False) -> Iterator[SharedDatabase]:
+    """Create such a database; keep its connections if no test changes the server or the settings of the database."""
     with new_database(server_url) as url:
         with ThreadPoolExecutor(1) as thread:  # the first test that asks for it may run in an event loop
             thread.submit(asyncio.run, migrate(url)).result()
-        database = SharedDatabase(url)
-        yield database
-        database.close()
+        with keep_connections(url) if keeps_connections else nullcontext(KeptConnections(url)) as kept:
+            database = SharedDatabase(url, kept)
+            yield database
+            database.close()
 
 
 async def migrate(url: str) -> None:

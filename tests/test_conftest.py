@@ -3,6 +3,7 @@
 import socket
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -139,6 +140,45 @@ def test_a_shared_database_is_as_new_after_a_test(shared_database: postgres.Shar
         connection.execute("LOCK TABLE facts")
         shared_database.empty()
         assert state() == new
+
+
+async def test_a_kept_connection_is_as_new(migrated_database: str) -> None:
+    reads = (
+        "SHOW lock_timeout",
+        "SELECT name FROM pg_prepared_statements",
+        "SELECT pg_listening_channels()",
+        "SELECT mode FROM pg_locks WHERE locktype = 'advisory'",
+    )
+
+    async def state(connection: psycopg.AsyncConnection[Any]) -> list[object]:
+        return [await (await connection.execute(sql.encode())).fetchall() for sql in reads]
+
+    async with await psycopg.AsyncConnection.connect(migrated_database, autocommit=True) as first:
+        new = await state(first)
+        await first.execute("SET lock_timeout = '1s'")
+        await first.execute("PREPARE one AS SELECT 1")
+        await first.execute("LISTEN news")
+        await first.execute("NOTIFY news")
+        await first.execute("SELECT pg_advisory_lock(1)")
+        assert all(before != now for before, now in zip(new, await state(first), strict=True))
+        pid = first.info.backend_pid
+    async with await psycopg.AsyncConnection.connect(migrated_database, autocommit=True) as second:
+        assert (second.info.backend_pid, await state(second)) == (pid, new)
+        assert [notify async for notify in second.notifies(timeout=0)] == []
+
+
+async def test_a_connection_in_a_transaction_or_ended_by_the_server_is_not_kept(migrated_database: str) -> None:
+    first = await psycopg.AsyncConnection.connect(migrated_database)
+    await first.execute("LOCK TABLE facts")
+    pids = [first.info.backend_pid]
+    await first.close()
+    async with await psycopg.AsyncConnection.connect(migrated_database, autocommit=True) as second:
+        pids.append(second.info.backend_pid)
+    with psycopg.connect(migrated_database, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", (pids[-1],))
+    async with await psycopg.AsyncConnection.connect(migrated_database) as third:
+        await third.execute("SELECT value FROM facts")
+        assert third.info.backend_pid not in pids
 
 
 @pytest.mark.parametrize("change", ["CREATE TABLE more (a TEXT)", "ALTER TABLE orgs ADD more TEXT", "DROP TABLE facts"])

@@ -13,6 +13,7 @@ from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
 from penstock.settings import Settings
+from tests.child_tasks import run_tasks_in_threads
 
 MASTER = "m" * 43
 
@@ -28,11 +29,13 @@ class Account:
 
 @asynccontextmanager
 async def opened(
-    folder: Path, *, clock: Clock | None = None, works: bool = False, **options: Any
+    folder: Path, *, clock: Clock | None = None, works: bool = False, child_processes: bool = False, **options: Any
 ) -> AsyncIterator[Gateway]:
     """Open a gateway without credentials in its environment, so that only the built-in provider is on."""
     settings = Settings(data=folder, secret=MASTER, **options)
     async with build_gateway(settings, clock, {}) as gateway:
+        if not child_processes:
+            run_tasks_in_threads(gateway.worker_pool)
         if not works:
             yield gateway
             return

@@ -43,7 +43,9 @@ async def main(folder: Path, drain_seconds: float) -> None:
         Route("GET", "/waiting", gate.count, "Waiting calls", access="open"),
         Route("GET", "/release", gate.release, "Release", access="open"),
     )
-    async with opened(folder, drain_seconds=drain_seconds, starting_credit_usd="1000", works=True) as gateway:
+    async with opened(
+        folder, works=True, child_processes=True, drain_seconds=drain_seconds, starting_credit_usd="1000"
+    ) as gateway:
         account = await first_account(gateway)
         listener = listen("127.0.0.1", 0)
 

@@ -95,16 +95,24 @@ NEEDED = {
 
 
 def test_quick_commands_import_nothing_heavy(tmp_path: Path) -> None:
-    program = (
-        "import sys\nfrom penstock.cli import main\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        f"print('imported:', *[name for name in {HEAVY!r} if name in sys.modules])"
-    )
+    """Each command runs in a fork of one process that has only imported the command line."""
+    program = f"""
+import os, sys
+from penstock.cli import main
+for words in {list(NEEDED)!r}:
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        sys.argv[1:] = words.split()
+        try: main()
+        except SystemExit: pass
+        print("imported:", words, *[name for name in {HEAVY!r} if name in sys.modules], sep=";")
+        break
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     found = {}
-    for words, needed in NEEDED.items():
-        ended = subprocess.run(
-            [sys.executable, "-c", program, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        imported = ended.stdout.splitlines()[-1].split()[1:]
-        found[words] = sorted(set(imported) - set(needed))
+    for line in ended.stdout.splitlines():
+        if line.startswith("imported:"):
+            _, words, *imported = line.split(";")
+            found[words] = sorted(set(imported) - set(NEEDED[words]))
     assert found == {words: [] for words in NEEDED}

@@ -381,7 +381,7 @@ def test_a_large_image_in_json_is_one_value(monkeypatch: pytest.MonkeyPatch) -> 
     assert small == large
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(), st.lists))
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(), st.lists, max_leaves=20))
 def test_json_of_another_library_is_decoded_alike(value: Any) -> None:
     raw = json.dumps({"value": value}).encode()
     try:

@@ -95,7 +95,7 @@ async def test_an_outage_until_the_deadline(open_gateway: OpenGateway) -> None:
     """The pauses grow to a minute, so an hour has some sixty rounds and not thousands."""
     async with open_gateway(job_deadline_seconds=3600) as running:
         running.lab.videos.always(faults.error(503, "Overloaded."))
-        done = await running.wait_for_video((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=10)
         assert (done["status"], done["error"]["code"]) == ("failed", "ALL_PROVIDERS_EXHAUSTED")
         assert "Overloaded" in done["error"]["message"]
         # The clock moves on while a provider is asked, so a busy machine gets fewer rounds into the hour.

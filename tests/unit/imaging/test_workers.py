@@ -57,22 +57,14 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def processor_seconds(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @asynccontextmanager
 async def busy_child(pool: WorkerPool) -> AsyncIterator[tuple[asyncio.Task[dict[str, Any]], int]]:
-    """Start a long conversion; yield its task and the id of the process that works on it."""
-    job = asyncio.create_task(pool.run("image.convert", data=slow_png(), output_format="webp", for_org=ORG))
-    await wait_until(lambda: len(pool.pids) == 1)
+    """Start a long video; yield its task and the id of the process that works on it."""
+    begun = asyncio.Event()
+    job = asyncio.create_task(pool.run("atelier:clip", for_org=ORG, progress=lambda _: begun.set(), **VIDEO))
+    async with asyncio.timeout(60):
+        await begun.wait()
     (pid,) = pool.pids
-    started = processor_seconds(pid)
-    await wait_until(lambda: processor_seconds(pid) > started + 0.5)
     assert not job.done()
     yield job, pid
 
@@ -130,7 +122,7 @@ async def test_an_unknown_task_starts_no_child() -> None:
 
 
 async def test_a_killed_child_fails_only_its_task() -> None:
-    async with WorkerPool(workers=2) as pool:
+    async with WorkerPool(workers=2, tasks=ATELIER_TASKS) as pool:
         async with busy_child(pool) as (job, pid):
             os.kill(pid, signal.SIGKILL)
             with pytest.raises(WorkFailed, match="SIGKILL") as caught:
@@ -171,7 +163,7 @@ async def test_a_task_that_takes_too_long_is_killed() -> None:
 
 
 async def test_cancelling_the_caller_kills_the_child() -> None:
-    async with WorkerPool() as pool:
+    async with WorkerPool(tasks=ATELIER_TASKS) as pool:
         async with busy_child(pool) as (job, pid):
             job.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -267,28 +259,22 @@ def test_a_busy_child_dies_with_its_parent() -> None:
     with parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        # Wait until it works: an idle child would end anyway, with its input.
-        asyncio.run(wait_until(lambda: processor_seconds(pid) > 0.8))
         assert is_running(pid)
         parent.kill()
     asyncio.run(wait_until(lambda: not is_running(pid)))
 
 
-PARENT = """
-import asyncio, io, random
-from PIL import Image
+# Its child works when it prints the child's id: an idle child would end anyway, with its input.
+PARENT = f"""
+import asyncio
+from penstock.atelier.table import PROVIDER
 from penstock.imaging.workers import WorkerPool
-
-buffer = io.BytesIO()
-Image.frombytes("RGBA", (2000, 2000), random.Random(1).randbytes(16_000_000)).save(buffer, "PNG", compress_level=0)
+from penstock.upstream.local import child_tasks
 
 async def main():
-    pool = WorkerPool()
-    job = asyncio.create_task(pool.run("image.convert", data=buffer.getvalue(), output_format="webp", for_org="org_1"))
-    while not pool.pids:
-        await asyncio.sleep(0.01)
-    print(pool.pids[0], flush=True)
-    await job
+    pool = WorkerPool(tasks=child_tasks((PROVIDER,)))
+    report = lambda _: print(pool.pids[0], flush=True)
+    await pool.run("atelier:clip", for_org="org_1", progress=report, **{VIDEO!r})
 
 asyncio.run(main())
 """

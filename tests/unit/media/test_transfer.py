@@ -357,7 +357,7 @@ async def test_a_large_input_image_is_not_copied_as_a_whole(open_gateway: OpenGa
     Image.frombytes("RGB", (1660, 1660), noise).save(buffer, "PNG", compress_level=0)
     file = buffer.getvalue()
     source = uri(file)
-    async with open_gateway(works=False) as running:
+    async with open_gateway(works=False, child_processes=True) as running:
         await load(running.gateway.transfer, UploadedFile(png(8, 8)))
         memory = await peak_bytes(lambda: load(running.gateway.transfer, source))
     assert memory < 2.4 * len(file)

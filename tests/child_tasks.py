@@ -1,0 +1,56 @@
+"""Run child tasks in a thread of the test's own process: starting a child process takes longer than most tasks."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.imaging import child, messages
+from penstock.imaging.child import ChildTask
+from penstock.imaging.messages import Progress, Reply, Work
+from penstock.imaging.workers import WorkerPool
+
+
+def run_tasks_in_threads(pool: WorkerPool) -> None:
+    """Let a pool run its tasks in threads. Its shares of organizations, its messages and its failures stay real."""
+
+    async def take_child() -> Any:
+        return ChildInThread(pool._tasks)
+
+    pool._take_child = take_child  # type: ignore[method-assign]
+
+
+class ChildInThread:
+    """Looks like a child process to its pool, for one task."""
+
+    def __init__(self, tasks: Mapping[str, ChildTask]) -> None:
+        self.tasks_done = 0
+        self.process = self
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._replies: asyncio.Queue[Reply] = asyncio.Queue()
+
+    def kill(self) -> None:
+        """Do nothing: the thread ends with its task, and the event loop waits for it when it is closed."""
+
+    async def wait(self) -> int:
+        return 0
+
+    async def send(self, work: Work) -> None:
+        received = messages.decode_work(parts(messages.encode(work)))
+        self._loop.run_in_executor(None, self._run, received)
+
+    async def receive(self) -> Reply:
+        return await self._replies.get()
+
+    def _run(self, work: Work) -> None:
+        self._reply(child._run_task(self._tasks, work, lambda fraction: self._reply(Progress(fraction))))
+
+    def _reply(self, reply: Reply) -> None:
+        received = messages.decode_reply(parts(messages.encode(reply)))
+        self._loop.call_soon_threadsafe(self._replies.put_nowait, received)
+
+
+def parts(pieces: list[messages.Buffer]) -> list[bytes]:
+    """The parts of a message as they arrive, without the sizes that are sent before them."""
+    first, *files = map(bytes, pieces)
+    return [first[1 + first[0] * messages.SIZE_BYTES :], *files]
