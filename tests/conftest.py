@@ -184,10 +184,9 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def fresh_database(postgres_url: str) -> Iterator[str]:
+def fresh_database(postgres_url: str) -> str:
     """URL of an empty database that belongs to this test alone."""
-    with postgres.new_database(postgres_url) as url:
-        yield url
+    return postgres.fresh_database(postgres_url)
 
 
 @pytest.fixture(scope="session")

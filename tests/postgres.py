@@ -104,6 +104,36 @@ def new_database(server_url: str) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+END_OTHERS = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND pid <> ALL(%s)
+"""
+DROP_SCHEMAS = """
+DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' LOOP
+        EXECUTE format('DROP SCHEMA %I CASCADE', name);
+    END LOOP;
+    CREATE SCHEMA public;
+END $$
+"""
+
+
+def fresh_database(server_url: str) -> str:
+    """The URL of the server's database `fresh`, made as new: creating one takes ten times as long."""
+    url = f"{server_url}/fresh"
+    try:
+        connection = psycopg.connect(url, autocommit=True)
+    except psycopg.OperationalError:  # this is the first test that needs it
+        with psycopg.connect(f"{server_url}/postgres", autocommit=True) as server:
+            server.execute("CREATE DATABASE fresh")
+        return url
+    with connection:
+        connection.execute(END_OTHERS, ([],))
+        connection.execute("SET default_transaction_read_only = off; ALTER DATABASE fresh RESET ALL")
+        connection.execute(DROP_SCHEMAS)
+    return url
+
+
 # A test that changed the tables would change them for all that follow. Migrations that find nothing to do may run.
 REFUSE_CHANGES = """
 CREATE FUNCTION refuse_changes() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -114,10 +144,6 @@ BEGIN
 END $$;
 CREATE EVENT TRIGGER refuse_changes ON ddl_command_end EXECUTE FUNCTION refuse_changes();
 CREATE EVENT TRIGGER refuse_drops ON sql_drop EXECUTE FUNCTION refuse_changes();
-"""
-END_OTHERS = """
-SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND pid <> ALL(%s)
 """
 RESTART_SEQUENCES = "SELECT setval(seqrelid, seqstart, false) FROM pg_sequence"
 GROWN = "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_relation_size(oid) > 500000"

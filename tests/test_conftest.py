@@ -110,12 +110,27 @@ def test_own_failure_wins_over_tasks_left(pytester_with_hooks: pytest.Pytester) 
     outcome(pytester_with_hooks, source).stdout.fnmatch_lines(["*ValueError: its own*"])
 
 
-@pytest.mark.parametrize("turn", [1, 2])
-def test_databases_are_separate(fresh_database: str, turn: int) -> None:
-    with psycopg.connect(fresh_database) as connection:
-        connection.execute("CREATE TABLE once (turn integer)")
-        connection.execute("INSERT INTO once VALUES (%s)", [turn])
-        assert connection.execute("SELECT turn FROM once").fetchall() == [(turn,)]
+def test_a_fresh_database_is_as_new_for_each_test(postgres_url: str) -> None:
+    """It has neither tables, schemas nor settings of the test before, and no connection that keeps locks."""
+    reads = {
+        "schemas": "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1",
+        "tables": "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^pg_|^information_schema$'",
+        "lock timeout": "SHOW lock_timeout",
+    }
+
+    def state() -> dict[str, object]:
+        with psycopg.connect(postgres.fresh_database(postgres_url)) as connection:
+            return {name: connection.execute(sql.encode()).fetchall() for name, sql in reads.items()}
+
+    new = state()
+    assert new == {"schemas": [("information_schema",), ("public",)], "tables": [], "lock timeout": [("0",)]}
+    with closing(psycopg.connect(postgres.fresh_database(postgres_url))) as connection:
+        connection.execute("CREATE TABLE one (a integer)")
+        connection.execute("CREATE SCHEMA more CREATE TABLE two (a integer)")
+        connection.execute("ALTER DATABASE fresh SET lock_timeout = '7s'")
+        connection.commit()
+        connection.execute("LOCK TABLE one, more.two")
+        assert state() == new
 
 
 def test_a_shared_database_is_as_new_after_a_test(shared_database: postgres.SharedDatabase) -> None:

@@ -190,10 +190,13 @@ def size_of(data: bytes) -> str:
 
 
 def rows(model: ImageModel) -> Iterator[tuple[str | None, str | None, int]]:
-    """Every output format and response format, for one image and for more than the provider makes per call."""
+    """Every output format and response format for one image, and some for more than the provider makes per call."""
     several = model.at_once + 1 if model.at_once < 10 else 3
-    usual = itertools.product(FORMATS, RESPONSE_FORMATS[1:], (1, several))
-    return itertools.chain(usual, ((None, None, 1), ("webp", None, 10)) if model.slug == "lab" else ())
+    yield from itertools.product(FORMATS, RESPONSE_FORMATS[1:], (1,))
+    yield from itertools.product((None, "gif"), RESPONSE_FORMATS[1:], (several,))
+    if model.slug == "lab":
+        yield None, None, 1
+        yield "webp", None, 10
 
 
 @pytest.mark.parametrize("task", IMAGE_MODELS)

@@ -17,6 +17,7 @@ from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Reply
 from penstock.upstream import local
 from penstock.values import OrgId
+from tests.child_tasks import run_tasks_in_threads
 from tests.fake_providers.scripted import png
 from tests.http_client import wait_until
 
@@ -28,8 +29,9 @@ EXTRAS = {"foo": 1, "path": "/etc/passwd", "name": "sketch", "progress": 1, "fps
 
 @asynccontextmanager
 async def open_server() -> AsyncIterator[LocalServer]:
-    """The server as the gateway starts it, with real child processes."""
+    """The server as the gateway starts it; its child tasks run in threads."""
     async with WorkerPool(2, tasks=local.child_tasks([PROVIDER])) as pool:
+        run_tasks_in_threads(pool)
         server = local.start_servers([PROVIDER], pool)["atelier"]
         try:
             yield server
