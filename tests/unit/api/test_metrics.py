@@ -22,7 +22,7 @@ def values(response: RawResponse) -> dict[tuple[str, ...], float]:
 
 
 async def test_metrics_count_calls(tmp_path: Path) -> None:
-    async with opened(tmp_path, works=True) as gateway:
+    async with opened(tmp_path, works=True, child_processes=True) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             key = account.admin.key

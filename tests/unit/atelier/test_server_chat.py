@@ -65,7 +65,7 @@ async def test_a_call_with_much_work_is_not_answered_on_the_event_loop(
         raise AssertionError("the echo runs in the gateway's own process")
 
     monkeypatch.setattr(echo, "_reply", fail)
-    async with open_gateway(disabled_providers=()) as running:
+    async with open_gateway(disabled_providers=(), child_processes=True) as running:
         assert content.split()[0].encode() in await read(await chat(running, content, stream=stream, **options))
 
 

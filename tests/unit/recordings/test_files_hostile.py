@@ -51,7 +51,7 @@ async def test_a_vector_image_must_be_as_a_gateway_stores_it(
     head = b'<svg xmlns="http://www.w3.org/2000/svg">'
     clean = svg.clean(head + b'<path d="M0 0"/></svg>').data
     monkeypatch.delattr("xml.parsers.expat.ParserCreate")
-    async with open_gateway() as running:
+    async with open_gateway(child_processes=True) as running:
         gateway = running.gateway
         imported_ids = []
         for content in (clean, head + b"<script>1</script></svg>", b"<svg", PNG):
