@@ -14,7 +14,7 @@ from psycopg import pq
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
 
-# A gateway has about five connections; for a test with many more at the same time, new ones are made.
+# A gateway has about five connections. Where more than this were used at the same time, the oldest ones are closed.
 KEPT_MAX = 20
 
 CLOSED = pq.PGconn.connect_start(b"not a connection string")
@@ -46,13 +46,15 @@ class KeptConnections:
     def keep(self, parameters: str, connection: PGconn) -> bool:
         """Keep a connection and let it be as new, unless something is still under way on it."""
         is_idle = connection.transaction_status == TransactionStatus.IDLE
-        if connection.db != self._database or not is_idle or len(self._kept) == KEPT_MAX:
+        if connection.db != self._database or not is_idle:
             return False
         if connection.exec_(b"DISCARD ALL").status != ExecStatus.COMMAND_OK:
             return False
         while connection.notifies():
             pass
         self._kept.append((parameters, connection))
+        if len(self._kept) > KEPT_MAX:
+            self._kept.pop(0)[1].finish()
         return True
 
     def close(self) -> None:
