@@ -172,8 +172,8 @@ async def test_a_kept_connection_is_as_new(migrated_database: str) -> None:
         new = await state(first)
         await first.execute("SET lock_timeout = '1s'")
         await first.execute("PREPARE one AS SELECT 1")
-        await first.execute("LISTEN news")
-        await first.execute("NOTIFY news")
+        await first.execute("LISTEN wakeups")
+        await first.execute("NOTIFY wakeups")
         await first.execute("SELECT pg_advisory_lock(1)")
         assert all(before != now for before, now in zip(new, await state(first), strict=True))
         pid = first.info.backend_pid
