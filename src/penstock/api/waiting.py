@@ -11,8 +11,8 @@ WINDOW_SECONDS = 10.0
 _ADDRESS_CONNECTIONS = 200
 _SLOW_BYTES_PER_SECOND = 10 * 1024
 _GRACE_SECONDS = 1.0  # after which a transfer may be called slow
-_CROWD = 64  # connections of one address, whose calls are started a few at a time
-_STARTED_AT_ONCE = 8
+_CROWD = 16  # connections of one address, whose calls are started a few at a time
+_STARTED_AT_ONCE = 4
 
 
 class ServedConnection(Protocol):
@@ -112,17 +112,16 @@ class WaitingConnections:
         return True
 
     def _above_share(self, new: ServedConnection) -> ServedConnection | None:
-        """Return a transfer of the address with the most connections, if it has more than an equal share of all, and
-        that of the new connection has not: a few clients may not take all places, not even for the second in which none
-        is called slow yet.
+        """Return a transfer of an address that has more than an equal share of all places, if that of the new
+        connection has not: a few clients may not take all places, not even for the second in which none is called slow.
         """
         share = self._limit / (len(self._addresses) or 1)
-        largest = max(self._addresses, key=self._addresses.__getitem__, default="")
-        if self._addresses.get(largest, 0) <= share or self._addresses.get(new.address, 0) > share:
+        if self._addresses.get(new.address, 0) > share:
             return None
         now = self._loop.time()
         for connection in self._everyone:
-            if connection.address == largest and connection.bytes_per_second(now, 0.0) is not None:
+            is_above = self._addresses.get(connection.address, 0) > share
+            if is_above and connection.bytes_per_second(now, 0.0) is not None:
                 return connection
         return None
 

@@ -275,6 +275,7 @@ class _FirstEvents:
     def take(self) -> bytes:
         events = b"".join(self._events)
         self._events.clear()
+        self._size = 0
         return events
 
 

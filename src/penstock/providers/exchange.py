@@ -55,7 +55,7 @@ class Reply:
     def decode(self) -> None:
         """Decode a body that may be JSON now instead of when `json` is first read; says nothing if it is malformed."""
         if self.body[:1] in (b"{", b"["):
-            assert self._decoded
+            _ = self._decoded
 
     @cached_property
     def _decoded(self) -> tuple[Any, Exception | None]:

@@ -11,9 +11,10 @@ import pytest
 from openai import AsyncOpenAI
 
 from penstock import providers
-from penstock.chat.pass_through import ResponsesApi
+from penstock.chat.pass_through import ResponsesApi, _ResponsesRelay
 from penstock.chat.request import read_chat_request
 from penstock.chat.responses_request import read_responses_request
+from penstock.chat.stream import StreamBroken
 from penstock.providers import openrouter
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
@@ -197,6 +198,16 @@ def test_every_provider_that_speaks_it_gets_a_stateless_body_with_the_limits_tha
         assert [item["role"] for item in sent["input"]] == [role, "user"], slug
         if slug == "openrouter":
             assert sent["provider"]["max_price"] == openrouter.MAX_PRICE
+
+
+def test_a_stream_that_does_not_come_to_its_content_is_given_up() -> None:
+    """What came before the content is kept until then, so it has a limit."""
+    relay = _ResponsesRelay("m")
+    event = {"type": "response.in_progress", "response": {"instructions": "x" * 2**20}}
+    data = b"data: " + msgspec.json.encode(event) + b"\n\n"
+    assert {relay.feed(data) for _ in range(15)} == {b""}
+    with pytest.raises(StreamBroken, match="too many events without content"):
+        relay.feed(data)
 
 
 def test_encrypted_reasoning_counts_as_input() -> None:
