@@ -21,6 +21,7 @@ NAMES |= {
 CONDITIONS = {"input_video": "from a video"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
+UNITS |= {"frame": "a frame", "megapixel_second": "a megapixel and second"}
 MILLION = Decimal(1_000_000)
 COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json"
 

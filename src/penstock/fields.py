@@ -183,7 +183,13 @@ EDIT = _table(
 )
 
 VIDEO = _table(
-    _text("prompt", "Description of the video.", required=True, max_length=PROMPT_LENGTH_MAX, handling="renamed"),
+    _text(
+        "prompt",
+        "Description of the video; models that upscale an input video need none.",
+        required=True,
+        max_length=PROMPT_LENGTH_MAX,
+        handling="renamed",
+    ),
     _MODEL,
     Field(name="seconds", types=("string", "number"), about="Length of the video in seconds.", handling="converted"),
     Field(name="duration", types=("string", "number"), about="Another name of `seconds`.", alias_of="seconds"),
@@ -200,6 +206,7 @@ VIDEO = _table(
         handling="renamed",
     ),
     _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
+    _number("scale_factor", "Models that upscale videos: multiplies each side.", low=0, high=100, handling="renamed"),
     Field(name="generate_audio", types=("boolean",), about="Whether the video has sound.", handling="renamed"),
     *_ASYNCHRONOUS,
     _text("idempotency_key", "A repeated key returns the first video.", max_length=256),

@@ -84,6 +84,7 @@ class Input(msgspec.Struct, frozen=True):
     height: int
     size_bytes: int
     seconds: float = 0.0  # of a video
+    frames: int = 0  # of a video
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -131,6 +131,16 @@ class Frame:
     def size(self) -> str:
         return f"{self.width}x{self.height}" if self.exact else self.ratio
 
+    @property
+    def short_side(self) -> int | None:
+        """The short side in pixels; None if only the ratio is known."""
+        return SHORT_SIDES[self.resolution] if self.resolution else min(self.sides) if self.exact else None
+
+    def enlarged(self, factor: float) -> "Frame":
+        """An exact frame whose sides are so many times as long, and even, as videos need it."""
+        width, height = (max(2, round(side * factor / 2) * 2) for side in self.sides)
+        return Frame(width, height)
+
     def scaled(self, short_side: int, multiple: int = 2) -> "Frame":
         """An exact frame with the same ratio; both sides are multiples of `multiple`. An exact frame stays as it is."""
         if self.exact:
@@ -176,6 +186,7 @@ class InputFile:
     # image, mask, reference, one of VIDEO_ROLES, which is all that a table of videos gets of images, or of INPUT_VIDEOS
     role: str = "image"
     seconds: float = 0.0  # of a video
+    frames: int = 0  # of a video
     uploaded_name: str = ""  # the provider's name for it, after an upload
 
 

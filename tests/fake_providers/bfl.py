@@ -19,7 +19,7 @@ class BlackForestLabs(FakeProvider):
     credential = ("x-key", KEY)
     usual = ("Pending", "Generating", "Ready")
 
-    @route("POST /v1/{model}")
+    @route("POST /v1/{model*}")
     def submit(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
         if call.params["model"] == "flux-3-image" and (odd := sorted(fields.keys() - STRICT)):
@@ -47,10 +47,11 @@ class BlackForestLabs(FakeProvider):
             return FakeResponse({"id": job.id, "status": "Error", "result": None}, 503)
         shown = state if isinstance(state, dict) else {"status": state}
         made = self._made(job.fields) if shown["status"] == "Ready" and "result" not in shown else None
-        return FakeResponse({"id": job.id, "result": made, "cost": self._cost(job.fields) if made else None, **shown})
+        cost = self._cost(job.fields) if made and "upscale" not in job.fields["path"] else None
+        return FakeResponse({"id": job.id, "result": made, "cost": cost, **shown})
 
     def _made(self, fields: dict[str, Any]) -> dict[str, Any]:
-        if fields["path"] == "flux-3-video":
+        if "video" in fields["path"]:
             return {"sample": self.put(mp4(), "video/mp4")}
         size = fields.get("width", 96), fields.get("height", 64)
         return {"sample": self.put(png(*size), "image/png"), "prompt": f"{fields['prompt']}, in detail", "seed": 7}

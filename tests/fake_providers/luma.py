@@ -20,6 +20,9 @@ class Luma(FakeProvider):
         video = call.request.fields.get("video") or {}
         if video.get("duration") == "10s" and {"start_frame", "end_frame", "loop"} & video.keys():
             return FakeResponse({"detail": "10s takes keyframes, and no loop."}, 422)
+        is_changed = call.request.fields["type"] in ("video_edit", "video_reframe")
+        if is_changed and ("duration" in video or call.request.fields["source"]["media_type"] != "video/mp4"):
+            return FakeResponse({"detail": "The source is a video, and decides the duration."}, 422)
         if len(video.get("keyframes", ())) != len(video.get("keyframe_indexes", ())):
             return FakeResponse({"detail": "keyframes and keyframe_indexes must match."}, 422)
         job = self.begin(call.request.fields, prefix="5e0b4a7c-")
@@ -32,7 +35,7 @@ class Luma(FakeProvider):
 
     def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
         details = state if isinstance(state, dict) else {"state": state}
-        is_video = job.fields["type"] == "video"
+        is_video = job.fields["type"].startswith("video")
         output = None
         if details["state"] == "completed":
             file = self.put(mp4(), "video/mp4") if is_video else self.put(png(128, 64), "image/png")

@@ -7,7 +7,7 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
 CREDITS = {"gen4.5": 12, "gen4_turbo": 5, "veo3.1": 40, "veo3.1_fast": 15, "gen4_image": 8, "gen4_image_turbo": 2}
-CREDITS["aleph2"] = 28
+CREDITS |= {"aleph2": 28, "magnific_video_upscaler_creative": 7}
 UNSAFE = {
     "status": "FAILED",
     "failure": "Your input was flagged.",
@@ -47,6 +47,10 @@ class Runway(FakeProvider):
         if not call.request.fields["videoUri"].startswith("data:video/mp4;base64,"):
             return FakeResponse({"error": "The video is not one."}, 400)
         return self._created(call)
+
+    @route("POST /v1/video_upscale")
+    def video_upscale(self, call: Exchange) -> FakeResponse:
+        return self.video_to_video(call)
 
     @route("POST /v1/text_to_image")
     def text_to_image(self, call: Exchange) -> FakeResponse:

@@ -19,13 +19,13 @@ FIELDS = {
     "wavespeed-ai/image-upscaler": UPSCALER,
     "wavespeed-ai/seedvr2/image": UPSCALER,
     "wavespeed-ai/ultimate-image-upscaler": UPSCALER,
+    "wavespeed-ai/flashvsr": {"video", "duration", "target_resolution"},
     "google/veo3.1-fast/text-to-video": VEO,
     "google/veo3.1-fast/image-to-video": VEO | {"image", "last_image"},
 }
 ONE_OF: dict[str, set[Any]] = {
     "resolution": {"1k", "2k", "4k", "720p", "1080p"},
-    "target_resolution": {"2k", "4k", "8k"},
-    "duration": {4, 6, 8},
+    "target_resolution": {"720p", "1080p", "2k", "4k", "8k"},
     "output_format": {"png", "jpeg", "webp"},
 }
 
@@ -53,7 +53,9 @@ class WaveSpeed(FakeProvider):
             for name, value in fields.items()
             if name not in FIELDS[model] or (name in ONE_OF and value not in ONE_OF[name])
         ]
-        missing = {"image", "images", "prompt"} & FIELDS[model] - fields.keys()
+        if model.startswith("google/veo") and fields.get("duration") not in (4, 6, 8):
+            wrong.append("duration")
+        missing = {"image", "images", "prompt", "video"} & FIELDS[model] - fields.keys()
         if wrong or missing:
             return error(400, f"invalid parameter: {[*wrong, *missing][0]}")
         job = self.begin({**fields, "model": model}, prefix="pred-")
@@ -61,7 +63,7 @@ class WaveSpeed(FakeProvider):
 
     def _job(self, job: Job, state: Any) -> FakeResponse:
         details = state if isinstance(state, dict) else {"status": state, "error": ""}
-        is_video = job.fields["model"].endswith("-video")
+        is_video = job.fields["model"].endswith(("-video", "flashvsr"))
         outputs = []
         if details["status"] == "completed":
             outputs = [self.put(mp4(), "video/mp4") if is_video else self.put(png(128, 64), "image/png")]

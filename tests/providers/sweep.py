@@ -17,7 +17,7 @@ from penstock.upstream import checks, translate
 from penstock.values import INPUT_VIDEOS, InputFile
 
 IMAGE = InputFile(b"image data", "image/png", 720, 1280, uploaded_name="17")
-VIDEO = InputFile(b"video data", "video/mp4", 720, 1280, seconds=5.0)
+VIDEO = InputFile(b"video data", "video/mp4", 720, 1280, seconds=5.0, frames=120)
 # Roles by the names in the tables.
 INPUTS = {"images": "image", "mask": "mask", "input_reference": "reference", **{role: role for role in INPUT_VIDEOS}}
 SIZES = "120x60 512x512 1024x1024 1792x1024 1024x1792 1280x720 1920x1080 2048x2048 3840x2160 4096x4096".split()
@@ -76,13 +76,15 @@ def _body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) ->
         values=standard,
         extras={name: value for name, value in values.items() if name not in standard},
         inputs=tuple(
-            Input(INPUTS[name], "", file.content_type, file.width, file.height, len(file.data), file.seconds)
+            Input(
+                INPUTS[name], "", file.content_type, file.width, file.height, len(file.data), file.seconds, file.frames
+            )
             for name, count in images.items()
             for file in [_file(name)] * count
         ),
     )
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    request = translate.with_input_video(request, written)
+    request = translate.with_input_video(request, written, model)
     checks.check(model, request)
     checks.check_inputs(model, images)
     count = part_sizes(request.n, model.op.native_n)[0]

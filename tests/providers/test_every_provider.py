@@ -86,19 +86,19 @@ def needed(model: Model, **values: Any) -> Request:
     """The least that a caller must say."""
     least: dict[str, Any] = {"prompt": "a fox"}
     videos = tuple(
-        Input(name, "", file.content_type, file.width, file.height, len(file.data), file.seconds)
+        Input(name, "", file.content_type, file.width, file.height, len(file.data), file.seconds, file.frames)
         for name, files in inputs(model).items()
         for file in files
         if name in INPUT_VIDEOS
     )
     request = Request(task=model.op.task, model=model.id, values={**least, **values}, inputs=videos)
-    return translate.with_input_video(translate.with_defaults(request, model), request)
+    return translate.with_input_video(translate.with_defaults(request, model), request, model)
 
 
 def inputs(model: Model) -> dict[str, list[InputFile]]:
     """The input files that a model needs, by the names in its table."""
     image = InputFile(b"image data", "image/png", 64, 48, uploaded_name=UPLOADED)
-    video = InputFile(b"video data", "video/mp4", 64, 48, seconds=5.0)
+    video = InputFile(b"video data", "video/mp4", 64, 48, seconds=5.0, frames=120)
     names = ("images", "mask", "input_reference", *INPUT_VIDEOS)
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
     return {row.name: [video if row.name in INPUT_VIDEOS else image] * max(1, row.min_items) for row in rows}
@@ -204,6 +204,13 @@ def test_prices_have_source_and_date(provider: Provider) -> None:
             assert is_dated or is_undated, f"{model.id}: {price.source}"
             if price.from_date:
                 assert date.fromisoformat(price.from_date).isoformat() == price.from_date
+
+
+@every_provider
+def test_a_plan_says_which_operation_of_a_model_serves_it(provider: Provider) -> None:
+    """A plan is stored with what is compared here; of two alike operations, a worker would take the wrong one."""
+    stored = [(model.id, model.upstream, model.op.task, model.op.send) for model in provider.models]
+    assert [key for key in stored if stored.count(key) > 1] == []
 
 
 @every_provider

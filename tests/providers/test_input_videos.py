@@ -10,14 +10,17 @@ from penstock.errors import InvalidRequest, Problem
 from penstock.fields import UploadedFile
 from penstock.generations import endpoints
 from tests.fake_providers.bfl import BlackForestLabs
+from tests.fake_providers.luma import Luma
 from tests.fake_providers.runway import Runway
 from tests.fake_providers.scripted import mp4
+from tests.fake_providers.wavespeed import WaveSpeed
 from tests.fake_providers.xai import XAI
 from tests.gateway import OpenGateway, sqlite_only
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for, gateways_for
 
 VIDEO = mp4(2)
-VIDEO_URI = "data:video/mp4;base64," + base64.b64encode(VIDEO).decode()
+VIDEO_BASE64 = base64.b64encode(VIDEO).decode()
+VIDEO_URI = f"data:video/mp4;base64,{VIDEO_BASE64}"
 EDITED = {"video_url": VIDEO_URI}
 EXTENDED = {"video_url": VIDEO_URI, "role": "extend"}
 
@@ -52,6 +55,93 @@ async def test_flux_goes_on_from_a_video(open_gateway: OpenGateway) -> None:
     received = bfl.received("submit")[0].fields
     assert (received["mode"], received["resolution"], received["duration"]) == ("v2v", "fhd", 5)
     assert base64.b64decode(received["start_video"]) == VIDEO
+
+
+async def test_flux_edits_videos(open_gateway: OpenGateway) -> None:
+    bfl = BlackForestLabs()
+    async with gateway_for(open_gateway, "bfl", bfl) as running:
+        video = await create_video(running, model="flux-video-edit", input_reference=EDITED)
+        with pytest.raises(InvalidRequest, match="`seed` is not a parameter of this model"):
+            await running.video(model="flux-video-edit", input_reference=EDITED, seed=7)
+    assert (video["status"], video["seconds"]) == ("completed", "2")
+    (sent,) = bfl.received("submit")
+    assert (sent.path, sent.fields) == ("/v1/flux-tools/video-edit-v1", {"prompt": "a train", "video": VIDEO_BASE64})
+
+
+async def test_luma_edits_videos_and_changes_their_aspect_ratio(open_gateway: OpenGateway) -> None:
+    luma = Luma()
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
+        edited = await create_video(running, model="luma/ray-3-edit", input_reference=EDITED, resolution="1080p")
+        reframed = await create_video(
+            running, model="luma/ray-3-reframe", input_reference=EDITED, aspect_ratio="21:9", resolution="540p"
+        )
+    assert [str(video["metadata"]["cost"]) for video in (edited, reframed)] == ["0.864", "0.12"]
+    source = {"data": VIDEO_BASE64, "media_type": "video/mp4"}
+    edit, reframe = [request.fields for request in luma.received("create")]
+    assert (edit["type"], edit["source"]) == ("video_edit", source)
+    assert edit["video"] == {"resolution": "1080p", "edit": {"auto_controls": True}}
+    assert (reframe["type"], reframe["source"]) == ("video_reframe", source)
+    assert (reframe["aspect_ratio"], reframe["video"]) == ("21:9", {"resolution": "540p"})
+
+
+# ------------------------------------------------------------------------------------------------------------ upscaling
+
+UPSCALED: Any = {"prompt": None, "input_reference": EDITED}  # of 64x64, 2 seconds with 4 frames each
+
+
+async def test_flux_upscales_by_a_factor_and_its_price_grows_with_the_size(open_gateway: OpenGateway) -> None:
+    bfl = BlackForestLabs()
+    query = {"dryRun": "true"}
+    async with gateway_for(open_gateway, "bfl", bfl) as running:
+        video = await create_video(running, model="flux-video-upscale", **UPSCALED)
+        costs = [
+            (await running.video(model="flux-video-upscale", **UPSCALED, **body, query=query)).json["total_cost_micros"]
+            for body in ({}, {"scale_factor": 3}, {"scale_factor": 3, "creativity": 0}, {"size": "96x96"})
+        ]
+        with pytest.raises(InvalidRequest, match=r"`scale_factor` of flux-video-upscale must be from 1\.5 to 3"):
+            await running.video(model="flux-video-upscale", **UPSCALED, resolution="360p")
+    assert (video["status"], video["size"], video["prompt"]) == ("completed", "128x128", "")
+    assert str(video["metadata"]["cost"]) == "0.0032768", "two seconds of 128x128"
+    assert costs == [3277, 7373, 5161, 1843]
+    (sent,) = bfl.received("submit")
+    assert (sent.path, sent.fields) == (
+        "/v1/flux-tools/video-upscale-v1",
+        {"input_video": VIDEO_BASE64, "upscale_factor": 2},
+    )
+
+
+async def test_runway_upscales_to_a_resolution_and_counts_frames(open_gateway: OpenGateway) -> None:
+    runway = Runway()
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        video = await create_video(running, model="magnific/video-upscale", **UPSCALED, resolution="4K", creativity=20)
+        dry = await running.video(model="magnific/video-upscale", **UPSCALED, resolution="2K", query={"dryRun": "true"})
+    assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.07")
+    assert dry.json["total_cost_micros"] == 8 * 9000
+    model = "magnific_video_upscaler_creative"
+    fields = {"model": model, "videoUri": VIDEO_URI, "resolution": "4k", "creativity": 20}
+    assert runway.received("video_upscale")[0].fields == fields
+
+
+async def test_wavespeed_upscales_to_the_closest_resolution(open_gateway: OpenGateway) -> None:
+    wavespeed = WaveSpeed()
+    async with gateway_for(open_gateway, "wavespeed", wavespeed) as running:
+        videos = [
+            await create_video(running, model="wavespeed/flashvsr", **UPSCALED, **body)
+            for body in ({}, {"resolution": "1080p"}, {"resolution": "2K"}, {"scale_factor": 40})
+        ]
+    assert [str(video["metadata"]["cost"]) for video in videos] == ["0.024", "0.036", "0.048", "0.064"]
+    sent = [request.fields for request in wavespeed.received("create")]
+    assert [fields["target_resolution"] for fields in sent] == ["720p", "1080p", "2k", "4k"]
+    assert (sent[0]["video"], sent[0]["duration"]) == (VIDEO_BASE64, 2.0)
+
+
+@sqlite_only
+async def test_only_models_that_upscale_need_no_prompt(open_gateway: OpenGateway) -> None:
+    fakes: Any = {"runway": (Runway(), "/v1")}
+    async with gateways_for(open_gateway, fakes, disabled_providers=()) as running:
+        for body in ({"model": "runway/aleph-2", "input_reference": EDITED}, {"model": "atelier/clip"}):
+            with pytest.raises(InvalidRequest, match="`prompt` is required"):
+                await running.video(prompt=None, **body)
 
 
 @sqlite_only

@@ -200,6 +200,10 @@ class _Amounts:
             return Decimal(self.calls * price.max_seconds)
         if price.unit == "second":
             return self.outputs * self._seconds()
+        if price.unit == "megapixel_second":
+            return self._seconds() * self._pixels() / 1_000_000
+        if price.unit == "frame":
+            return Decimal(self.outputs * sum(item.frames for item in self.request.inputs))
         if price.unit == "megapixel":
             return _megapixels(price, self._pixels())
         if price.unit == "started_megapixel":

@@ -118,8 +118,10 @@ class _Attempt:
         """The cost that the provider reports, else the price of what was delivered."""
         if result.cost_usd is not None:
             return (reported_line(result.cost_usd),)
-        pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)
-        return actual_lines(self.candidate.model, self.job.request, len(outputs), pixels=pixels, usage=result.usage)
+        pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)  # 0: not known
+        return actual_lines(
+            self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=result.usage
+        )
 
     def _report_failure(self, problem: AttemptFailed) -> None:
         """Refusing one request says nothing about the provider's health."""

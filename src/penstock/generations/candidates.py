@@ -41,7 +41,9 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
     all candidates are too expensive, or an input video is too long or too large for all of them.
     """
     if any(item.role in INPUT_VIDEOS for item in inputs):
-        route = routing.capable_route(choice.route, lambda model: checks.check_input_video(model, inputs))
+        route = routing.capable_route(
+            choice.route, lambda model: checks.check_input_video(model, _complete(validated, model, inputs))
+        )
         choice = replace(choice, route=route)
     if validated.provider is None:
         return choice, _complete(validated, choice.route.first.model, inputs)
@@ -70,7 +72,7 @@ def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...])
     """As `with_defaults`, with the input files, which may decide the shape and the length of a video."""
     request = msgspec.structs.replace(with_defaults(validated, model), inputs=inputs)
     request = translate.with_input_shape(request, validated.request, model)
-    return translate.with_input_video(request, validated.request)
+    return translate.with_input_video(request, validated.request, model)
 
 
 def _capable_route(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:

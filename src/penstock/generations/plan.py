@@ -141,7 +141,7 @@ async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputS
 def _described(inputs: Sequence[InputFile]) -> tuple[Input, ...]:
     """What pricing needs to know of the inputs; they get their media ids when the call is accepted."""
     return tuple(
-        Input(item.role, "", item.content_type, item.width, item.height, len(item.data), item.seconds)
+        Input(item.role, "", item.content_type, item.width, item.height, len(item.data), item.seconds, item.frames)
         for item in inputs
     )
 

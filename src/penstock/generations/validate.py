@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -44,6 +44,7 @@ _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
 _ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
 # What callers say that an input video is for; without it, the video is changed.
 _INPUT_VIDEO_ROLES = {"edit": EDIT_VIDEO, "extend": EXTEND_VIDEO}
+_VIDEO_OF_VIDEO = {**VIDEO, "prompt": replace(VIDEO["prompt"], required=False)}
 _METADATA_MAX = 64
 _encode = msgspec.msgpack.Encoder().encode
 _DATA_URI_START = 256  # characters
@@ -119,7 +120,8 @@ def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
     inputs = tuple(_take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
     _check_frames(inputs)
-    values, extras = _check_fields(VIDEO, fields)
+    has_video = any(item.role in INPUT_VIDEOS for item in inputs)  # then the model decides whether it needs a prompt
+    values, extras = _check_fields(_VIDEO_OF_VIDEO if has_video else VIDEO, fields)
     if not values.get("negative_prompt"):
         values.pop("negative_prompt", None)
     return _validated(call, settings, "video", values, extras, inputs)

@@ -1,4 +1,4 @@
-"""Measure a video by the boxes of its MP4 or QuickTime file: length, width and height, without decoding."""
+"""Measure a video by the boxes of its MP4 or QuickTime file: length, frames, width and height, without decoding."""
 
 import struct
 
@@ -21,10 +21,14 @@ class VideoMeasures(msgspec.Struct, frozen=True):
     width: int
     height: int
     seconds: float
+    frames: int
 
 
 def measure(data: bytes) -> VideoMeasures:
-    """The type, the size and the length of a complete MP4 or QuickTime video. Raises BadImage for anything else."""
+    """The type, the size, the length and the number of frames of a complete MP4 or QuickTime video.
+
+    Raises BadImage for anything else.
+    """
     found = sniff(data)
     if found is None or found.content_type not in CONTENT_TYPES:
         raise BadImage("The file is not one of mp4, mov.")
@@ -35,7 +39,8 @@ def measure(data: bytes) -> VideoMeasures:
     if len(indexes) > 1:
         raise BadImage("The file has more than one index.")
     index = indexes[0]
-    width, height = max((_track_size(data, track) for track in _inside(data, index, b"trak")), default=(0, 0))
+    tracks = _inside(data, index, b"trak")
+    width, height = max((_track_size(data, track) for track in tracks), default=(0, 0))
     if not 0 < width * height <= MAX_PIXELS:
         raise BadImage("The file has no video of a usable size.")
     if _inside(data, index, b"mvex") or any(name == b"moof" for name, _ in found_boxes):
@@ -45,11 +50,12 @@ def measure(data: bytes) -> VideoMeasures:
     headers = _inside(data, index, b"mvhd")
     lengths = [_seconds(data, header) for header in headers]
     scale = min((_time_scale(data, header) for header in headers), default=1)
-    lengths += [_track_seconds(data, track, scale) for track in _inside(data, index, b"trak")]
+    lengths += [_track_seconds(data, track, scale) for track in tracks]
     seconds = round(max(lengths, default=0.0), 3)
-    if seconds <= 0:
+    frames = max(_track_frames(data, track, scale) for track in tracks if any(_track_size(data, track)))
+    if seconds <= 0 or frames <= 0:
         raise BadImage("The file does not say how long the video is.")
-    return VideoMeasures(found.content_type, width, height, seconds)
+    return VideoMeasures(found.content_type, width, height, seconds, frames)
 
 
 def _boxes(data: bytes, place: Place) -> list[tuple[bytes, Place]]:
@@ -103,6 +109,18 @@ def _track_seconds(data: bytes, track: Place, movie_scale: int) -> float:
     return max(samples, edits)
 
 
+def _track_frames(data: bytes, track: Place, movie_scale: int) -> int:
+    """How many samples a track has, by their times or by their sizes, of which players play some again."""
+    sizes = _inside(data, track, b"mdia", b"minf", b"stbl", b"stsz")
+    samples = max(
+        sum(count for count, _ in _sample_times(data, track)),
+        *(big_endian(data, start + 8, 4) for start, end in sizes if end - start >= 12),
+        0,
+    )
+    once = _samples_seconds(data, track)
+    return round(samples * _track_seconds(data, track, movie_scale) / once) if once else samples
+
+
 def _edit_lengths(data: bytes, edit_list: Place) -> list[int]:
     """How long each edit of a list is, in the units of the movie; 0 is for the whole track."""
     start, end = edit_list
@@ -114,12 +132,17 @@ def _edit_lengths(data: bytes, edit_list: Place) -> list[int]:
 
 def _samples_seconds(data: bytes, track: Place) -> float:
     scales = [_time_scale(data, header) for header in _inside(data, track, b"mdia", b"mdhd")]
-    length = sum(
-        count * duration
+    length = sum(count * duration for count, duration in _sample_times(data, track))
+    return max((length / scale for scale in scales), default=0.0)
+
+
+def _sample_times(data: bytes, track: Place) -> list[tuple[int, int]]:
+    """Numbers of samples, and how long each of those samples is."""
+    return [
+        (count, duration)
         for start, end in _inside(data, track, b"mdia", b"minf", b"stbl", b"stts")
         for count, duration in struct.iter_unpack(">II", data[start + 8 : end - (end - start) % 8])
-    )
-    return max((length / scale for scale in scales), default=0.0)
+    ]
 
 
 def _track_size(data: bytes, track: Place) -> tuple[int, int]:

@@ -135,6 +135,7 @@ class Transfer:
                 height=file.height,
                 size_bytes=len(file.data),
                 seconds=file.seconds,
+                frames=file.frames,
             )
             stored.append((record, await run_aside(len(file.data), _sha256, file.data)))
         return stored
@@ -152,7 +153,15 @@ class Transfer:
             if stored.role == "mask" and polarity != "alpha":
                 mask = await self._pool.run("image.convert_mask", for_org=for_org, data=data, polarity=polarity)
                 data = mask["data"]
-            file = InputFile(data, stored.content_type, stored.width, stored.height, stored.role, stored.seconds)
+            file = InputFile(
+                data,
+                stored.content_type,
+                stored.width,
+                stored.height,
+                stored.role,
+                seconds=stored.seconds,
+                frames=stored.frames,
+            )
             if max_bytes is not None and len(data) > max_bytes and stored.role not in ("mask", *INPUT_VIDEOS):
                 small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)
                 file = InputFile(**small, role=stored.role)

@@ -5,6 +5,7 @@ from typing import Any
 
 from penstock.fields import TABLES, Field
 from penstock.providers.spec import Operation, Param
+from penstock.values import INPUT_VIDEOS
 
 # The interface's names for fields that provider tables call otherwise.
 _PUBLIC_NAMES = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",)}
@@ -32,7 +33,7 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
         row = _row(op.params, field.alias_of or name)
         if row is None or row.handling != "refused":
             properties[name] = _property(field, row)
-            if field.required or (row is not None and row.required and name not in _OPTIONAL and not field.alias_of):
+            if _is_required(op, field, row):
                 required.add(name)
     for row in op.params:
         if row.name not in _standard(op) and row.handling not in ("fixed", "refused"):
@@ -40,6 +41,14 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
             if row.required:
                 required.add(row.name)
     return properties, required
+
+
+def _is_required(op: Operation, field: Field, row: Param | None) -> bool:
+    """Whether a caller must write a field of the interface; without a prompt, only an input video may be changed."""
+    if row is not None and row.required and field.name not in _OPTIONAL and not field.alias_of:
+        return True
+    changes_video = any((video := op.param(name)) is not None and video.required for name in INPUT_VIDEOS)
+    return field.required and not (changes_video and field.name == "prompt")
 
 
 def _standard(op: Operation) -> set[str]:

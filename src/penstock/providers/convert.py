@@ -1,11 +1,11 @@
 """Conversions that provider tables share; each takes one value and returns one value."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, log
 from typing import Any
 
-from penstock.values import SHORT_SIDES, Frame, InputFile
+from penstock.values import Frame, InputFile
 
 # --------------------------------------------------------------------------------------------------------------- frame
 
@@ -78,16 +78,17 @@ def closest_resolution(*names: str, default: str | None = None) -> Callable[[Fra
     """The provider's name for the closest resolution, such as `720p`, `1080P` or `2K`; else the default."""
     # For images, 1K, 2K and 4K are sides of a square; for videos, 4K means 2160p.
     side_of_4k = 4096 if {"1k", "2k"} & {name.lower() for name in names} else 2160
-    sides = {name: side_of_4k if name.lower() == "4k" else _short_side(name) for name in names}
+    return closest_short_side(
+        {name: side_of_4k if name.lower() == "4k" else _short_side(name) for name in names}, default
+    )
+
+
+def closest_short_side(sides: Mapping[str, int], default: str | None = None) -> Callable[[Frame], str | None]:
+    """As `closest_resolution`, for providers whose names stand for other short sides than usual, given in pixels."""
 
     def pick(frame: Frame) -> str | None:
-        if frame.resolution:
-            wanted = SHORT_SIDES[frame.resolution]
-        elif frame.exact:
-            wanted = min(frame.sides)
-        else:
-            return default
-        return min(sides, key=lambda name: abs(log(sides[name]) - log(wanted)))
+        wanted = frame.short_side
+        return min(sides, key=lambda name: abs(log(sides[name]) - log(wanted))) if wanted else default
 
     return pick
 

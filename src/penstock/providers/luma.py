@@ -1,4 +1,4 @@
-"""Luma: Ray videos and Uni images, over its Agents API (not Dream Machine, which has other keys and URLs)."""
+"""Luma: Ray videos, edits of videos and Uni images, over its Agents API (not Dream Machine, which has other keys)."""
 
 from typing import Any
 
@@ -10,6 +10,8 @@ from penstock.providers.spec import (
     Model,
     NEVER_SOUND,
     Operation,
+    Param,
+    Price,
     Provider,
     Reply,
     Result,
@@ -21,11 +23,13 @@ from penstock.providers.spec import (
     duration,
     fixed,
     frame,
+    ignored,
+    input_video,
     passthrough,
     price_list,
     renamed,
 )
-from penstock.values import Frame, InputFile
+from penstock.values import EDIT_VIDEO, Frame, InputFile
 
 STATUS: dict[str, Status] = {
     "queued": "queued",
@@ -63,8 +67,8 @@ def error_message(reply: Reply) -> str | None:
     return error if isinstance(error, str) else error.get("message")
 
 
-def image_object(image: InputFile) -> dict[str, str]:
-    return {"data": plain_base64(image), "media_type": image.content_type}
+def media_object(file: InputFile) -> dict[str, str]:
+    return {"data": plain_base64(file), "media_type": file.content_type}
 
 
 def image_ratio(images: list[InputFile]) -> str:
@@ -104,12 +108,25 @@ VIDEO = Operation(
         converted(
             "input_reference",
             to=("video.keyframes", "aspect_ratio"),
-            convert=both(each_image(image_object), image_ratio),
+            convert=both(each_image(media_object), image_ratio),
             max_items=2,
         ),
         NEVER_SOUND,
     ),
 )
+RESOLUTIONS = ("720p", "360p", "540p", "1080p")
+
+
+def change_video(kind: str, max_seconds: int, *rows: Param) -> Operation:
+    """A video is changed, and stays as long as it is."""
+    source = input_video(EDIT_VIDEO, to="source", convert=media_object, max_seconds=max_seconds)
+    rows = (PROMPT, USER, fixed("type", kind), *ignored("seconds"), source, NEVER_SOUND, *rows)
+    return Operation(task="video", **JOB, params=complete_table("video", *rows), priced_extras=frozenset({"video"}))
+
+
+EDIT_ROWS = (frame("", *RESOLUTIONS, to=("video.resolution",)), fixed("video.edit.auto_controls", True))
+VIDEO_EDIT = change_video("video_edit", 18, *EDIT_ROWS)
+REFRAME = change_video("video_reframe", 30, frame(VIDEO_RATIOS, *RESOLUTIONS, to=("aspect_ratio", "video.resolution")))
 IMAGE_JOB: dict[str, Any] = {**JOB, "poll_seconds": 2.0, "priced_extras": frozenset({"web_search"})}
 IMAGE_ROWS = (PROMPT, USER, frame("1:1 16:9 9:16 3:2 2:3 2:1 1:2 3:1 1:3"), fixed("output_format", "png"))
 IMAGE = Operation(task="image", **IMAGE_JOB, params=complete_table("image", fixed("type", "image"), *IMAGE_ROWS))
@@ -121,16 +138,27 @@ EDIT = Operation(
         "edit",
         fixed("type", "image_edit"),
         *IMAGE_ROWS,
-        converted("images", to="images", convert=each_image(image_object), required=True, max_items=9),
+        converted("images", to="images", convert=each_image(media_object), required=True, max_items=9),
     ),
 )
 
 video_price = price_list(Source("Luma's price list, as others recorded it", "2026-11-15", is_second_hand=True))
 image_price = price_list(Source("a copy of docs.agents.lumalabs.ai/guides/pricing", "2026-11-15"))
 comfy_price = price_list(COMFY)
+UNI_1_EDIT = (image_price("0.0404", "image", input_usd="0.003"),)
+UNI_1_MAX = (comfy_price("0.10", "image", input_usd="0.003"),)
 IN_540P = {"video.resolution": "540p"}
 IN_1080P = {"video.resolution": "1080p"}
 TEN_SECONDS = {"video.duration": "10s"}
+
+
+def prices_by_second(usd_360p: str, usd_540p: str, usd: str, usd_1080p: str) -> tuple[Price, ...]:
+    others = {"360p": usd_360p, "540p": usd_540p, "1080p": usd_1080p}
+    return (*(comfy_price(other, **{"video.resolution": name}) for name, other in others.items()), comfy_price(usd))
+
+
+RAY_EDIT = prices_by_second("0.108", "0.144", "0.216", "0.432")
+RAY_REFRAME = prices_by_second("0.03", "0.06", "0.12", "0.36")
 PROVIDER = Provider(
     slug="luma",
     name="Luma",
@@ -154,6 +182,8 @@ PROVIDER = Provider(
                 video_price("0.30", "call"),
             ),
         ),
+        Model(id="luma/ray-3-edit", upstream="ray-3.2", name="Luma Ray 3.2 Edit", op=VIDEO_EDIT, prices=RAY_EDIT),
+        Model(id="luma/ray-3-reframe", upstream="ray-3.2", name="Luma Reframe", op=REFRAME, prices=RAY_REFRAME),
         Model(
             id="luma/uni-1",
             upstream="uni-1",
@@ -161,21 +191,9 @@ PROVIDER = Provider(
             op=IMAGE,
             prices=(image_price("0.0404", "image"),),
         ),
-        Model(
-            id="luma/uni-1",
-            upstream="uni-1",
-            name="Luma Uni-1",
-            op=EDIT,
-            prices=(image_price("0.0404", "image", input_usd="0.003"),),
-        ),
+        Model(id="luma/uni-1", upstream="uni-1", name="Luma Uni-1", op=EDIT, prices=UNI_1_EDIT),
         *(
-            Model(
-                id="luma/uni-1-max",
-                upstream="uni-1-max",
-                name="Luma Uni-1 Max",
-                op=op,
-                prices=(comfy_price("0.10", "image", input_usd="0.003"),),
-            )
+            Model(id="luma/uni-1-max", upstream="uni-1-max", name="Luma Uni-1 Max", op=op, prices=UNI_1_MAX)
             for op in (IMAGE, EDIT)
         ),
     ),

@@ -166,6 +166,7 @@ VIDEO = Operation(
         emulated("n"),
         passthrough("negative_prompt"),
         passthrough("generate_audio"),
+        *ignored("scale_factor"),
         converted("input_reference", to="input_reference", convert=image_url_object, max_items=1),
         passthrough("user"),
     ),

@@ -5,8 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 # `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
-# `compute_second` counts the time that the provider's machine took.
-Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call", "compute_second"]
+# `compute_second` counts the time that the provider's machine took. Of upscaled videos, `frame` counts the frames of
+# the input, and `megapixel_second` multiplies the megapixels of the output with its seconds.
+Unit = Literal[
+    "image",
+    "megapixel",
+    "started_megapixel",
+    "second",
+    "token",
+    "call",
+    "compute_second",
+    "frame",
+    "megapixel_second",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,7 @@ class Price:
     # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
     # that came from the provider's cache.
     other_usd: Mapping[str, str] = field(default_factory=dict)
-    # Chat: this row applies to calls with more input tokens. Images: to outputs with more pixels. Such rows come first.
+    # Chat: this row applies to calls with more input tokens. Others: to outputs with more pixels. Such rows come first.
     above: int = 0
     # The first day, in UTC, on which the row applies, in place of the row with the same `when` and `above` and an
     # earlier date or none. Empty: it applies from the beginning.

@@ -120,7 +120,7 @@ def frame(ratios: str = "", *resolutions: str, to: tuple[str, ...] = ("aspect_ra
     return Param(name="frame", handling="ignored", default=default)
 
 
-def input_video(role: str, to: str, convert: Callable[[InputFile], Any], **limits: Any) -> Param:
+def input_video(role: str, to: str | tuple[str, ...], convert: Callable[[InputFile], Any], **limits: Any) -> Param:
     """The row for the one video that a model changes or extends; `role` says which. It needs one, unless told."""
     return converted(role, to, lambda videos: convert(videos[0]), **{"required": True, "max_items": 1, **limits})
 
@@ -139,7 +139,7 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "image": (*_EMULATED, *_IGNORED, "style"),
     "edit": (*_EMULATED, *_IGNORED, "mask", "scale_factor"),
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
-    "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user"),
+    "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user", "scale_factor"),
 }
 
 

@@ -1,16 +1,11 @@
 """WaveSpeed: models of many providers behind one queue; each model has a path and fields of its own."""
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
-from penstock.providers.convert import (
-    data_uri,
-    each_image,
-    first_and_last,
-    first_image,
-    pixels,
-    size_text,
-)
+from penstock.providers.convert import both, closest_short_side, data_uri, each_image, first_and_last, first_image
+from penstock.providers.convert import pixels, plain_base64, size_text
 from penstock.providers.spec import (
     COMFY,
     FailureKind,
@@ -29,13 +24,16 @@ from penstock.providers.spec import (
     complete_table,
     converted,
     duration,
+    emulated,
     fixed,
     frame,
     ignored,
+    input_video,
     passthrough,
     price_list,
     refused,
 )
+from penstock.values import EDIT_VIDEO
 
 STATUS: dict[str, Status] = {
     "created": "queued",
@@ -115,11 +113,7 @@ NEGATIVE_PROMPT = passthrough("negative_prompt")
 RATIOS = "1:1 3:2 2:3 3:4 4:3 4:5 5:4 9:16 16:9 21:9"
 PNG = fixed("output_format", "png")
 SEEDREAM = (
-    converted(
-        "frame",
-        to="size",
-        convert=size_text(pixels(min_side=1024, max_side=4096, min_area=2560 * 1440), "*"),
-    ),
+    converted("frame", to="size", convert=size_text(pixels(min_side=1024, max_side=4096, min_area=2560 * 1440), "*")),
 )
 BANANA_2 = (frame(f"{RATIOS} 1:4 4:1 1:8 8:1", "1k", "2k", "4k"), PNG)
 BANANA_PRO = (frame(RATIOS, "1k", "2k", "4k"), PNG)
@@ -133,12 +127,20 @@ VEO_TEXT = (
 VEO_IMAGE = (
     *VEO_TEXT,
     converted(
-        "input_reference",
-        to=("image", "last_image"),
-        convert=first_and_last(data_uri),
-        required=True,
-        max_items=2,
+        "input_reference", to=("image", "last_image"), convert=first_and_last(data_uri), required=True, max_items=2
     ),
+)
+FLASH_VSR = (
+    input_video(
+        EDIT_VIDEO, to=("video", "duration"), convert=both(plain_base64, attrgetter("seconds")), max_seconds=600
+    ),
+    emulated("scale_factor", low=1, default=2),
+    converted(
+        "frame",
+        to="target_resolution",
+        convert=closest_short_side({"720p": 720, "1080p": 1080, "2k": 1440, "4k": 2160}),
+    ),
+    *ignored("prompt", "seconds"),
 )
 
 price = price_list(Source("WaveSpeed's own skills for agents on GitHub", "2026-11-15"))
@@ -180,6 +182,16 @@ PROVIDER = Provider(
         upscale_model("wavespeed/image-upscaler", "wavespeed-ai/image-upscaler", "0.01", price),
         upscale_model("wavespeed/seedvr2-image", "wavespeed-ai/seedvr2/image", "0.01", comfy_price),
         upscale_model("wavespeed/ultimate-image-upscaler", "wavespeed-ai/ultimate-image-upscaler", "0.06", comfy_price),
+        model(
+            "wavespeed/flashvsr",
+            "wavespeed-ai/flashvsr",
+            "video",
+            FLASH_VSR,
+            comfy_price("0.012", target_resolution="720p"),
+            comfy_price("0.024", target_resolution="2k"),
+            comfy_price("0.032", target_resolution="4k"),
+            comfy_price("0.018"),
+        ),
         model("veo-3.1-fast", "google/veo3.1-fast/text-to-video", "video", VEO_TEXT, *VEO_PRICES),
         model("veo-3.1-fast", "google/veo3.1-fast/image-to-video", "video", VEO_IMAGE, *VEO_PRICES),
     ),

@@ -11,7 +11,7 @@ from penstock import json_schema
 from penstock.errors import InvalidRequest
 from penstock.fields import number_text
 from penstock.providers.spec import Model, Param
-from penstock.schema import Input, Request
+from penstock.schema import Request
 from penstock.upstream import roles
 from penstock.upstream.translate import INTERNAL, json_text, table_values
 from penstock.values import EDIT_VIDEO, EXTEND_VIDEO, INPUT_VIDEOS
@@ -176,9 +176,11 @@ def _input_words(name: str) -> str:
     return f"`{_INPUTS[name]}` with {_VIDEO_WORDS[name]}" if name in _VIDEO_WORDS else f"`{_INPUTS[name]}`"
 
 
-def check_input_video(model: Model, inputs: Sequence[Input]) -> None:
-    """Raise InvalidRequest if an input video is longer or larger than the model takes."""
-    for video in inputs:
+def check_input_video(model: Model, request: Request) -> None:
+    """Raise InvalidRequest if an input video is longer or larger than the model takes, or is to become larger."""
+    if row := model.op.param("scale_factor"):
+        check_row(model, row, request.values.get("scale_factor"))
+    for video in request.inputs:
         row = model.op.param(video.role) if video.role in INPUT_VIDEOS else None
         if row and row.max_seconds is not None and video.seconds > row.max_seconds:
             limit = f"{number_text(row.max_seconds)} seconds"

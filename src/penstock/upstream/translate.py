@@ -44,9 +44,11 @@ def with_input_shape(request: Request, written: Request, model: Model) -> Reques
     return msgspec.structs.replace(request, values={**request.values, "size": shape})
 
 
-def with_input_video(request: Request, written: Request) -> Request:
-    """A video's request with the length of the input video that is changed, and with the shape of an input video if the
-    caller wrote no shape.
+def with_input_video(request: Request, written: Request, model: Model) -> Request:
+    """A video's request with the length of the input video that is changed, and with its shape.
+
+    A model that upscales has a default of `scale_factor`, and makes a frame of so many times the input's. Without that
+    field, `size` or `resolution` decides the factor. Other models keep the input's shape, unless the caller wrote one.
     """
     video = next((item for item in request.inputs if item.role in INPUT_VIDEOS), None)
     if video is None:
@@ -54,9 +56,20 @@ def with_input_video(request: Request, written: Request) -> Request:
     values = dict(request.values)
     if video.role == EDIT_VIDEO:
         values["seconds"] = video.seconds
-    if not any(written.values.get(name) for name in ("size", "aspect_ratio", "resolution")):
-        values["size"] = Frame(video.width, video.height).size
+    shape = Frame(video.width, video.height)
+    row = model.op.param("scale_factor")
+    if row is not None and row.default is not None:
+        factor = written.values.get("scale_factor") or _written_factor(written, shape) or row.default
+        values |= {"scale_factor": factor, "size": shape.enlarged(factor).size}
+    elif not any(written.values.get(name) for name in ("size", "aspect_ratio", "resolution")):
+        values["size"] = shape.size
     return msgspec.structs.replace(request, values=values)
+
+
+def _written_factor(written: Request, shape: Frame) -> float | None:
+    """By how much an input must be enlarged to the size or resolution that the caller wrote."""
+    short_side = written.frame.short_side if written.frame else None
+    return round(short_side / min(shape.sides), 4) if short_side else None
 
 
 def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[InputFile]]) -> dict[str, Any]:

@@ -29,7 +29,9 @@ def box(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I4s", 8 + len(content), name) + content
 
 
-def by_hand(*, version: int = 0, turned: bool = False, handler: bytes = b"vide", length: int = 5000) -> bytes:
+def by_hand(
+    *, version: int = 0, turned: bool = False, handler: bytes = b"vide", length: int = 5000, frames: int = 40
+) -> bytes:
     """A file with nothing but the boxes that are read."""
     times = bytes(16 if version else 8)
     head = bytes([version, 0, 0, 0]) + times
@@ -40,13 +42,14 @@ def by_hand(*, version: int = 0, turned: bool = False, handler: bytes = b"vide",
     track = head + bytes(20 if version else 16) + bytes(12) + matrix
     size = struct.pack(">II", 640 << 16, 360 << 16)
     header = box(b"tkhd", track + size)
-    media = box(b"mdia", box(b"hdlr", bytes(8) + handler + bytes(12)))
+    samples = box(b"minf", box(b"stbl", box(b"stts", struct.pack(">IIII", 0, 1, frames, 0))))
+    media = box(b"mdia", box(b"hdlr", bytes(8) + handler + bytes(12)) + samples)
     return box(b"ftyp", b"isom" + bytes(4) + b"isommp42") + box(b"moov", movie + box(b"trak", header + media))
 
 
 def test_real_videos() -> None:
-    assert measure(encoded("mp4", 64, 48, 20)) == VideoMeasures("video/mp4", 64, 48, 2.5)
-    assert measure(encoded("mov", 128, 64, 8)) == VideoMeasures("video/quicktime", 128, 64, 1.0)
+    assert measure(encoded("mp4", 64, 48, 20)) == VideoMeasures("video/mp4", 64, 48, 2.5, 20)
+    assert measure(encoded("mov", 128, 64, 8)) == VideoMeasures("video/quicktime", 128, 64, 1.0, 8)
 
 
 def test_a_header_that_says_too_little_does_not_shorten_a_video() -> None:
@@ -91,10 +94,20 @@ def test_parts_that_are_played_again_count_as_often_as_they_are_played() -> None
     assert measure(slow).seconds == 2500.0, "a scale of 0 is 1"
 
 
+def test_frames_are_counted_by_their_times_and_by_their_sizes_and_again_where_they_are_played_again() -> None:
+    """The number decides what is held for an upscaled video; whoever leaves out times leaves the sizes."""
+    whole = encoded("mp4", 64, 48, 20)
+    at = whole.index(b"stsz") + 12
+    assert measure(whole[:at] + (1).to_bytes(4, "big") + whole[at + 4 :]).frames == 20
+    at = whole.index(b"stts") + 12
+    assert measure(whole[:at] + (1).to_bytes(4, "big") + whole[at + 4 :]).frames >= 20
+    assert measure(inserted(whole, [b"moov", b"trak"], edit_list(*[2500] * 3))).frames >= 60
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_both_versions_of_the_boxes_and_videos_that_are_turned(version: int) -> None:
-    assert measure(by_hand(version=version)) == VideoMeasures("video/mp4", 640, 360, 5.0)
-    assert measure(by_hand(version=version, turned=True)) == VideoMeasures("video/mp4", 360, 640, 5.0)
+    assert measure(by_hand(version=version)) == VideoMeasures("video/mp4", 640, 360, 5.0, 40)
+    assert measure(by_hand(version=version, turned=True)) == VideoMeasures("video/mp4", 360, 640, 5.0, 40)
 
 
 def test_what_is_not_a_usable_video_is_refused() -> None:
@@ -106,6 +119,7 @@ def test_what_is_not_a_usable_video_is_refused() -> None:
         "a video without its index": box(b"ftyp", b"isom" + bytes(4) + b"isommp42") + box(b"mdat", bytes(64)),
         "sound alone": by_hand(handler=b"soun"),
         "no length": by_hand(length=0),
+        "no frames": by_hand(frames=0),
         "fragments, of which the index does not say how long they are": encoded("mp4", 64, 48, 20, FRAGMENTS),
     }
     trak = by_hand()[by_hand().index(b"trak") - 4 :]

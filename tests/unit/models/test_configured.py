@@ -250,7 +250,9 @@ TEXT = "must be text that is not empty"
 URL = "must be http(s)://host[:port]/path"
 NAMED = "must be named in lower-case letters, digits, - and _, and not router"
 TASKS = "must be one of chat, edit, image, upscale, video"
-UNITS = "must be one of call, compute_second, image, megapixel, second, started_megapixel, token"
+UNITS = (
+    "must be one of call, compute_second, frame, image, megapixel, megapixel_second, second, started_megapixel, token"
+)
 AMOUNT = 'must be an amount of dollars as text, such as "0.04"'
 M = 'providers.lab.models["m"]'
 

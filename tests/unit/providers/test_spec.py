@@ -79,7 +79,7 @@ def test_a_whole_table_refuses_what_would_be_missed() -> None:
     video = {row.name: row.handling for row in complete_table("video")}
     assert video == {
         "n": "emulated", "input_reference": "refused", "negative_prompt": "refused",
-        "generate_audio": "refused", "frame": "ignored", "user": "ignored",
+        "generate_audio": "refused", "frame": "ignored", "user": "ignored", "scale_factor": "ignored",
     }  # fmt: skip
     assert {row.name for row in complete_table("edit") if row.handling == "refused"} == {"mask"}
 

@@ -52,13 +52,16 @@ price = price_list(Source("docs.bfl.ai/quick_start/pricing", "2026-11-15"))
 
 
 def task_operation(task: Task, *rows: Param, poll_seconds: float = 1.0, **fields: Any) -> Operation:
+    """An operation of tasks; without a row for the prompt, it needs one."""
+    if not any(row.name == "prompt" for row in rows):
+        rows = (PROMPT, *rows)
     return Operation(
         task=task,
         send="POST /v1/{model}",
         poll="GET {polling_url}",
         read=read_task,
         read_http_errors=True,
-        params=complete_table(task, PROMPT, *rows),
+        params=complete_table(task, *rows),
         poll_seconds=poll_seconds,
         **fields,
     )

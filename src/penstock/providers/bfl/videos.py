@@ -1,11 +1,24 @@
-"""FLUX videos: from a text, from images that they begin and end with, or going on from a video."""
+"""FLUX videos: made of a text or of images, and videos that are extended, edited or upscaled."""
 
 from typing import Any
 
 from penstock.providers.bfl.tasks import price, task_operation
 from penstock.providers.convert import each_image, plain_base64
-from penstock.providers.spec import COMFY, Model, Price, converted, duration, frame, input_video, passthrough
-from penstock.values import EXTEND_VIDEO
+from penstock.providers.spec import (
+    COMFY,
+    Model,
+    Price,
+    Source,
+    converted,
+    duration,
+    frame,
+    ignored,
+    input_video,
+    passthrough,
+    price_list,
+    renamed,
+)
+from penstock.values import EDIT_VIDEO, EXTEND_VIDEO
 
 
 def set_video_mode(fields: dict[str, Any]) -> dict[str, Any]:
@@ -20,6 +33,7 @@ def set_video_mode(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "aspect_ratio"} | {"mode": mode}
 
 
+MAX_VIDEO_BYTES = 50 * 10**6
 VIDEO = task_operation(
     "video",
     duration(*range(5, 21), default=5),
@@ -30,13 +44,32 @@ VIDEO = task_operation(
         to="start_video",
         convert=plain_base64,
         max_seconds=20,
-        max_bytes=50 * 10**6,
+        max_bytes=MAX_VIDEO_BYTES,
         required=False,
     ),
     passthrough("generate_audio", one_of=(True, False)),
     adjust_body=set_video_mode,
     poll_seconds=5.0,
     priced_extras=frozenset({"mode", "draft", "draft_cache", "start_video"}),
+)
+# The edited video has the length and the shape of the input, up to 720p. No other fields are taken.
+EDIT = task_operation(
+    "video",
+    passthrough("prompt", required=True, max_length=4096),
+    *ignored("seconds"),
+    input_video(EDIT_VIDEO, to="video", convert=plain_base64, max_seconds=15, max_bytes=MAX_VIDEO_BYTES),
+    passthrough("safety_tolerance", low=0, high=4),
+    takes_extras=False,
+    poll_seconds=5.0,
+)
+UPSCALE = task_operation(
+    "video",
+    passthrough("prompt"),
+    *ignored("seconds"),
+    input_video(EDIT_VIDEO, to="input_video", convert=plain_base64, max_seconds=20, max_bytes=MAX_VIDEO_BYTES),
+    renamed("scale_factor", to="upscale_factor", low=1.5, high=3, default=2),
+    passthrough("creativity", one_of=(0, 1)),
+    poll_seconds=5.0,
 )
 PRICES = (
     Price(unit="second", usd="0.41", when={"input_video": True, "sent.resolution": "hd"}, source=COMFY),
@@ -46,4 +79,14 @@ PRICES = (
     price("0.80", resolution="uhd"),
     price("0.17"),
 )
-MODELS = (Model(id="flux-3-video", upstream="flux-3-video", op=VIDEO, prices=PRICES),)
+tool_price = price_list(Source("a copy of docs.bfl.ml/flux_tools", "2026-09-25"))
+MODELS = (
+    Model(id="flux-3-video", upstream="flux-3-video", op=VIDEO, prices=PRICES),
+    Model(id="flux-video-edit", upstream="flux-tools/video-edit-v1", op=EDIT, prices=(tool_price("0.03"),)),
+    Model(
+        id="flux-video-upscale",
+        upstream="flux-tools/video-upscale-v1",
+        op=UPSCALE,
+        prices=(tool_price("0.07", "megapixel_second", creativity=0), tool_price("0.10", "megapixel_second")),
+    ),
+)

@@ -1,10 +1,10 @@
-"""Runway's own videos, and Google's Veo videos."""
+"""Runway's own videos, Google's Veo videos, and Magnific's upscaler of videos."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import both, closest_label, data_uri
+from penstock.providers.convert import both, closest_label, closest_short_side, data_uri
 from penstock.providers.runway.tasks import MAX_INPUT_BYTES, PROMPT, SEED, TASK, price, size_labels
 from penstock.providers.spec import (
     COMFY,
@@ -16,6 +16,7 @@ from penstock.providers.spec import (
     complete_table,
     converted,
     duration,
+    emulated,
     frame,
     ignored,
     input_video,
@@ -99,12 +100,42 @@ ALEPH = replace(
         input_video(EDIT_VIDEO, to="videoUri", convert=data_uri, max_seconds=30, max_bytes=MAX_INPUT_BYTES),
     ),
 )
+UPSCALE = replace(
+    TASK,
+    send="POST /video_upscale",
+    params=complete_table(
+        "video",
+        *ignored("prompt", "seconds"),
+        input_video(EDIT_VIDEO, to="videoUri", convert=data_uri, max_bytes=MAX_INPUT_BYTES),
+        emulated("scale_factor", low=1, default=2),
+        converted(
+            "frame",
+            to="resolution",
+            convert=closest_short_side({"720p": 720, "1k": 1080, "2k": 1440, "4k": 2160}),
+        ),
+        passthrough("creativity", low=0, high=100),
+        passthrough("sharpen", low=0, high=100),
+        passthrough("smartGrain", low=0, high=100),
+        passthrough("flavor", one_of=("vivid", "natural")),
+    ),
+    priced_extras=frozenset({"fpsBoost"}),
+)
 GEN_IMAGE_TO_VIDEO = image_to_video(input_images(GEN_SIZES, 1), *GEN_ROWS)
 GEN_45 = (text_to_video(GEN_TEXT_SIZES, *GEN_ROWS), GEN_IMAGE_TO_VIDEO)
 MODELS = (
     *(Model(id="gen-4.5", upstream="gen4.5", op=op, prices=(price("0.12"),)) for op in GEN_45),
     Model(id="runway/gen4-turbo", upstream="gen4_turbo", op=GEN_IMAGE_TO_VIDEO, prices=(price("0.05"),)),
     Model(id="runway/aleph-2", upstream="aleph2", op=ALEPH, prices=(comfy_price("0.28"),)),
+    Model(
+        id="magnific/video-upscale",
+        upstream="magnific_video_upscaler_creative",
+        op=UPSCALE,
+        prices=(
+            price("0.012", "frame", resolution="4k"),
+            price("0.009", "frame", resolution="2k"),
+            price("0.007", "frame"),
+        ),
+    ),
     *veo_models("veo-3.1", "veo3.1", price("0.20", audio=False), price("0.40")),
     *veo_models("veo-3.1-fast", "veo3.1_fast", price("0.10", audio=False), price("0.15")),
 )
