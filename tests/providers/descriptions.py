@@ -97,9 +97,18 @@ def comfy_operation(slug: str, method: str, path: str) -> dict[str, Any] | None:
 
 @cache
 def comfy(slug: str, path: str) -> Validator | None:
+    if (slug, path) == ("topaz", "/video/"):
+        return topaz_video()
     operation = comfy_operation(slug, "post", path)
     schema = operation and content_schema(operation["requestBody"])
     return Validator(schema) if schema else None
+
+
+@cache
+def topaz_video() -> Validator:
+    """Of the two ways to send a video, the one that is a file."""
+    schema = {"$ref": "#/components/schemas/TopazCreateRequestVideoSchema"}
+    return Validator({**json_schemas.closed(schema), "components": _comfy_components()})
 
 
 def content_schema(holder: Any) -> Schema | None:
@@ -335,6 +344,9 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
         "replicate": (_npm("replicate", _replicate_model),),
         "runware": (_package("runware-sdk", lambda path, body: runware(body["model"])),),
         "runway": (_package("runwayml", lambda path, body: runway(_last(path), body["model"])),),
+        "topaz": (
+            _package("comfy-cli", lambda path, body: topaz_video() if path == "/video/" else comfy("topaz", path)),
+        ),
         "stability": (_npm("stability", lambda path: path),),
         "together": (_package("together", lambda path, body: together(_last(path))),),
         "vertex": (
@@ -377,6 +389,7 @@ NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
             "recraft.ai/docs/api-reference: upscalers take `file`",
         ),
     ),
+    "topaz": ((r"filters/0: ", "Comfy lists older models; developer.topazlabs.com has these"),),
     "xai": ((r"'generate_audio' was unexpected", "@ai-sdk/xai 5.0.12 sends it"),),
 }
 

@@ -185,6 +185,12 @@ class ScriptedHttpClient:
         assert as_json(sent) == as_json({name: value for name, value in expected.items() if name != "headers"})
         return recorded_reply(exchange["reply"])
 
+    async def put_guarded(self, url: str, body: bytes, headers: Mapping[str, str], **_: Any) -> Reply:
+        """A file that is sent as it is; a recording has it as text."""
+        exchange = self.left.pop(0)
+        assert exchange["sent"] == {"method": "PUT", "url": url, "text": body.decode()}
+        return recorded_reply(exchange["reply"])
+
     @asynccontextmanager
     async def stream(self, outgoing: HttpRequest, **_: Any) -> AsyncIterator["RecordedStream"]:
         reply = await self.send(outgoing)

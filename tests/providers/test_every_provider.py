@@ -241,8 +241,10 @@ def test_base_url_is_a_fixed_address(provider: Provider) -> None:
     assert parts.scheme in ("https", "atelier") or provider.base_url_env
     assert not re.search(r"[{}?#@\s]", provider.base_url)
     for model in provider.models:
-        for template in (model.op.send, model.op.poll, model.op.fetch, *model.op.cancels):
-            assert template is None or re.fullmatch(r"(GET|POST|PUT|DELETE) (/\S*|\{\w+\})", template), template
+        upload = model.op.video_upload
+        steps = (upload.prepare, upload.start) if upload else ()
+        for template in (model.op.send, model.op.poll, model.op.fetch, *model.op.cancels, *steps):
+            assert template is None or re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (/\S*|\{\w+\})", template), template
 
 
 @every_option

@@ -258,6 +258,17 @@ class HttpClient:
             await response.body_reader.read(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
+    async def put_guarded(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, egress: EgressRules
+    ) -> Reply:
+        """PUT a file to a URL that a provider supplied, checked like `fetch`; the response body is dropped."""
+        deadline = time.monotonic() + timeout_seconds
+        target = check_fetch_url(url, egress)
+        addresses = await self._look_up(target, egress, deadline, "")
+        request = HttpRequest("PUT", target.url, headers, body)
+        async with self._connect(request, target, addresses, deadline) as response:
+            return Reply(response.status, Headers(response.headers))
+
     async def _post_in_loop(
         self, request: HttpRequest, target: Target, addresses: list[str], deadline: float
     ) -> int | None:

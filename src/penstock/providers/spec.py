@@ -171,6 +171,16 @@ class ImageUpload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VideoUpload:
+    """How the input video is uploaded to a job that was created for it, and how the job is then started."""
+
+    prepare: str  # asks where to upload it to
+    read_url: Callable[[Reply], str]  # the URL to PUT it to, on any host
+    start: str
+    start_body: Callable[[str], Any]  # from the ETag of the uploaded file to a JSON body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One thing that a provider can do: where requests are sent, how the body is built, how responses are read."""
 
@@ -186,6 +196,7 @@ class Operation:
     cancel: str | tuple[str, ...] | None = None  # several where waiting and running jobs have different endpoints
     cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # from the job's ref to a JSON body
     image_upload: ImageUpload | None = None
+    video_upload: VideoUpload | None = None
     read_http_errors: bool = False  # a failed job is reported with an HTTP error whose body `read` can read
     body: Literal["json", "json-list", "form", "msgpack"] = "json"  # `json-list`: a list of one object
     adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict  # applied last, before the model's name is added

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,11 +11,11 @@ import msgspec
 from penstock.event_loop import LoopTurns, run_aside
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.guard import egress_rules
 from penstock.net.response import ByteStream
 from penstock.providers.spec import (
     File,
     HttpRequest,
-    ImageUpload,
     LocalServer,
     Provider,
     Reply,
@@ -31,6 +31,7 @@ from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failures import connection_failure, http_failure, job_failure
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost
+from penstock.upstream.uploads import Uploads, put_file
 from penstock.upstream.urls import absolute_url, is_within, same_origin
 from penstock.values import InputFile, OrgId
 
@@ -86,7 +87,7 @@ class Upstream:
         """
         provider, model, key = candidate.provider, candidate.model, candidate.key
         if model.op.image_upload:
-            inputs = await self._upload_inputs(candidate, model.op.image_upload, inputs)
+            inputs = await self._uploads(candidate).upload_images(model.op.image_upload, inputs)
         is_streamed = show is not None and translate.streams(model, request)
         size_bytes = sum(len(image.data) for images in inputs.values() for image in images)
         own = {"own_id": own_id} if own_id else {}
@@ -114,26 +115,26 @@ class Upstream:
         if not result.done and not result.ref:
             message = f"{provider.name} accepted the job without returning its id."
             raise OutcomeUnknown(provider.slug, message, timeout=False)
+        if model.op.video_upload:
+            put = partial(self._put_file, candidate)
+            cancel = partial(self.cancel, candidate, result.ref)
+            await self._uploads(candidate).start_with_video(model.op.video_upload, result.ref, inputs, put, cancel)
         return result
 
-    async def _upload_inputs(
-        self, candidate: Candidate, upload: ImageUpload, inputs: Mapping[str, Sequence[InputFile]]
-    ) -> dict[str, list[InputFile]]:
-        return {
-            role: [await self._upload_input(candidate, upload, image) for image in images]
-            for role, images in inputs.items()
-        }
+    def _uploads(self, candidate: Candidate) -> Uploads:
+        async def step(
+            template: str, ref: Mapping[str, str], read: Callable[[Reply], str], *, form: Any = (), body: Any = None
+        ) -> str:
+            outgoing = msgspec.structs.replace(self._follow_up(candidate, template, ref, body), form=form)
+            return self._read(candidate, await self._send(candidate, outgoing, self._settings.upstream_seconds), read)
 
-    async def _upload_input(self, candidate: Candidate, upload: ImageUpload, image: InputFile) -> InputFile:
-        """Upload one image; returns it with the name that the provider gave it."""
-        place = self._follow_up(candidate, upload.send, {})
-        outgoing = HttpRequest(place.method, place.url, place.headers, form=upload.form(image))
-        try:
-            reply = await self._send(candidate, outgoing, self._settings.upstream_seconds)
-        except (NotSent, MaybeSent):  # the image may have arrived, but no job was submitted
-            message = f"{candidate.provider.name} did not accept an input image."
-            raise AttemptFailed(candidate.provider.slug, "unsent", message, sent=False) from None
-        return replace(image, uploaded_name=self._read(candidate, reply, upload.read))
+        return Uploads(candidate, step)
+
+    async def _put_file(self, candidate: Candidate, url: str, file: InputFile) -> str:
+        """PUT a file to a URL that the provider named; return its ETag."""
+        egress, seconds = egress_rules(self._settings), self._settings.upstream_seconds
+        reply = await put_file(self._http, candidate.provider.base_url, url, file, egress=egress, seconds=seconds)
+        return self._read(candidate, reply, lambda reply: reply.headers.get("etag", ""))
 
     async def poll(self, candidate: Candidate, ref: Mapping[str, str]) -> Result:
         """Ask for the state of a job. Raises AttemptFailed if the call failed; that says nothing about the job."""

@@ -1,4 +1,4 @@
-"""Topaz: upscaling of images with its generative models, as jobs whose result has a URL of its own."""
+"""Images that are upscaled, as jobs whose result has a URL of its own."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -12,7 +12,6 @@ from penstock.providers.spec import (
     Operation,
     Param,
     Price,
-    Provider,
     Reply,
     Result,
     Status,
@@ -20,7 +19,6 @@ from penstock.providers.spec import (
     complete_table,
     converted,
     fixed,
-    header,
     passthrough,
 )
 from penstock.values import InputFile
@@ -50,10 +48,6 @@ def read_job(reply: Reply) -> Result:
         message="Topaz did not say why the job failed.",
         progress=job["progress"] / 100 if "progress" in job else None,
     )
-
-
-def error_message(reply: Reply) -> str | None:
-    return str(reply.json.get("message") or reply.json["error"])
 
 
 def file_and_size(images: list[InputFile]) -> tuple[Upload, int, int]:
@@ -107,16 +101,7 @@ IMAGE = converted(
     max_items=1,
 )
 FACTOR = converted("scale_factor", to="factor", convert=float, low=1, high=6, default=DEFAULT_FACTOR)
-PROVIDER = Provider(
-    slug="topaz",
-    name="Topaz Labs",
-    docs="https://developer.topazlabs.com",
-    base_url="https://api.topazlabs.com",
-    key_env="TOPAZ_API_KEY",
-    auth=header("x-api-key"),
-    error_message=error_message,
-    models=(
-        model("topaz/wonder-3.5", "Wonder 3.5", "0.08"),
-        model("topaz/bloom-2", "Bloom 2", "0.32", passthrough("prompt")),
-    ),
+MODELS = (
+    model("topaz/wonder-3.5", "Wonder 3.5", "0.08"),
+    model("topaz/bloom-2", "Bloom 2", "0.32", passthrough("prompt")),
 )
