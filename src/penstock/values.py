@@ -95,6 +95,7 @@ SHORT_SIDES = {
     "360p": 360, "480p": 480, "540p": 540, "720p": 720, "768p": 768, "1080p": 1080, "1440p": 1440, "2160p": 2160,
     "1K": 1024, "2K": 2048, "4K": 4096,
 }  # fmt: skip
+_LONGEST_SIDE = 16_384
 # What the words for squares mean for videos.
 VIDEO_RESOLUTIONS = {"1K": "1080p", "2K": "1440p", "4K": "2160p"}
 
@@ -137,7 +138,10 @@ class Frame:
         return SHORT_SIDES[self.resolution] if self.resolution else min(self.sides) if self.exact else None
 
     def enlarged(self, factor: float) -> "Frame":
-        """An exact frame whose sides are so many times as long, and even, as videos need it."""
+        """An exact frame whose sides are so many times as long, and even, as videos need it; no side is longer than any
+        provider makes one.
+        """
+        factor = min(factor, _LONGEST_SIDE / max(self.sides))
         width, height = (max(2, round(side * factor / 2) * 2) for side in self.sides)
         return Frame(width, height)
 

@@ -370,6 +370,7 @@ NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
     "bfl": ((r"(width|height): .* is less than the minimum of 256", "docs.bfl.ai/flux_2: from 64 pixels"),),
     "bytedance": (
         (r"model: ", "Comfy lists older models; docs.byteplus.com has these"),
+        (r"content/0/text: .* is longer than 4096", "docs.together.ai: Seedance 2.5 takes 10,000 characters"),
         (r"'safety_identifier' was unexpected", "byteplus-python-sdk-v2 3.0.63 sends it"),
     ),
     "fal": (

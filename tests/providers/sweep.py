@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.fields import TABLES
+from penstock.fields import PROMPT_LENGTH_MAX, TABLES
 from penstock.generations.job import part_sizes
 from penstock.providers.spec import Model, Param, Provider, Upload
 from penstock.schema import Input, Request
@@ -31,6 +31,8 @@ SHAPES: tuple[dict[str, Any], ...] = (
 SECONDS = (1, 5, 8, 10)
 PRODUCT_FIELDS = {"size", "aspect_ratio", "resolution", "seconds", "quality"}
 TEXT = "a fox in the snow"
+MOST_INPUTS = 16
+LEAST, MOST = -(2**63), 2**63 - 1  # what a caller may write where nothing limits a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,11 @@ def _plain(value: Any) -> Any:
 
 
 def _image_counts(model: Model) -> Iterator[dict[str, int]]:
-    """The fewest, one, two and the most input images of each kind that the model takes."""
+    """The fewest, one, two and the most input images of each kind that the model takes, or the interface does."""
     rows = [(name, row) for name in INPUTS if (row := model.op.param(name)) and row.handling != "refused"]
     counts = [
-        sorted({0, max(1, row.min_items), 2, row.max_items or 4} if name != "mask" else {0, 1}) for name, row in rows
+        sorted({0, max(1, row.min_items), 2, row.max_items or MOST_INPUTS} if name != "mask" else {0, 1})
+        for name, row in rows
     ]
     for combination in product(*counts):
         yield dict(zip((name for name, _ in rows), combination, strict=True))
@@ -135,7 +138,9 @@ def _all_values(model: Model) -> Iterator[dict[str, Any]]:
 
 
 def _row_values(task: str, row: Param) -> Iterator[Any]:
-    """Values of one field: each of its choices, the ends of its range, or any value of its type."""
+    """Values of one field: each of its choices, or the ends of its range. Where the row has no limit, they are those of
+    the interface, so that a description that has one shows that it is missing.
+    """
     if row.handling in ("fixed", "ignored", "refused") or row.name in (*INPUTS, "frame", *PRODUCT_FIELDS):
         return
     field = TABLES[task].get(row.name)
@@ -144,8 +149,11 @@ def _row_values(task: str, row: Param) -> Iterator[Any]:
     elif row.name == "n":
         yield from range(1, int(row.high or 1) + 1)
     elif row.low is not None or row.high is not None or row.name == "seed":
-        yield from {int(row.low or 0), int(row.high or 7)}
+        least = field.low if field and field.low is not None else LEAST
+        most = field.high if field and field.high is not None else MOST
+        yield from {row.low if row.low is not None else least, row.high if row.high is not None else most}
     elif row.max_length is not None:
         yield "x" * row.max_length
     elif field is None or "string" in field.types:
         yield TEXT
+        yield "x" * (field.max_length or PROMPT_LENGTH_MAX if field else len(TEXT))

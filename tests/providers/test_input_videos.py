@@ -127,7 +127,7 @@ async def test_wavespeed_upscales_to_the_closest_resolution(open_gateway: OpenGa
     async with gateway_for(open_gateway, "wavespeed", wavespeed) as running:
         videos = [
             await create_video(running, model="wavespeed/flashvsr", **UPSCALED, **body)
-            for body in ({}, {"resolution": "1080p"}, {"resolution": "2K"}, {"scale_factor": 40})
+            for body in ({}, {"resolution": "1080p"}, {"resolution": "2K"}, {"scale_factor": 100})
         ]
     assert [str(video["metadata"]["cost"]) for video in videos] == ["0.024", "0.036", "0.048", "0.064"]
     sent = [request.fields for request in wavespeed.received("create")]

@@ -103,7 +103,7 @@ def estimated_prices(rates: Mapping[str, str]) -> tuple[Price, ...]:
     return (*others, replace(default, when={}))
 
 
-def video_model(name: str, upstream: str, max_seconds: int) -> Model:
+def video_model(name: str, upstream: str, max_seconds: int, max_prompt: int = 4096) -> Model:
     op = Operation(
         task="video",
         send="POST /contents/generations/tasks",
@@ -115,7 +115,7 @@ def video_model(name: str, upstream: str, max_seconds: int) -> Model:
         priced_extras=frozenset({"draft"}),
         params=complete_table(
             "video",
-            renamed("prompt", to="content.text", required=True),
+            renamed("prompt", to="content.text", required=True, max_length=max_prompt),
             duration(*range(4, max_seconds + 1), default=5),
             frame("16:9 9:16 1:1 4:3 3:4 21:9", *RATES[upstream], to=("ratio", "resolution")),
             fixed("watermark", False),
@@ -130,7 +130,7 @@ def video_model(name: str, upstream: str, max_seconds: int) -> Model:
 
 price = price_list(Source("docs.byteplus.com/en/docs/ModelArk/1544106", "2026-09-22"))
 MODELS = (
-    video_model("seedance-2.5", "dreamina-seedance-2-5-260628", 30),
+    video_model("seedance-2.5", "dreamina-seedance-2-5-260628", 30, max_prompt=10_000),
     video_model("seedance-2", "dreamina-seedance-2-0-260128", 15),
     video_model("seedance-2-fast", "dreamina-seedance-2-0-fast-260128", 15),
     video_model("seedance-2-mini", "dreamina-seedance-2-0-mini-260615", 15),

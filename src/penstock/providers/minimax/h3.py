@@ -13,12 +13,14 @@ from penstock.providers.spec import (
     Price,
     Reply,
     Result,
+    Source,
     Status,
     complete_table,
     converted,
     duration,
     frame,
     passthrough,
+    price_list,
 )
 from penstock.values import InputFile
 
@@ -88,6 +90,9 @@ def video_model(
     return Model(id=name, upstream=upstream, op=op, prices=prices)
 
 
+turbo_price = price_list(
+    Source("half of the price of H3 Max, as resellers quote it", "2026-11-16", is_second_hand=True)
+)
 RATIOS = "16:9 9:16 1:1 4:3 3:4 21:9"
 MODELS = (
     video_model(
@@ -106,6 +111,16 @@ MODELS = (
         frame(RATIOS, "768P", "480P", to=("ratio", "resolution")),
         price("0.05", resolution="480P"),
         price("0.08"),
+        max_prompt=50_000,
+        min_seconds=5,
+        max_images=2,
+    ),
+    video_model(
+        "minimax/h3-max-turbo",
+        "MiniMax-H3-Max-Turbo",
+        frame(RATIOS, "768P", "480P", to=("ratio", "resolution")),
+        turbo_price("0.025", resolution="480P"),
+        turbo_price("0.04"),
         max_prompt=50_000,
         min_seconds=5,
         max_images=2,
