@@ -5,7 +5,8 @@ A recording is one JSON file in tests/providers/<slug>/ (those of penstock.toml:
     model      public id of the model
     upstream   the provider's name for the model, if several models share a public id
     request    the caller's fields, as for the endpoint; images are {"data": text, "content_type", "width", "height"},
-               or just the text that is used as their bytes
+               or just the text that is used as their bytes; an input video is `edit_video` or `extend_video`, and has
+               `seconds` and `frames` too
     exchanges  what must be sent, in this order, and what comes back:
                  sent   method, url; `headers` that must be sent, among others; `body`, or `form` as pairs; in a
                         body, `*` stands for a random value
@@ -53,13 +54,13 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failures import failure_in_body
-from penstock.values import InputFile, OrgId
+from penstock.values import INPUT_VIDEOS, InputFile, OrgId
 
 ORG = OrgId("org_1")
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
-IMAGES = ("image", "mask", "input_reference")
+IMAGES = ("image", "mask", "input_reference", *INPUT_VIDEOS)
 
 # A provider as penstock.toml describes it.
 LAB = {
@@ -139,9 +140,15 @@ def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request
     )
     images = {name: list(_input_images(content["request"].get(name))) for name in IMAGES}
     inputs = {table_name(name): found for name, found in images.items() if found}
-    references = [Input("reference", "", "", item.width, item.height, 0) for item in inputs.get("input_reference", ())]
-    written = msgspec.structs.replace(request, inputs=tuple(references))
+    roles = {"input_reference": "reference", **{name: name for name in INPUT_VIDEOS}}
+    described = [
+        Input(role, "", item.content_type, item.width, item.height, 0, item.seconds, item.frames)
+        for name, role in roles.items()
+        for item in inputs.get(name, ())
+    ]
+    written = msgspec.structs.replace(request, inputs=tuple(described))
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
+    request = translate.with_input_video(request, written, model)
     checks.check(model, request)
     checks.check_inputs(model, {name: len(found) for name, found in inputs.items()})
     return request, inputs
@@ -159,6 +166,8 @@ def _input_images(content: Any) -> Iterator[InputFile]:
             content_type=fields.get("content_type", "image/png"),
             width=fields.get("width", 64),
             height=fields.get("height", 48),
+            seconds=fields.get("seconds", 0.0),
+            frames=fields.get("frames", 0),
         )
 
 

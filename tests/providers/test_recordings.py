@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.providers.spec import Model
 from tests.providers.recordings import Recording, as_json, known_providers, recordings, run_recording
 
 OUTCOMES = {"success", "refusal", "failure"}
@@ -20,15 +21,21 @@ async def test_recording(recording: Recording) -> None:
 @pytest.mark.parametrize("slug", sorted(known_providers()))
 def test_provider_has_recordings_of_each_outcome_and_task(slug: str) -> None:
     """A chat refuses in its own words, which are an answer like any other; an operator's own machine makes anything; an
-    upscaler takes any image.
+    upscaler takes any image or video.
     """
     provider, ours = known_providers()[slug], [recording for recording in recordings() if recording.slug == slug]
     tasks = {model.op.task for model in provider.models}
-    never_refuses = tasks in ({"chat"}, {"upscale"}) or provider.base_url_env
+    enlarges = all(model.op.task == "upscale" or _enlarges_videos(model) for model in provider.models)
+    never_refuses = tasks == {"chat"} or enlarges or provider.base_url_env
     assert OUTCOMES - ({"refusal"} if never_refuses else set()) <= {recording.outcome for recording in ours}
     assert tasks <= {recording.model.op.task for recording in ours}
     streams = any("events" in recording.content.get("result", {}) for recording in ours)
     assert streams or "chat" not in tasks or slug in ("atelier", "compatible")
+
+
+def _enlarges_videos(model: Model) -> bool:
+    row = model.op.param("scale_factor")
+    return model.op.task == "video" and row is not None and row.default is not None
 
 
 def test_folders_belong_to_providers() -> None:
