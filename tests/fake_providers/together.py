@@ -11,6 +11,7 @@ from tests.fake_providers.server import FakeProvider, route
 VIDEOS = {
     "ByteDance/Seedance-2.5": (("480p", "720p"), range(4, 31)),
     "ByteDance/Seedance-2.0": (("480p", "720p", "1080p", "4k"), range(4, 16)),
+    "Wan-AI/wan2.7-t2v": (("720P", "1080P"), range(2, 16)),
 }
 
 

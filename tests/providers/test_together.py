@@ -87,6 +87,17 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     assert (second["ratio"], second["resolution"], second["seconds"]) == ("9:16", "4k", "4")
 
 
+async def test_wan_takes_ratios_and_one_resolution(open_gateway: OpenGateway) -> None:
+    together = Together()
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        video = await create_video(running, model="wan-2.7", seconds=2, size="9:16", negative_prompt="rain", seed=7)
+        assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.2")
+    assert together.received("create_video")[0].fields == {
+        "model": "Wan-AI/wan2.7-t2v", "prompt": "a train", "seconds": "2", "ratio": "9:16", "resolution": "720P",
+        "negative_prompt": "rain", "seed": 7,
+    }  # fmt: skip
+
+
 async def test_videos_from_frames_and_from_references(open_gateway: OpenGateway) -> None:
     together = Together()
     frames = [{"image_url": IMAGE_URI, "role": role} for role in ("first_frame", "last_frame")]

@@ -1,4 +1,4 @@
-"""Together AI: FLUX images by the megapixel, Seedance videos, and open chat models under OpenRouter's ids for them."""
+"""Together AI: FLUX images by the megapixel, Seedance and Wan videos, and open chat models under OpenRouter's ids."""
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message

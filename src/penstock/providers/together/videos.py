@@ -1,4 +1,4 @@
-"""Seedance videos, as jobs of version 2 of the API; a finished job may say what it cost."""
+"""Seedance and Wan videos, as jobs of version 2 of the API; a finished job may say what it cost."""
 
 import re
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def media_object(images: Sequence[InputFile]) -> dict[str, Any]:
 
 
 def video_model(
-    name: str, upstream: str, max_seconds: int, frame_row: Param, *prices: Price, max_images: int, max_prompt: int
+    name: str, upstream: str, seconds: range, *rows: Param, prices: tuple[Price, ...], max_prompt: int
 ) -> Model:
     op = Operation(
         task="video",
@@ -75,41 +75,53 @@ def video_model(
         params=complete_table(
             "video",
             passthrough("prompt", required=True, max_length=max_prompt),
-            duration(*range(4, max_seconds + 1), to="seconds", convert=number_text, default=5),
-            frame_row,
-            converted("input_reference", to="media", convert=media_object, max_items=max_images),
+            duration(*seconds, to="seconds", convert=number_text, default=5),
             ALWAYS_SOUND,
+            *rows,
         ),
     )
     return Model(id=name, upstream=upstream, op=op, prices=prices, priority=10)
+
+
+def images(most: int) -> Param:
+    return converted("input_reference", to="media", convert=media_object, max_items=most)
 
 
 price = price_list(Source("a copy of docs.together.ai/docs/seedance2.5-quickstart", "2026-09-13"))
 price_2 = price_list(
     Source("what others read in Together's changelog and list of models", "2026-09-13", is_second_hand=True)
 )
+wan_price = price_list(Source("what public clients of Together record", "2026-11-16", is_second_hand=True))
 MODELS = (
     # It takes no aspect ratio.
     video_model(
         "seedance-2.5",
         "ByteDance/Seedance-2.5",
-        30,
+        range(4, 31),
         frame("", "720p", "480p"),
-        price("0.115", resolution="480p"),
-        price("0.249"),
-        max_images=30,
+        images(30),
+        prices=(price("0.115", resolution="480p"), price("0.249")),
         max_prompt=10_000,
     ),
     # The price of 480p is not known.
     video_model(
         "seedance-2",
         "ByteDance/Seedance-2.0",
-        15,
+        range(4, 16),
         frame("16:9 9:16 1:1 4:3 3:4 21:9", "720p", "1080p", "4k", to=("ratio", "resolution")),
-        price_2("0.40", resolution="1080p"),
-        price_2("0.836", resolution="4k"),
-        price_2("0.16"),
-        max_images=9,
+        images(9),
+        prices=(price_2("0.40", resolution="1080p"), price_2("0.836", resolution="4k"), price_2("0.16")),
         max_prompt=4000,
+    ),
+    # The price of 1080P is not known. Its model for images takes no file of more than 60 KB, so it is left out.
+    video_model(
+        "wan-2.7",
+        "Wan-AI/wan2.7-t2v",
+        range(2, 16),
+        frame("16:9 9:16 1:1 4:3 3:4", "720P", to=("ratio", "resolution")),
+        passthrough("negative_prompt"),
+        passthrough("seed"),
+        prices=(wan_price("0.10"),),
+        max_prompt=32_000,
     ),
 )
