@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import socket
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from penstock.net.errors import NotSent
@@ -120,3 +121,12 @@ def is_own_address(text: str) -> bool:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise NotSent("out of file descriptors", local=True) from None
         return False  # there is no route
+
+
+@lru_cache(256)
+def is_ip_address(host: str) -> bool:
+    """Whether a host is written as an IP address, not as a name."""
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False

@@ -1,7 +1,6 @@
 """Send HTTP requests and read their responses; every failure says whether the server may have received the request."""
 
 import asyncio
-import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +19,7 @@ from pyreqwest.response import Response
 
 from penstock import __version__
 from penstock.event_loop import low_priority_threads
-from penstock.net.addresses import is_own_address
+from penstock.net.addresses import is_ip_address, is_own_address
 from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
 from penstock.net.http1 import Exchange, Http1Client
@@ -144,7 +143,7 @@ class HttpClient:
 
     async def _addresses(self, host: str, port: int, seconds: float) -> list[str]:
         """Return the IP addresses of a provider's host, which no rule restricts: the operator has configured it."""
-        if _is_ip_address(host):
+        if is_ip_address(host):
             return [host]
         return await self._lookups.look_up(host, port, share=host, seconds=seconds)
 
@@ -311,7 +310,7 @@ class HttpClient:
         """Return the host's IP addresses; raise UrlBlocked when the egress rules forbid any of them."""
         if self._closed:
             raise NotSent("the HTTP client is closed")
-        if _is_ip_address(target.host):
+        if is_ip_address(target.host):
             addresses = [target.host]
         else:
             seconds = min(_LOOKUP_TIMEOUT_SECONDS, deadline - time.monotonic())
@@ -339,7 +338,7 @@ class HttpClient:
         client = self._pinned_clients.pop(key, None)
         if client is None:
             builder = self._client_builder()
-            if not _is_ip_address(target.host):
+            if not is_ip_address(target.host):
                 builder = builder.resolve(target.host, address, target.port)
             client = await asyncio.to_thread(_build_client, builder)  # takes milliseconds
         self._pinned_clients[key] = client
@@ -393,11 +392,3 @@ def _guarded_request(client: Client, http_request: HttpRequest, target: Target, 
     if (request.url.host_str or "").strip("[]") != target.host:
         raise UrlBlocked  # the library reads another host from the URL than the guard checked
     return request
-
-
-@lru_cache(256)
-def _is_ip_address(host: str) -> bool:
-    try:
-        return bool(ipaddress.ip_address(host))
-    except ValueError:
-        return False

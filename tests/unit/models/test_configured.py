@@ -198,6 +198,14 @@ def test_a_further_model_needs_no_like_where_all_take_the_same_parameters() -> N
     assert [url for _, url in added("groq", task="chat")] == ["https://api.groq.com/openai/v1/chat/completions"]
 
 
+def test_new_versions_are_called_as_the_models_that_they_are_like() -> None:
+    """The models of docs/configuration.md that have no table, because nothing describes them yet."""
+    kling = [url for _, url in added("kling", like="kling-3-turbo", upstream="kling-4.0")]
+    assert kling == [f"https://api-singapore.klingai.com/{kind}-to-video/kling-4.0" for kind in ("text", "image")]
+    (flux,) = added("bfl", like="flux-3-video", upstream="flux-3-max-video")
+    assert flux[1] == "https://api.bfl.ai/v1/flux-3-max-video"
+
+
 WHERE = 'models["house"]'
 CANNOT_WORK = {
     ("fal", "task"): f"providers.fal.{WHERE} needs like: the parameters of fal differ by model. It can be ",
