@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
 from penstock.commands.quick_imports import quick_imports
@@ -16,11 +16,12 @@ from penstock.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a command is defined, and under which heading the help lists it."""
+    """Where a command is defined, and how the list of commands shows it: without its module, which may be slow."""
 
     module: str
     name: str
     heading: str
+    about: str
 
 
 _GENERATE = "Make something with a running gateway"
@@ -28,29 +29,61 @@ _ACCOUNT = "See what was made, and what it cost"
 _OPERATE = "Run a gateway"
 
 _SOURCES = {
-    "image": _Source("images", "image", _GENERATE),
-    "edit": _Source("images", "edit", _GENERATE),
-    "upscale": _Source("images", "upscale", _GENERATE),
-    "video": _Source("videos", "video", _GENERATE),
-    "chat": _Source("chat", "chat", _GENERATE),
-    "models": _Source("models", "app", _GENERATE),
-    "mcp": _Source("mcp", "mcp", _GENERATE),
-    "requests": _Source("requests", "list_requests", _ACCOUNT),
-    "spend": _Source("requests", "show_spend", _ACCOUNT),
-    "recordings": _Source("recordings", "app", _ACCOUNT),
-    "serve": _Source("serve", "serve", _OPERATE),
-    "worker": _Source("serve", "worker", _OPERATE),
-    "init": _Source("init", "init", _OPERATE),
-    "doctor": _Source("doctor", "doctor", _OPERATE),
-    "settings": _Source("settings", "list_settings", _OPERATE),
-    "providers": _Source("providers", "app", _OPERATE),
-    "keys": _Source("keys", "app", _OPERATE),
-    "orgs": _Source("orgs", "orgs", _OPERATE),
-    "credit": _Source("orgs", "credit", _OPERATE),
-    "webhooks": _Source("webhooks", "app", _OPERATE),
-    "secret": _Source("secret", "app", _OPERATE),
-    "audit": _Source("audit", "audit", _OPERATE),
-    "backup": _Source("backup", "backup", _OPERATE),
+    "image": _Source("images", "image", _GENERATE, "Generate images from a prompt."),
+    "edit": _Source("images", "edit", _GENERATE, "Edit images: give them with --input, and say what to change."),
+    "upscale": _Source("images", "upscale", _GENERATE, "Enlarge an image."),
+    "video": _Source("videos", "video", _GENERATE, "Make a video: start it, wait until it is done, and save it."),
+    "chat": _Source(
+        "chat", "chat", _GENERATE, "Send a message to a chat model, and print its response while it arrives."
+    ),
+    "models": _Source("models", "app", _GENERATE, "List models, or search for one."),
+    "mcp": _Source(
+        "mcp", "mcp", _GENERATE, "Let agents make images and videos with a gateway, over the Model Context Protocol."
+    ),
+    "requests": _Source("requests", "list_requests", _ACCOUNT, "List requests with their cost, newest first."),
+    "spend": _Source("requests", "show_spend", _ACCOUNT, "Show what was spent, by model, provider, key or kind."),
+    "recordings": _Source("recordings", "app", _ACCOUNT, "Recordings of calls."),
+    "serve": _Source("serve", "serve", _OPERATE, "Run the gateway."),
+    "worker": _Source(
+        "serve",
+        "worker",
+        _OPERATE,
+        "Run a worker: it runs jobs and delivers webhooks for gateways that share its Postgres database.",
+    ),
+    "init": _Source(
+        "init",
+        "init",
+        _OPERATE,
+        "Create the database, the master secret and the first organization, so that keys can be created before the "
+        "first start.",
+    ),
+    "doctor": _Source(
+        "doctor",
+        "doctor",
+        _OPERATE,
+        "Check configuration, data folder, database, storage, port and credentials; exit with status 1 on a problem.",
+    ),
+    "settings": _Source(
+        "settings",
+        "list_settings",
+        _OPERATE,
+        "List every setting: its value in force, where that comes from, its default and its meaning.",
+    ),
+    "providers": _Source("providers", "app", _OPERATE, "Providers and their credentials."),
+    "keys": _Source("keys", "app", _OPERATE, "API keys."),
+    "orgs": _Source("orgs", "orgs", _OPERATE, "Organizations."),
+    "credit": _Source("orgs", "credit", _OPERATE, "Credit of organizations."),
+    "webhooks": _Source("webhooks", "app", _OPERATE, "Webhook messages and the signing secret."),
+    "secret": _Source("secret", "app", _OPERATE, "The master secret."),
+    "audit": _Source(
+        "audit",
+        "audit",
+        _OPERATE,
+        "Check that balances, requests, files and messages agree, and exit with status 1 if they do not.",
+    ),
+    "backup": _Source(
+        "backup", "backup", _OPERATE, "Copy the database and the master secret, which is needed to use it."
+    ),
 }
 
 
@@ -95,9 +128,28 @@ def _load_command(name: str, source: _Source) -> Any:
 
 
 class _Group(TyperGroup):
+    """All commands. Their list is made without loading them."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands()
+        self._is_listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_SOURCES)
+
+    def format_help(self, *arguments: Any) -> None:
+        self._is_listing = True
+        try:
+            super().format_help(*arguments)
+        finally:
+            self._is_listing = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self._is_listing:
+            source = _SOURCES[cmd_name]
+            return TyperCommand(cmd_name, help=source.about, rich_help_panel=source.heading)
+        return super().get_command(ctx, cmd_name)
 
 
 app = typer.Typer(

@@ -33,6 +33,16 @@ def test_every_command_has_a_help_text(path: tuple[str, ...]) -> None:
     assert "Usage:" in done(*path, "--help").out
 
 
+def test_the_list_of_commands_says_of_each_what_its_own_help_says() -> None:
+    """The list is made without the modules of the commands."""
+    group: Any = typer.main.get_command(cli.app)
+    first_paragraphs = {name: command.help.partition("\n\n")[0] for name, command in group.commands.items()}
+    listed = {name: source.about for name, source in cli._SOURCES.items()}
+    assert listed == {name: " ".join(text.split()) for name, text in first_paragraphs.items()}
+    printed = " ".join(done("--help", COLUMNS="200").out.replace("│", " ").split())
+    assert [text for text in listed.values() if text not in printed] == []
+
+
 def test_every_command_that_ends_takes_json() -> None:
     """`serve`, `worker` and `mcp` run until they are stopped, and have no result to print."""
     options = {path: {word for each in command.params for word in each.opts} for path, command in EVERY.items()}
@@ -86,6 +96,7 @@ HEAVY = (
 # What each of these commands needs of them.
 NEEDED = {
     "--version": (),
+    "--help": ("rich",),
     "settings": (),
     "keys --help": ("cryptography", "rich"),
     "models --help": ("pyreqwest", "rich"),
