@@ -2,17 +2,22 @@
 
 import base64
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import webuiapi  # type: ignore[import-untyped]
 from PIL import Image
 
 from penstock.errors import InvalidRequest
 from tests.fake_providers.a1111 import Automatic1111
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for, mask_seen
+
+if TYPE_CHECKING:
+    import webuiapi  # type: ignore[import-untyped]
+else:
+    webuiapi = LateImport("webuiapi")
 
 # --------------------------------------------------------------------------------------------------------------- client
 

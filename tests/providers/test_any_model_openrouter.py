@@ -1,12 +1,18 @@
 """Any image or video model of OpenRouter: described by its lists, held at the most of them, charged as reported."""
 
-import openrouter
+from typing import TYPE_CHECKING
 
 from penstock.generations import endpoints
 from penstock.values import nanos
 from tests.fake_providers.openrouter import LISTED_IMAGES, LISTED_VIDEOS, OpenRouter
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    import openrouter
+else:
+    openrouter = LateImport("openrouter")
 
 AT = "/api/v1"
 IMAGE = "openrouter/acme/painter-2"

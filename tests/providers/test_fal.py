@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import fal_client
 import pytest
 
 from tests.fake_providers.exchange import FakeResponse
@@ -13,7 +13,13 @@ from tests.fake_providers.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    import fal_client
+else:
+    fal_client = LateImport("fal_client")
 
 # ------------------------------------------------------------------------------------------------------ its own client
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import google.genai as genai
 import openai
 import pytest
 from PIL import Image
@@ -16,7 +15,13 @@ from tests.fake_providers.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    import google.genai as genai
+else:
+    genai = LateImport("google.genai")
 
 # ------------------------------------------------------------------------------------------------------ its own client
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import luma_agents
 import pytest
 
 from tests.fake_providers.luma import Luma, failed
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    import luma_agents
+else:
+    luma_agents = LateImport("luma_agents")
 
 MEDIA = {"data": IMAGE_URI.partition(",")[2], "media_type": "image/png"}
 

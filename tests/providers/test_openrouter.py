@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openai
-import openrouter
 import pytest
 
 from penstock.chat import endpoint
@@ -19,6 +18,7 @@ from tests.fake_providers.openrouter import FLAGGED, REFUSED, OpenRouter, error
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import (
     IMAGE_URI,
     create_chat,
@@ -28,6 +28,11 @@ from tests.providers.calls import (
     gateway_for,
     gateways_for,
 )
+
+if TYPE_CHECKING:
+    import openrouter
+else:
+    openrouter = LateImport("openrouter")
 
 AT = "/api/v1"
 

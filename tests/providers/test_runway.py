@@ -6,17 +6,22 @@ import base64
 import io
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import runwayml
 from PIL import Image
 
 from tests.fake_providers.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, MAX_URI_BYTES, UNSAFE, Runway
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    import runwayml
+else:
+    runwayml = LateImport("runwayml")
 
 # ------------------------------------------------------------------------------------------------------ its own client
 

@@ -6,11 +6,8 @@ import base64
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import google.auth.jwt as google_jwt
-import google.genai as genai
-import google.oauth2.credentials as google_credentials
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -21,7 +18,17 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.fake_providers.vertex import FILTERED, PLACE, Vertex, ended
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for, gateways_for
+
+if TYPE_CHECKING:
+    import google.auth.jwt as google_jwt
+    import google.genai as genai
+    import google.oauth2.credentials as google_credentials
+else:
+    google_jwt = LateImport("google.auth.jwt")
+    genai = LateImport("google.genai")
+    google_credentials = LateImport("google.oauth2.credentials")
 
 MODEL = "veo-3.1-generate-001"
 IMAGE = {"bytesBase64Encoded": IMAGE_URI.partition(",")[2], "mimeType": "image/png"}

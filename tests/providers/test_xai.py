@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-import xai_sdk  # type: ignore[import-untyped]
 
 from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest, Problem
@@ -17,7 +16,13 @@ from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.fake_providers.xai import BLOCKED, FAILED, REFUSED, XAI
 from tests.gateway import OpenGateway
+from tests.late_import import LateImport
 from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
+
+if TYPE_CHECKING:
+    import xai_sdk  # type: ignore[import-untyped]
+else:
+    xai_sdk = LateImport("xai_sdk")
 
 # ------------------------------------------------------------------------------------------------------------- clients
 
