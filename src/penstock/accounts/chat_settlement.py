@@ -126,8 +126,8 @@ class ChatSettlement:
         self.add(EndedCall(reservation, end, payload, loss))
 
     def release_later(self, unconfirmed: Reservation, problem: Problem) -> None:
-        """End a call that was not sent, because it is not known whether its hold is in the store, with the next batch.
-        Without the hold this changes nothing.
+        """Release the hold of a call that was not sent, with the next batch. It is not known whether the hold is in the
+        store; without it this changes nothing.
         """
         end = RequestEnd("cancelled", error_code=problem.code, error_message=problem.message)
         self.add(EndedCall(unconfirmed, end))

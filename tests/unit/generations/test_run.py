@@ -307,6 +307,15 @@ async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) ->
         assert len(running.lab.videos) == 1
 
 
+@sqlite_only
+async def test_a_video_that_is_accepted_after_the_wall_clock_was_set_back(open_gateway: OpenGateway) -> None:
+    """Its deadline is by the steady clock, and has not passed already."""
+    async with open_gateway() as running:
+        running.clock.jump(-25 * 3600)
+        video_id = (await running.video()).json["id"]
+        assert (await running.wait_for_request(video_id))["status"] == "completed"
+
+
 # ---------------------------------------------------------------------------------------------------------- everything
 
 steps = st.sampled_from(

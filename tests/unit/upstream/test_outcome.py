@@ -1,5 +1,7 @@
 """The error for a request that no candidate could serve, and whether a client may retry."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.errors import (
@@ -67,6 +69,8 @@ def test_retry_after_if_all_providers_are_busy() -> None:
 def test_failures_are_made_from_errors() -> None:
     failed = Failure.from_error(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3, status=429))
     assert (failed.kind, failed.status, failed.retry_after_seconds, failed.allows_failover) == ("busy", 429, 3, True)
+    assert failed.may_pass
+    assert not replace(failed, accepted=True).may_pass, "the provider had begun with it"
     unknown = Failure.from_error(OutcomeUnknown("lab", "gone", timeout=True))
     assert (unknown.unknown, unknown.timeout, unknown.allows_failover) == (True, True, False)
     assert not REFUSED.allows_failover
