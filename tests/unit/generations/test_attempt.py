@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import Problem, UpstreamError, UpstreamTimeout
+from penstock.errors import ContentPolicyViolation, Problem, UpstreamError, UpstreamTimeout
+from penstock.upstream.errors import AttemptFailed
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import Act
@@ -182,3 +183,18 @@ async def test_the_usage_that_a_provider_reports_is_charged(open_gateway: OpenGa
         ):
             running.lab.usage = usage
             assert (await running.image())["metadata"]["cost"] == Decimal(cost), usage
+
+
+@sqlite_only
+async def test_what_a_provider_bills_for_a_failure_is_a_loss(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def submit(*_: object, **__: object) -> None:
+        raise AttemptFailed("lab", "refused", "no", cost_usd="0.02")
+
+    async with open_gateway() as running:
+        monkeypatch.setattr(running.gateway.upstream, "submit", submit)
+        with pytest.raises(ContentPolicyViolation):
+            await running.image()
+        (attempt,) = await running.rows("SELECT id FROM attempts")
+        assert (await running.transfers(attempt["id"]))["loss"] == nanos("0.02")

@@ -2,13 +2,16 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import Any
 
 import psycopg
 import pytest
 
-from penstock.errors import StorageUnavailable
+from penstock.chat.endpoint import complete
+from penstock.errors import Problem, StorageUnavailable
 from penstock.store.shares import WriteShares
-from tests.gateway import OpenGateway, postgres_only
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, caller_with, postgres_only, sqlite_only
 
 
 async def test_one_organization_has_half_of_the_connections() -> None:
@@ -59,3 +62,30 @@ async def test_a_locked_balance_delays_its_own_organization_only(open_gateway: O
             await outsider.rollback()
         responses = await asyncio.gather(*stuck)
         assert {response.status for response in responses} == {202}
+
+
+@sqlite_only
+async def test_writes_that_change_one_balance_use_the_share_of_its_organization(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway() as running:
+        store = running.gateway.store
+        org_id = running.caller.org_id
+        write = store.write
+        shares: list[str | None] = []
+
+        async def note_and_write(work: Any, *, org_id: str | None = None, lock_ms: int | None = None) -> Any:
+            shares.append(org_id)
+            return await write(work, org_id=org_id, lock_ms=lock_ms)
+
+        monkeypatch.setattr(store, "write", note_and_write)
+        limited = caller_with(running.caller, concurrent_requests=5)
+        await running.image(caller=limited)
+        assert shares.count(org_id) == 1, "an acceptance that is counted"
+        body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hi"}]}
+        await complete(running.gateway, running.call(body, caller=limited))
+        assert shares.count(org_id) == 2, "a chat that is counted"
+        running.lab.images.always(faults.broken)
+        with pytest.raises(Problem):
+            await running.image()
+        assert shares.count(org_id) == 3, "a failure"
