@@ -97,15 +97,13 @@ def ways_to_send(
         async with session.post(f"{origin}{path}", data=BODY, headers=HEADERS, allow_redirects=False) as response:
             return await response.read()
 
-    async def send(path: str, interruptible: bool = False) -> object:
+    async def send(path: str) -> object:
         request = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
-        return await client.send(request, timeout_seconds=60, interruptible=interruptible)
+        return await client.send(request, timeout_seconds=60)
 
-    async def stream(path: str, interruptible: bool = False) -> None:
+    async def stream(path: str) -> None:
         request = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
-        async with client.stream(
-            request, read_timeout_seconds=30, timeout_seconds=60, interruptible=interruptible
-        ) as response:
+        async with client.stream(request, read_timeout_seconds=30, timeout_seconds=60) as response:
             async for _ in response:
                 pass
 
@@ -121,16 +119,13 @@ def ways_to_send(
     return {
         "library, small": (lambda: library("/small"), 3200),
         "send, small": (lambda: send("/small"), 3200),
-        "send, small, interruptible": (lambda: send("/small", True), 3200),
         "aiohttp, small": (lambda: with_aiohttp("/small"), 3200),
         "library, chunked": (lambda: library("/chunked"), 3200),
         "send, chunked": (lambda: send("/chunked"), 3200),
         "stream, one chunk": (lambda: stream("/chunked"), 3200),
-        "stream, one chunk, interruptible": (lambda: stream("/chunked", True), 3200),
         "fetch, small": (lambda: fetch("/small"), 1280),
         "library, 2.7 MB": (lambda: library("/large"), 128),
         "send, 2.7 MB": (lambda: send("/large"), 128),
-        "send, 2.7 MB, interruptible": (lambda: send("/large", True), 128),
         "fetch to a writer, 2.7 MB": (lambda: fetch("/large"), 128),
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.buffers import Buffer
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import ALL_FORMATS
 from penstock.values import SHORT_SIDES
@@ -17,7 +18,7 @@ from penstock.values import SHORT_SIDES
 class UploadedFile(msgspec.Struct, frozen=True):
     """A file that a caller sent in a form."""
 
-    data: bytes
+    data: Buffer
     filename: str = ""
     content_type: str = ""
 

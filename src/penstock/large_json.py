@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
 from secrets import token_hex
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from penstock.buffers import filled_part, sized_buffer
+from penstock.base64_pieces import Base64Text, FileAsBase64
+from penstock.buffers import Buffer, GrowingBuffer
+from penstock.long_body import LongBody
 
 Text = TypeVar("Text")
 
@@ -24,6 +25,7 @@ MAX_CHARACTERS = 4 * 1024**2
 _SHORT_TEXT = 512
 _LONG_BASE64 = 256 * 1024
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{256}")
+_DATA_URI = re.compile(rb"[Dd][Aa][Tt][Aa]:[A-Za-z0-9/+.;=-]{0,200},[A-Za-z0-9+/]{256}")
 _ESCAPED_BYTES = 16 * 1024  # of a piece of a text with escapes, which take much longer than other letters
 
 _decode = msgspec.json.Decoder().decode
@@ -44,24 +46,26 @@ class TooComplex(ValueError):
     """The JSON has too many values or escapes, or too long a text; the message says what is allowed."""
 
 
-def decode(raw: bytes) -> Any:
+def decode(raw: bytes | bytearray, *, leaves_files: bool = False) -> Any:
     """Decode JSON. Raises TooComplex, and otherwise what `msgspec.json.decode` raises; but where its messages name a
     position, it may be that in a part of the JSON.
+
+    With `leaves_files`, a file in a long data URI stays where it is: its value is a Base64Text.
     """
     if _exceeds(raw, b"\\", MAX_ESCAPES):
         raise TooComplex(f"may contain {MAX_ESCAPES} escapes at most")
-    return _decode_large(raw, _take_text)
+    return _decode_large(raw, _leave_data_uri if leaves_files else _take_text)
 
 
-def decode_beside_base64(raw: bytes) -> Any:
-    """Decode as `decode`, but leave a long text in base64 where it is: its value is a memoryview of it.
+def decode_beside_base64(raw: bytes | bytearray) -> Any:
+    """Decode as `decode`, but leave a long text in base64 where it is: its value is a Base64Text.
 
     A file in base64 is a third longer than the file, and the text would be a copy of it.
     """
     return _decode_large(raw, _leave_base64) if len(raw) > _LONG_BASE64 else _decode(raw)
 
 
-def _decode_large(raw: bytes, take: "_TakeText[str | memoryview]") -> Any:
+def _decode_large(raw: bytes | bytearray, take: "_TakeText[str | Base64Text]") -> Any:
     rest, texts = _take_texts(raw, take, token_hex(16), MAX_BYTES_BESIDE_TEXTS)
     if _exceeds(rest, b",", MAX_COMMAS):
         raise TooComplex(f"may contain {MAX_COMMAS} commas outside of long texts at most")
@@ -69,7 +73,7 @@ def _decode_large(raw: bytes, take: "_TakeText[str | memoryview]") -> Any:
     return _with_texts(value, texts) if texts else value
 
 
-def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
+def _exceeds(raw: bytes | bytearray, mark: bytes, most: int) -> bool:
     """Whether a mark occurs more often than `most`."""
     left = most
     for start in range(0, len(raw), STEP_BYTES):
@@ -83,17 +87,19 @@ def _exceeds(raw: bytes, mark: bytes, most: int) -> bool:
 
 
 # Takes the text whose opening quote is at a position. Returns it, and where it ends.
-_TakeText = Callable[[bytes, int], tuple[Text, int]]
+_TakeText = Callable[[bytes | bytearray, int], tuple[Text, int]]
 
 
-def _take_texts(raw: bytes, take: _TakeText[Text], secret: str, max_bytes: int) -> tuple[bytes, dict[str, Text]]:
+def _take_texts(
+    raw: bytes | bytearray, take: _TakeText[Text], secret: str, max_bytes: int
+) -> tuple[bytes, dict[str, Text]]:
     """Return the JSON with a mark in the place of each long text, and the texts by their marks.
 
     Each mark begins with the secret, so that no text of a caller is one. Raises TooComplex if what is beside the texts
     has more than `max_bytes`.
     """
     texts: dict[str, Text] = {}
-    parts: list[bytes] = []
+    parts: list[Buffer] = []
     size = 0
     at = 0
     while at < len(raw):
@@ -114,19 +120,23 @@ def _take_texts(raw: bytes, take: _TakeText[Text], secret: str, max_bytes: int) 
     return b"".join(parts), texts
 
 
-def _leave_base64(raw: bytes, start: int) -> tuple[str | memoryview, int]:
-    return _find_base64(raw, start) or _take_text(raw, start)
+def _leave_base64(raw: bytes | bytearray, start: int) -> tuple[str | Base64Text, int]:
+    return _find_base64(raw, start, _BASE64) or _take_text(raw, start)
 
 
-def _find_base64(raw: bytes, start: int) -> tuple[memoryview, int] | None:
+def _leave_data_uri(raw: bytes | bytearray, start: int) -> tuple[str | Base64Text, int]:
+    return _find_base64(raw, start, _DATA_URI) or _take_text(raw, start)
+
+
+def _find_base64(raw: bytes | bytearray, start: int, file: re.Pattern[bytes]) -> tuple[Base64Text, int] | None:
     """The text whose opening quote is at `start`, and where it ends, if it is long base64 without escapes."""
-    end = raw.find(b'"', start + 1) if _BASE64.match(raw, start + 1) else -1
+    end = raw.find(b'"', start + 1) if file.match(raw, start + 1) else -1
     if end - start <= _LONG_BASE64 or raw.find(b"\\", start, end) >= 0:
         return None
-    return memoryview(raw)[start + 1 : end], end + 1
+    return Base64Text(memoryview(raw)[start + 1 : end]), end + 1
 
 
-def _take_text(raw: bytes, start: int) -> tuple[str, int]:
+def _take_text(raw: bytes | bytearray, start: int) -> tuple[str, int]:
     """Decode the text whose opening quote is at `start`, in pieces. Returns it, and where it ends."""
     at = start + 1
     text = ""
@@ -135,7 +145,7 @@ def _take_text(raw: bytes, start: int) -> tuple[str, int]:
         if end == at:
             break
         # This makes a long text longer without a copy, as long as there is no other reference to it.
-        text += _decode(b'"%b"' % raw[at:end])
+        text += _decode(b'"' + raw[at:end] + b'"')
         if len(text) > MAX_CHARACTERS and not text.isascii():
             raise TooComplex(f"may contain texts of {MAX_CHARACTERS} characters at most, unless they are only ASCII")
         at = end
@@ -145,7 +155,7 @@ def _take_text(raw: bytes, start: int) -> tuple[str, int]:
     return text, at + 1
 
 
-def _piece_end(raw: bytes, start: int) -> int:
+def _piece_end(raw: bytes | bytearray, start: int) -> int:
     """Return the end of a piece of a text that has one step at most: `start` if there is none."""
     limit = min(start + STEP_BYTES, len(raw))
     end = raw.find(b'"', start, limit)
@@ -161,7 +171,7 @@ def _piece_end(raw: bytes, start: int) -> int:
     return end
 
 
-def _with_texts(value: Any, texts: dict[str, str | memoryview]) -> Any:
+def _with_texts(value: Any, texts: dict[str, str | Base64Text]) -> Any:
     """Return a value with the long texts in the places of their marks."""
     if type(value) is str:
         return texts.get(value, value)
@@ -180,6 +190,17 @@ def _with_texts(value: Any, texts: dict[str, str | memoryview]) -> Any:
                 elif kind is dict or kind is list:
                     inner.append(item)
         level = inner
+    return value
+
+
+def with_plain_texts(value: Any) -> Any:
+    """Return a value with a plain text in the place of each Base64Text."""
+    if isinstance(value, Base64Text):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: with_plain_texts(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [with_plain_texts(item) for item in value]
     return value
 
 
@@ -208,7 +229,7 @@ class Outline:
         if encoded is self.json:
             return self._raw
         first, *others = encoded.split(self._mark)
-        whole = sized_buffer(len(encoded) + sum(map(len, self._texts)))
+        whole = GrowingBuffer(len(encoded) + sum(map(len, self._texts)))
         whole.write(first)
         for part in others:
             number, _, following = part.partition(b'"')
@@ -216,7 +237,7 @@ class Outline:
             for start in range(0, len(text), _COPIED_AT_ONCE):
                 whole.write(text[start : start + _COPIED_AT_ONCE])
             whole.write(following)
-        return filled_part(whole)
+        return bytes(whole.finish())
 
 
 def outline(raw: bytes) -> Outline:
@@ -230,7 +251,7 @@ def outline(raw: bytes) -> Outline:
     return Outline(raw, *_take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES), secret)
 
 
-def _find_text(raw: bytes, start: int) -> tuple[memoryview, int]:
+def _find_text(raw: bytes | bytearray, start: int) -> tuple[memoryview, int]:
     """The text whose opening quote is at `start`, with its quotes, as it is written; and where it ends."""
     at = start + 1
     while True:
@@ -245,23 +266,10 @@ def _find_text(raw: bytes, start: int) -> tuple[memoryview, int]:
 # ------------------------------------------------------------------------------------------------------------ encoding
 
 
-class LongText:
-    """A long text in ASCII without escapes, which is sent from where it is in memory."""
-
-    def __init__(self, view: memoryview) -> None:  # no dataclass: msgspec would encode that as an object
-        self._view = view
-
-    def __str__(self) -> str:
-        return str(self._view, "ascii")
-
-    def pieces(self) -> Iterator[memoryview]:
-        yield self._view
-
-
 class _TextToEncode:
-    """Any other long text, which is encoded step by step."""
+    """A long text, which is encoded step by step."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str) -> None:  # no dataclass: msgspec would encode that as an object
         self._text = text
 
     def pieces(self) -> Iterator[bytes]:
@@ -269,38 +277,33 @@ class _TextToEncode:
             yield _encode(self._text[start : start + STEP_BYTES])[1:-1]
 
 
-def encode(value: Any, size_bytes: int) -> bytes:
-    """Encode as `msgspec.json.encode` does; where there are many bytes, long texts are encoded in pieces."""
+def encode(value: Any, size_bytes: int) -> bytes | LongBody:
+    """Encode as `msgspec.json.encode` does; where there are many bytes, long texts are encoded in pieces, and files in
+    base64 when they are sent: only there the value may contain a FileAsBase64.
+    """
     if size_bytes <= STEP_BYTES:
         return _encode(value)
-    whole = BytesIO()
-    for piece in encode_in_pieces(_with_texts_to_encode(value)):
-        whole.write(piece)
-    return whole.getvalue()
+    return encode_with_files(_with_texts_to_encode(value))
 
 
-def encode_in_pieces(
-    value: Any, *, decimal_format: Literal["string", "number"] = "string"
-) -> Iterator[bytes | memoryview]:
-    """Encode a value that contains LongTexts. Joined, the pieces are its JSON; no long text is copied as a whole.
-
-    Raises TypeError for anything else that is not JSON.
-    """
-    texts: list[LongText | _TextToEncode] = []
+def encode_with_files(value: Any, *, decimal_format: Literal["string", "number"] = "string") -> LongBody:
+    """Encode a value with a FileAsBase64 in it. Raises TypeError for anything else that is not JSON."""
+    texts: list[FileAsBase64 | _TextToEncode] = []
     mark = token_hex(16)
 
     def leave_mark(text: Any) -> str:
-        if not isinstance(text, LongText | _TextToEncode):
+        if not isinstance(text, FileAsBase64 | _TextToEncode):
             raise TypeError(f"{type(text).__name__} cannot be encoded as JSON")
         texts.append(text)
         return mark
 
     encoded = msgspec.json.Encoder(decimal_format=decimal_format, enc_hook=leave_mark).encode(value)
     first, *others = encoded.split(mark.encode())
-    yield first
+    parts: list[bytes | FileAsBase64] = [first]
     for text, part in zip(texts, others, strict=True):
-        yield from text.pieces()
-        yield part
+        parts += [text] if isinstance(text, FileAsBase64) else text.pieces()
+        parts.append(part)
+    return LongBody(parts)
 
 
 def _with_texts_to_encode(value: Any) -> Any:
@@ -317,7 +320,7 @@ def _with_texts_to_encode(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ the rest
 
 
-def _decode_in_steps(raw: bytes) -> Any:
+def _decode_in_steps(raw: Buffer) -> Any:
     """Decode a value. A large object or array is taken apart first, which creates none of the values in it."""
     if len(raw) <= STEP_BYTES:
         return _decode(raw)

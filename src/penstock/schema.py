@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.buffers import Buffer
 from penstock.fields import AUTO, TABLES, UploadedFile
 from penstock.interrupts import CallerLine
 from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
@@ -57,7 +58,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     path: Mapping[str, str] = msgspec.field(default_factory=dict)
-    body: bytes = b""
+    body: bytes | bytearray = b""
     json: Any = None  # the decoded body; an object
     is_form: bool = False
     form: tuple[tuple[str, str | UploadedFile], ...] = ()
@@ -218,9 +219,7 @@ class StoredOutput:
 
     output: Output
     sha256: bytes
-    data: bytes | None = field(default=None, repr=False)  # the file's bytes, for a response in base64
-    # Instead of them, the base64 that the provider sent.
-    base64: str | memoryview | None = field(default=None, repr=False)
+    data: Buffer | None = field(default=None, repr=False)  # the file's bytes, for a response in base64
 
 
 class AttemptSummary(msgspec.Struct, frozen=True, omit_defaults=True):

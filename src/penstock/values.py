@@ -9,6 +9,8 @@ from functools import lru_cache
 from math import gcd
 from typing import NewType
 
+from penstock.buffers import Buffer
+
 # ---------------------------------------------------------------------------------------------------------------- ids
 
 OrgId = NewType("OrgId", str)
@@ -183,7 +185,7 @@ INPUT_VIDEOS = (EDIT_VIDEO, EXTEND_VIDEO)
 class InputFile:
     """An image or a video that the caller supplied, fetched and checked; an image is cleaned, too."""
 
-    data: bytes
+    data: Buffer
     content_type: str
     width: int
     height: int

@@ -203,7 +203,7 @@ class ScriptedHttpClient:
     @asynccontextmanager
     async def stream(self, outgoing: HttpRequest, **_: Any) -> AsyncIterator["RecordedStream"]:
         reply = await self.send(outgoing)
-        yield RecordedStream(reply.status, reply.headers, reply.body)
+        yield RecordedStream(reply.status, reply.headers, bytes(reply.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,9 @@ def request_fields(outgoing: HttpRequest) -> dict[str, Any]:
         sent["form"] = [[name, form_part(value)] for name, value in outgoing.form]
     elif outgoing.body:
         packed = outgoing.headers["content-type"] == "application/msgpack"
-        sent["body"] = bytes_to_base64(msgspec.msgpack.decode(outgoing.body)) if packed else json.loads(outgoing.body)
+        sent["body"] = (
+            bytes_to_base64(msgspec.msgpack.decode(outgoing.whole_body)) if packed else json.loads(outgoing.whole_body)
+        )
     return sent
 
 
@@ -250,7 +252,7 @@ def without_random(sent: Any, expected: Any) -> Any:
 def form_part(value: str | Upload) -> Any:
     if isinstance(value, str):
         return value
-    return {"filename": value.filename, "content_type": value.content_type, "data": value.data.decode()}
+    return {"filename": value.filename, "content_type": value.content_type, "data": bytes(value.data).decode()}
 
 
 def as_json(value: Any) -> str:
@@ -328,8 +330,8 @@ async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[s
     if not request.stream:
         reply = await upstream.send_chat(candidate, fields, 60, for_org=ORG)
         if reply.json.get("error"):
-            raise failure_in_body(candidate, reply.body)
-        completion = json.loads(rename_finish_reasons(reply.body, finish))
+            raise failure_in_body(candidate, bytes(reply.body))
+        completion = json.loads(rename_finish_reasons(bytes(reply.body), finish))
         return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
     relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
     async with aclosing(await upstream.stream_chat(candidate, fields, 60, 60, for_org=ORG)) as chunks:

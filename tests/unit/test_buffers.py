@@ -1,4 +1,4 @@
-"""Buffers for bytes whose number is known."""
+"""Buffers for bytes that arrive in pieces."""
 
 import os
 import sys
@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from penstock.buffers import filled_part, sized_buffer
+from penstock.buffers import GrowingBuffer
 
 
 @pytest.mark.parametrize("stated", [0, 1, 3, 100])
 def test_the_filled_part_is_what_was_written(stated: int) -> None:
-    buffer = sized_buffer(stated)
-    assert filled_part(buffer) == b""
-    buffer = sized_buffer(stated)
-    for piece in (b"ab", b"", b"cde"):
+    buffer = GrowingBuffer(stated)
+    assert buffer.finish() == b""
+    buffer = GrowingBuffer(stated)
+    for piece in (b"ab", b"", bytearray(b"c"), memoryview(b"de")):
         buffer.write(piece)
-    assert filled_part(buffer) == b"abcde"
+    assert buffer.finish() == b"abcde"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -28,19 +28,19 @@ def test_memory_is_touched_only_when_it_is_filled() -> None:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     before = resident_bytes()
-    buffer = sized_buffer(256 * 2**20)
+    buffer = GrowingBuffer(256 * 2**20)
     assert resident_bytes() - before < 64 * 2**20
     buffer.write(b"a")
-    assert filled_part(buffer) == b"a"
+    assert buffer.finish() == b"a"
 
 
 def test_a_buffer_of_the_right_size_holds_its_bytes_once() -> None:
     tracemalloc.start()
     try:
-        buffer = sized_buffer(1_000_000)
+        buffer = GrowingBuffer(1_000_000)
         for _ in range(1000):
             buffer.write(bytes(1000))
-        assert len(filled_part(buffer)) == 1_000_000
+        assert len(buffer.finish()) == 1_000_000
         assert tracemalloc.get_traced_memory()[1] < 1_100_000
     finally:
         tracemalloc.stop()

@@ -22,7 +22,7 @@ from penstock.chat import provider_api, stream
 from penstock.event_loop import FileThreads, LoopTurns, low_priority_threads, run_aside
 from penstock.generations import validate
 from penstock.media import transfer
-from penstock.providers import convert, exchange
+from penstock.providers import exchange
 from penstock.recordings import files, recordings
 from penstock.schema import Request
 from penstock.values import OrgId
@@ -225,7 +225,6 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     watch(validate, "_body_digest", lambda call: call.size_bytes)
     watch(transfer, "_sha256", len)
     watch(files, "strict_pieces", len)
-    watch(convert, "_append_base64", lambda _, data: len(data))
     watch(large_json, "encode", lambda _, size_bytes: size_bytes)
     for module in (recordings, validate):
         watch(module, "input_digest", len)

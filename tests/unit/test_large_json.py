@@ -1,6 +1,8 @@
 """Large JSON is decoded in steps, to the same values; what a single step would take long for is refused."""
 
+import base64
 import json
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -9,6 +11,7 @@ import msgspec
 import pytest
 
 from penstock import large_json
+from penstock.base64_pieces import Base64Text, FileAsBase64
 
 MIB = 1024**2
 STEP = large_json.STEP_BYTES
@@ -69,25 +72,29 @@ def test_values_are_the_same_and_steps_are_small(value: Any, monkeypatch: pytest
 def test_what_is_encoded_is_what_msgspec_encodes(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = msgspec.json.encode(value)
     steps = Steps(monkeypatch)
-    assert large_json.encode(value, len(expected)) == expected
+    assert bytes(large_json.encode(value, len(expected))) == expected
     assert max(steps.sizes, default=0) <= large_json.MAX_BYTES_BESIDE_TEXTS
-    pieces = list(large_json.encode_in_pieces(large_json._with_texts_to_encode(value)))
-    assert b"".join(pieces) == expected
-    assert max(map(len, pieces)) <= large_json.MAX_BYTES_BESIDE_TEXTS
+    body = large_json.encode_with_files(large_json._with_texts_to_encode(value))
+    assert (b"".join(body), len(body)) == (expected, len(expected))
+    assert max(map(len, body)) <= large_json.MAX_BYTES_BESIDE_TEXTS
 
 
-def test_a_long_text_is_a_piece_of_its_own_and_not_copied() -> None:
-    text = bytearray(b"iVBORw0K" * 100_000)
-    value = {
-        "data": [large_json.LongText(memoryview(text)), "é", Decimal("0.5")],
-        "more": large_json.LongText(memoryview(b"")),
-    }
-    pieces = list(large_json.encode_in_pieces(value, decimal_format="number"))
-    expected = {"data": [text.decode(), "é", Decimal("0.5")], "more": ""}
-    assert b"".join(pieces) == msgspec.json.Encoder(decimal_format="number").encode(expected)
-    assert [piece.obj is text for piece in pieces if isinstance(piece, memoryview)] == [True, False]
+def test_a_file_is_encoded_when_its_json_is_sent() -> None:
+    data = bytes(800_000)
+    value = {"data": [FileAsBase64(data, "data:image/png;base64,"), "é", Decimal("0.5")], "more": FileAsBase64(b"")}
+    tracemalloc.start()
+    try:
+        body = large_json.encode_with_files(value, decimal_format="number")
+        assert max(map(len, body)) < 300_000
+        assert tracemalloc.get_traced_memory()[1] < 600_000, "it was encoded as a whole"
+    finally:
+        tracemalloc.stop()
+    text = "data:image/png;base64," + base64.b64encode(data).decode()
+    expected = {"data": [text, "é", Decimal("0.5")], "more": ""}
+    assert bytes(body) == msgspec.json.Encoder(decimal_format="number").encode(expected)
+    assert len(body) == len(bytes(body))
     with pytest.raises(TypeError, match="object cannot be encoded as JSON"):
-        list(large_json.encode_in_pieces([object()]))
+        large_json.encode_with_files([object()])
 
 
 REFUSED = {
@@ -164,8 +171,8 @@ def test_a_long_text_in_base64_can_be_left_where_it_is(text: str, is_left: bool)
     for raw in (json.dumps({"data": [{"b64_json": text}, 1]}).encode(), json.dumps([text, "x" * 300_000]).encode()):
         value = large_json.decode_beside_base64(raw)
         found = value["data"][0]["b64_json"] if isinstance(value, dict) else value[0]
-        assert isinstance(found, memoryview) is is_left
-        assert (bytes(found).decode() if is_left else found) == text
+        assert isinstance(found, Base64Text) is is_left
+        assert str(found) == text
 
 
 def test_escaped_slashes_in_base64_are_decoded() -> None:

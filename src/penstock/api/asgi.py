@@ -42,6 +42,7 @@ from penstock.errors import (
 )
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
+from penstock.long_body import LongBody
 from penstock.schema import Call, Caller, Response
 from penstock.telemetry.call_report import open_report
 from penstock.telemetry.tracing import Span, current_trace_id
@@ -164,7 +165,7 @@ class AsgiApp:
 
     async def _make_response(
         self, state: CallState, scope: Scope, receive: Receive
-    ) -> tuple[Response, bytes | responses.LongBody]:
+    ) -> tuple[Response, bytes | LongBody]:
         """The response to a call, and its body. Raises Disconnected or CallerGone if nobody waits for it."""
         try:
             response = await self._respond(state, scope, receive)
@@ -236,7 +237,9 @@ class AsgiApp:
             body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
         else:
             with self._budget.receiving(state.caller, headers, receive) as receive_counted:
-                body = await read_body(route.takes, headers, receive_counted, self._limits)
+                body = await read_body(
+                    route.takes, headers, receive_counted, self._limits, leaves_files=route.takes_files
+                )
         state.unread = state.unread and route.takes == "unread"
         state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE))
         state.reached = True

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from penstock import large_json
 from penstock.api import multipart
 from penstock.api.route import Takes
+from penstock.buffers import GrowingBuffer
 from penstock.errors import (
     AuthenticationFailed,
     HeadersTooLarge,
@@ -62,7 +62,7 @@ class Limits:
 class Body(msgspec.Struct, frozen=True):
     """A complete body: its bytes, and its JSON value or the fields of its form."""
 
-    raw: bytes = b""
+    raw: bytes | bytearray = b""
     json: Any = None
     is_form: bool = False
     form: tuple[tuple[str, str | UploadedFile], ...] = ()
@@ -121,9 +121,15 @@ def has_body(headers: Mapping[str, str]) -> bool:
 
 
 async def read_body(
-    takes: Takes, headers: Mapping[str, str], receive: Receive, limits: Limits, *, has_arrived: bool = False
+    takes: Takes,
+    headers: Mapping[str, str],
+    receive: Receive,
+    limits: Limits,
+    *,
+    has_arrived: bool = False,
+    leaves_files: bool = False,
 ) -> Body:
-    """Read and decode a body; `takes` says which types the endpoint accepts.
+    """Read and decode a body; `takes` says which types the endpoint accepts, `leaves_files` is that of `large_json`.
 
     Raises a Problem for a body that is too large, too slow, of another type or malformed, and Disconnected when the
     caller closes the connection.
@@ -146,7 +152,8 @@ async def read_body(
             raw = _chunk(await receive(), 0, limits.json_bytes)
         else:
             raw = await _read_all(headers, receive, limits.json_bytes, limits)
-        return Body(raw, await run_aside(len(raw), decode_json_object, raw), size_bytes=len(raw))
+        value = await run_aside(len(raw), decode_json_object, raw, leaves_files=leaves_files)
+        return Body(raw, value, size_bytes=len(raw))
     if name == "multipart/form-data" and "form" in takes:
         reader = multipart.FormReader(kind, limits.file_bytes)
         size = 0
@@ -171,11 +178,11 @@ def _check_charset(kind: str) -> None:
             raise UnsupportedMediaType(f"The charset of JSON must be utf-8, not {value[:40]}.")
 
 
-async def _read_all(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> bytes:
-    whole = BytesIO()  # grows with each chunk; to join all of them at the end would hold up the event loop
+async def _read_all(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> bytes | bytearray:
+    whole = GrowingBuffer()
     async for chunk in _chunks(headers, receive, max_bytes, limits):
         whole.write(chunk)
-    return whole.getvalue()
+    return whole.finish()
 
 
 async def _chunks(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> AsyncIterator[bytes]:
@@ -277,10 +284,10 @@ _LONG_NUMBER = b"0" * 19
 _POSITION = re.compile(r" \(byte \d+\)")
 
 
-def decode_json_object(raw: bytes) -> dict[str, Any]:
+def decode_json_object(raw: bytes | bytearray, *, leaves_files: bool = False) -> dict[str, Any]:
     """Decode a JSON object; raise InvalidRequest that says what is wrong with it."""
     try:
-        value = _decode(raw) if len(raw) <= _AT_ONCE_BYTES else large_json.decode(raw)
+        value = _decode(raw) if len(raw) <= _AT_ONCE_BYTES else large_json.decode(raw, leaves_files=leaves_files)
     except large_json.TooComplex as problem:
         raise InvalidRequest(f"The body {problem}.") from None
     except RecursionError:
@@ -298,7 +305,7 @@ def decode_json_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def _may_hide_bad_values(raw: bytes) -> bool:
+def _may_hide_bad_values(raw: bytes | bytearray) -> bool:
     """Return False when these bytes cannot contain a value that `_check_values` refuses.
 
     A NUL is always escaped, a deep value has as many brackets, and a number that is out of range is long. This search
@@ -312,7 +319,7 @@ def _may_hide_bad_values(raw: bytes) -> bool:
     return _LONG_NUMBER in zeros or b"0e" in zeros
 
 
-def _malformed_message(raw: bytes, found: str) -> str:
+def _malformed_message(raw: bytes | bytearray, found: str) -> str:
     """Return the message for bytes that the decoder refused with the message `found`."""
     if not raw.strip():
         return "The body is empty but must be a JSON object."

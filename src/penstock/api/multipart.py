@@ -131,8 +131,8 @@ class FormReader:
             self._done.append((part.name, _decode_text(part.data, f"`{part.name}`", param=part.name)))
         else:
             kind = part.headers.get("content-type", "").partition(";")[0].strip().lower()
-            self._done.append((part.name, UploadedFile(bytes(part.data), part.filename, kind)))
-        self._part = _Part()  # drops the buffer, of which a copy was made
+            self._done.append((part.name, UploadedFile(part.data, part.filename, kind)))
+        self._part = _Part()
 
     def _on_end(self) -> None:
         self._ended = True

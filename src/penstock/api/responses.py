@@ -2,9 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from penstock import large_json
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close_stream
+from penstock.long_body import LongBody
 from penstock.schema import Response
 
 Message = MutableMapping[str, Any]
@@ -27,22 +27,6 @@ NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains 
 _DISCARD_SECONDS = 5.0
 _DISCARD_BYTES = 64 * 1024**2
 _STALL_SECONDS = 60.0
-_SENT_AT_ONCE = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class LongBody:
-    """A body in pieces, of which none is copied as a whole when it is sent."""
-
-    pieces: tuple[memoryview, ...]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.pieces))
-
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self.pieces:
-            for start in range(0, len(piece), _SENT_AT_ONCE):
-                yield bytes(piece[start : start + _SENT_AT_ONCE])
 
 
 async def send_response(
@@ -92,9 +76,8 @@ def encode_body(response: Response) -> bytes | LongBody:
         return b""
     try:
         return encode(response.json)
-    except TypeError:  # what it contains that is not JSON is a LongText
-        pieces = large_json.encode_in_pieces(response.json, decimal_format="number")
-        return LongBody(tuple(memoryview(piece) for piece in pieces))
+    except TypeError:  # what it contains that is not JSON is a file
+        return large_json.encode_with_files(response.json, decimal_format="number")
 
 
 def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:

@@ -79,5 +79,10 @@ class Route:
         return is_strict and self.method != "OPTIONS" and self.takes != "unread"
 
     @property
+    def takes_files(self) -> bool:
+        """Whether a field of the body may be a file."""
+        return any("file" in field.types for field in (self.fields or {}).values())
+
+    @property
     def needs_key(self) -> bool:
         return self.access not in ("open", "signed")

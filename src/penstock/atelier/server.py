@@ -169,20 +169,20 @@ class AtelierServer:
             return _no_endpoint(endpoint)
         try:
             if endpoint == "videos":
-                return self._start_job(msgspec.msgpack.decode(request.body, type=VideoRequest), for_org)
+                return self._start_job(msgspec.msgpack.decode(request.whole_body, type=VideoRequest), for_org)
             if endpoint in _IMAGE_REQUESTS:
-                images = msgspec.msgpack.decode(request.body, type=_IMAGE_REQUESTS[endpoint])
+                images = msgspec.msgpack.decode(request.whole_body, type=_IMAGE_REQUESTS[endpoint])
                 return await self._images(images, for_org)
         except msgspec.ValidationError as problem:
             return _reply({"message": str(problem)}, 400)
         if endpoint == "echo":
-            (completion,) = [piece async for piece in self._chat(request.body, for_org, stream=False)]
+            (completion,) = [piece async for piece in self._chat(request.whole_body, for_org, stream=False)]
             return Reply(200, {"content-type": "application/json"}, completion)
         return _no_endpoint(endpoint)
 
     async def stream(self, request: HttpRequest, for_org: OrgId) -> AsyncGenerator[bytes, None]:
         """A chat completion as server-sent events."""
-        async for event in self._chat(request.body, for_org, stream=True):
+        async for event in self._chat(request.whole_body, for_org, stream=True):
             yield event
             await asyncio.sleep(0)  # other tasks run between two chunks, as they do with a provider on the network
 

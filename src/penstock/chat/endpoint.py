@@ -199,8 +199,9 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         size_bytes=reserved.reservation.call.size_bytes,
     )
     size_bytes = len(reply.body)
+    received = await run_aside(size_bytes, bytes, reply.body)
     try:
-        outline = await run_aside(size_bytes, large_json.outline, reply.body)
+        outline = await run_aside(size_bytes, large_json.outline, received)
         found = await run_aside(size_bytes, api.read, outline.json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = f"{provider.name} returned a malformed response."

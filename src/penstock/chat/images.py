@@ -41,4 +41,5 @@ async def inline_images(
 
 async def _fetch(image: ChatImage, transfer: Transfer, org_id: OrgId) -> ChatImage:
     loaded = await transfer.load_input("image", image.source, image.param, for_org=org_id)
-    return msgspec.structs.replace(image, source=await run_aside(len(loaded.data), data_uri, loaded))
+    source = await run_aside(len(loaded.data), lambda: str(data_uri(loaded)))
+    return msgspec.structs.replace(image, source=source)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from penstock.base64_pieces import Base64Text
 from penstock.providers.spec import File, HttpRequest, Reply, Upload
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
@@ -67,6 +68,8 @@ class Exchanges:
         def clean(value: Any) -> Any:
             if isinstance(value, str):
                 return clean_text(value)
+            if isinstance(value, Base64Text):
+                return _ENCODED
             if isinstance(value, Mapping):
                 return {name: "removed" if _is_private(name, item) else clean(item) for name, item in value.items()}
             return [clean(item) for item in value] if isinstance(value, list) else value
@@ -95,7 +98,7 @@ def _sent(request: HttpRequest, clean: Clean) -> dict[str, Any]:
     sent: dict[str, Any] = {"method": request.method, "url": clean(request.url)}
     if request.form:
         return {**sent, "form": [[name, _part(value, clean)] for name, value in request.form]}
-    return {**sent, "body": clean(msgspec.json.decode(request.body))} if request.body else sent
+    return {**sent, "body": clean(msgspec.json.decode(request.whole_body))} if request.body else sent
 
 
 def _part(value: str | Upload, clean: Clean) -> Any:

@@ -34,7 +34,7 @@ from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
-from penstock.values import Nanos, new_id
+from penstock.values import InputFile, Nanos, new_id
 
 _FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
@@ -47,6 +47,7 @@ class Accepted:
     row: GenerationRow
     lease: Lease | None = None  # set when this process is to run the generation
     attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
+    inputs: tuple[InputFile, ...] = ()  # while they are in memory
     is_repeated: bool = False  # its idempotency key was used before: `row` is the generation of the earlier call
 
 
@@ -65,7 +66,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
     accepted = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
     failpoint("accept.after_commit")
-    return accepted
+    return replace(accepted, inputs=planned.inputs) if planned.inputs else accepted
 
 
 # -------------------------------------------------------------------------------------------------------------- storing

@@ -163,8 +163,9 @@ class _Attempt:
             polarity = self.op.settings.get("mask", "alpha")
             images = self.op.param("images") or self.op.param("input_reference")
             max_bytes = images.max_bytes if images else None
+            in_memory, self.job.inputs = self.job.inputs, ()  # not kept, because a job may last for minutes
             return await self.gateway.transfer.read_inputs(
-                self.job.request, polarity, max_bytes, for_org=self.job.org_id
+                self.job.request, polarity, max_bytes, for_org=self.job.org_id, in_memory=in_memory
             )
         except WorkFailed as problem:
             raise AttemptFailed(slug, "rejected", f"An input image could not be prepared: {problem}") from problem

@@ -22,7 +22,7 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.outcome import Failure
-from penstock.values import ZERO, Nanos, OrgId, nanos
+from penstock.values import ZERO, InputFile, Nanos, OrgId, nanos
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Job:
     stored_intents: dict[tuple[int, int], str] = field(default_factory=dict)  # ids of attempts to be sent now
     made: list["AttemptResult"] = field(default_factory=list)  # a loss, should the generation fail all the same
     mailbox: Mailbox | None = None  # of a caller that waits in this process
+    inputs: tuple[InputFile, ...] = ()  # those of the request, for the first attempt of a job that was just accepted
 
     @property
     def id(self) -> str:
@@ -111,7 +112,9 @@ async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | N
     if accepted is not None:
         stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
         unsent_attempts.update(stored_intents.values())
-        return await _job(gateway, running, accepted.row, [], stored_intents)
+        job = await _job(gateway, running, accepted.row, [], stored_intents)
+        job.inputs = accepted.inputs
+        return job
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:

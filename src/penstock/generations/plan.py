@@ -9,7 +9,7 @@ from penstock.accounts.limits import check_model
 from penstock.accounts.prices import quote, snapshot_prices
 from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
-from penstock.fields import TABLES
+from penstock.fields import TABLES, UploadedFile
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.candidates import capable_route, find_candidates, order_candidates, with_defaults
@@ -52,7 +52,7 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
     _check_match_fields(options, validated.request)
     sources = [(item.role, item.source) for item in validated.inputs]
     model = gateway.catalog.public_id(validated.request.model)
-    size_bytes = sum(len(source) if isinstance(source, str) else len(source.data) for _, source in sources)
+    size_bytes = sum(len(source.data if isinstance(source, UploadedFile) else source) for _, source in sources)
     fingerprint = await run_aside(
         size_bytes,
         recordings.fingerprint,

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.base64_pieces import FileAsBase64
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
-from penstock.large_json import LongText
 from penstock.models.routing import LeftOut
 from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate
@@ -108,7 +108,7 @@ def images(
     }
 
 
-def image(output: Output, *, url: str | None = None, b64_json: str | LongText | None = None) -> dict[str, Any]:
+def image(output: Output, *, url: str | None = None, b64_json: str | FileAsBase64 | None = None) -> dict[str, Any]:
     """One image of a result, without the fields that it lacks."""
     fields = {"url": url, "b64_json": b64_json, "revised_prompt": output.revised_prompt}
     return {name: value for name, value in fields.items() if value is not None}

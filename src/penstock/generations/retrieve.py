@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 
 from penstock import errors
+from penstock.base64_pieces import FileAsBase64
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.event_loop import LONG_FILE_BYTES
 from penstock.extras import ExtraMissing, check_extra
@@ -25,7 +26,6 @@ from penstock.generations.rows import (
     list_last_attempts,
 )
 from penstock.imaging.workers import WorkFailed
-from penstock.large_json import LongText
 from penstock.media.rows import MediaRow, list_media
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
@@ -89,15 +89,13 @@ async def _images_response(gateway: Gateway, completed: CompletedGeneration, bas
     return Response(json=respond.images(completed.row, completed.result, data, url_expires_at), headers=headers)
 
 
-async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str | LongText:
-    """The base64 that the provider sent if the file was not changed, else that of the file's bytes."""
-    text = in_memory.base64 if in_memory else None
-    if not text:
-        data = (in_memory and in_memory.data) or await gateway.media.read(output.media_id, output.size_bytes)
-        text = await gateway.transfer.encode_base64(data)
-    if isinstance(text, str):
-        return text
-    return LongText(text) if len(text) > LONG_FILE_BYTES else str(text, "ascii")
+async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str | FileAsBase64:
+    """A file in base64; a large one is encoded when it is sent."""
+    data = in_memory.data if in_memory else None
+    if data is None:
+        data = await gateway.media.read(output.media_id, output.size_bytes)
+    text = FileAsBase64(data)
+    return text if len(data) > LONG_FILE_BYTES else str(text)
 
 
 def unfinished(request_id: str) -> Problem:

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
-from penstock.base64_pieces import is_data_uri
+from penstock import large_json
+from penstock.base64_pieces import Base64Text, is_data_uri
 from penstock.errors import InvalidRequest
+from penstock.event_loop import LONG_BYTES
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.imaging.sniff import sniff
@@ -59,7 +61,7 @@ class InputSource:
     """An input image or video of a call before it is loaded: a file, a data URI or a URL."""
 
     role: str
-    source: UploadedFile | str
+    source: UploadedFile | str | Base64Text
     param: str
 
     @property
@@ -144,7 +146,12 @@ def _fields(call: Call, table: Table) -> dict[str, Any]:
         return forms.read(call.form, table)
     if not isinstance(call.json, dict):
         raise InvalidRequest("The body must be a JSON object.")
-    return dict(call.json)
+    if call.size_bytes <= LONG_BYTES:
+        return dict(call.json)
+    return {
+        name: value if name in table and "file" in table[name].types else large_json.with_plain_texts(value)
+        for name, value in call.json.items()
+    }
 
 
 def _check_fields(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -326,7 +333,9 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
             stated = EDIT_VIDEO
         if isinstance(source, dict):  # as in chat messages
             source = source.get("url")
-        if not isinstance(source, str | UploadedFile) or (is_data_uri(source) and not _is_base64_uri(source)):
+        if not isinstance(source, str | UploadedFile | Base64Text) or (
+            is_data_uri(source) and not _is_base64_uri(source)
+        ):
             raise InvalidRequest(
                 f"`{name}` must be a file, `{{image_url}}` with an HTTPS URL, or a base64 data URI.", param=name
             )
@@ -361,7 +370,8 @@ def _is_video(source: Any) -> bool:
     if isinstance(source, UploadedFile):
         found = sniff(source.data[:_FILE_START])
         return found is not None and found.content_type.startswith("video/")
-    return isinstance(source, str) and source[: len(_VIDEO_URI)].lower() == _VIDEO_URI
+    start = source.head if isinstance(source, Base64Text) else source
+    return isinstance(start, str) and start[: len(_VIDEO_URI)].lower() == _VIDEO_URI
 
 
 def _check_frames(inputs: Sequence[InputSource]) -> None:
@@ -374,6 +384,7 @@ def _check_frames(inputs: Sequence[InputSource]) -> None:
         raise InvalidRequest("`input_reference` takes a video or images, not both.", param="input_reference")
 
 
-def _is_base64_uri(source: str | UploadedFile) -> bool:
+def _is_base64_uri(source: str | UploadedFile | Base64Text) -> bool:
     """Whether a data URI has a base64 body; only its start is searched, because it may have many megabytes."""
-    return isinstance(source, str) and _DATA_URI.match(source[:_DATA_URI_START]) is not None
+    start = source.head if isinstance(source, Base64Text) else source
+    return isinstance(start, str) and _DATA_URI.match(start[:_DATA_URI_START]) is not None

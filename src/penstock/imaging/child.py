@@ -14,11 +14,12 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 import msgspec
 
+from penstock.buffers import Buffer
 from penstock.imaging import confinement, messages
 from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, Work
 
@@ -53,14 +54,15 @@ def main() -> None:
     is_confined = False
     while count := incoming.read(1):
         sizes = messages.read_sizes(incoming.read(count[0] * messages.SIZE_BYTES))
-        work = messages.decode_work([incoming.read(size) for size in sizes])
+        parts = [incoming.read(size) for size in sizes]
+        work = messages.decode_work(parts)
         if not is_confined:
             _import_own_module(tasks.get(work.task))
             _write(replies, Confined((*outside_network, *confinement.confine())))
             is_confined = True
         _limit_processor_time(work.cpu_seconds)
         reply = _run_task(tasks, work, _Reporter(replies))
-        _write(replies, reply)
+        _write(replies, reply, parts[1:])
         if isinstance(reply, Failed) and reply.kind != "refused":
             return
 
@@ -105,8 +107,8 @@ def _run_task(tasks: Mapping[str, ChildTask], work: Work, report: Callable[[floa
         return Failed("crashed", f"{type(error).__name__}: {error}")
 
 
-def _write(replies: IO[bytes], reply: Reply) -> None:
-    for piece in messages.encode(reply):
+def _write(replies: IO[bytes], reply: Reply, files_of_task: Sequence[Buffer] = ()) -> None:
+    for piece in messages.encode(reply, files_of_task):
         replies.write(piece)
     replies.flush()
 

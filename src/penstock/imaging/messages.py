@@ -1,7 +1,8 @@
 """Write and read what the gateway and its child processes tell each other: messages, and files beside them.
 
 A file is sent from where it is in memory and received into its place: as a part of the encoded message it would be
-copied as a whole on either side, and the event loop would wait for each copy.
+copied as a whole on either side, and the event loop would wait for each copy. A file that a child returns as it got it
+is not sent back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,8 +11,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec.msgpack import Ext
 
+from penstock.buffers import Buffer
+
 FailureKind = Literal["crashed", "timeout", "refused"]
-Buffer = bytes | memoryview
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -51,32 +53,40 @@ Reply = Confined | Progress | Done | Failed
 
 # On the wire: one byte with the number of parts, four bytes with the size of each, and the parts. The first part is the
 # message, the others are its files, for each of which the message contains an extension value with its number, from 1.
+# In a reply, another extension value stands for a file of the task, with its number there.
 SIZE_BYTES = 4
-_FILE = 1  # code of the extension
+_FILE = 1  # codes of the extensions
+_FILE_OF_TASK = 2
 _FILE_BYTES_MIN = 64 * 1024  # shorter ones stay in the message
 _PARTS_MAX = 255
 
 
-def encode(message: Work | Reply) -> list[Buffer]:
-    """Return the bytes of a message as pieces to send one after the other, of which the files are not copied."""
+def encode(message: Work | Reply, files_of_task: Sequence[Buffer] = ()) -> list[Buffer]:
+    """Return the bytes of a message as pieces to send one after the other, of which the files are not copied.
+
+    All pieces but the first are the files of the message. The receiver of a reply has the files of its task.
+    """
     files: list[Buffer] = []
-    plain = msgspec.to_builtins(message, builtin_types=(bytes, memoryview))
-    body = msgspec.msgpack.encode(_without_files(plain, files))
+    plain = msgspec.to_builtins(message, builtin_types=(bytes, bytearray, memoryview))
+    body = msgspec.msgpack.encode(_without_files(plain, files, files_of_task))
     sizes = b"".join(len(part).to_bytes(SIZE_BYTES, "big") for part in (body, *files))
     return [bytes([1 + len(files)]) + sizes + body, *files]
 
 
-def _without_files(value: Any, files: list[Buffer]) -> Any:
+def _without_files(value: Any, files: list[Buffer], files_of_task: Sequence[Buffer]) -> Any:
     """Return a value with a number in the place of each file, and add the files to a list."""
     if isinstance(value, Buffer):
+        for number, file in enumerate(files_of_task, 1):
+            if file is value:
+                return Ext(_FILE_OF_TASK, bytes([number]))
         if len(value) < _FILE_BYTES_MIN or len(files) + 1 == _PARTS_MAX:
             return value
         files.append(value)
         return Ext(_FILE, bytes([len(files)]))
     if isinstance(value, dict):
-        return {name: _without_files(item, files) for name, item in value.items()}
+        return {name: _without_files(item, files, files_of_task) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_files(item, files) for item in value]
+        return [_without_files(item, files, files_of_task) for item in value]
     return value
 
 
@@ -85,23 +95,25 @@ def read_sizes(sizes: bytes) -> Iterator[int]:
     return (int.from_bytes(sizes[at : at + SIZE_BYTES], "big") for at in range(0, len(sizes), SIZE_BYTES))
 
 
-def decode_work(parts: Sequence[bytes]) -> Work:
+def decode_work(parts: Sequence[Buffer]) -> Work:
     """Return the task of these parts, with its files in their places. Raises MsgspecError, as does `decode_reply`."""
     return msgspec.msgpack.decode(parts[0], type=Work, ext_hook=_FilePlacer(parts))
 
 
-def decode_reply(parts: Sequence[bytes]) -> Reply:
-    """Return the reply of these parts, with its files in their places."""
-    return msgspec.msgpack.decode(parts[0], type=Confined | Progress | Done | Failed, ext_hook=_FilePlacer(parts))
+def decode_reply(parts: Sequence[Buffer], files_of_task: Sequence[Buffer] = ()) -> Reply:
+    """Return the reply of these parts, with its files, and those of its task, in their places."""
+    placer = _FilePlacer(parts, files_of_task)
+    return msgspec.msgpack.decode(parts[0], type=Confined | Progress | Done | Failed, ext_hook=placer)
 
 
 class _FilePlacer:
     """Puts a file in the place of its number while a message is decoded."""
 
-    def __init__(self, parts: Sequence[bytes]) -> None:
-        self._parts = parts
+    def __init__(self, parts: Sequence[Buffer], files_of_task: Sequence[Buffer] = ()) -> None:
+        self._files = {_FILE: parts[1:], _FILE_OF_TASK: files_of_task}
 
-    def __call__(self, code: int, number: memoryview) -> bytes:
-        if code != _FILE or len(number) != 1 or not 0 < number[0] < len(self._parts):
+    def __call__(self, code: int, number: memoryview) -> Buffer:
+        files = self._files.get(code, ())
+        if len(number) != 1 or not 0 < number[0] <= len(files):
             raise msgspec.DecodeError("the message names a file that it does not have")
-        return self._parts[number[0]]
+        return files[number[0] - 1]

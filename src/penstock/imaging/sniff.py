@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from penstock.buffers import Buffer
 from penstock.imaging.formats import CONTENT_TYPES, FORMATS, LOSSY, MAX_PIXELS, MAX_SIDE, OutputFormat
 
 # This runs on the event loop, on untrusted bytes. So it never raises, and it reads at most MAX_SEGMENTS segments or
@@ -28,26 +29,27 @@ _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _VIDEO_BRANDS = frozenset({b"isom", b"mp41", b"mp42", b"avc1", b"M4V ", b"MSNV", b"dash", b"3gp4", b"3gp5", b"mmp4"})
 
 
-def sniff(data: bytes) -> FileInfo | None:
+def sniff(data: Buffer) -> FileInfo | None:
     """Return what a file is by its first bytes; None when the type is unknown or the header is incomplete."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+    head = bytes(data[:64])
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return _png(data)
-    if data.startswith(b"\xff\xd8\xff"):
+    if head.startswith(b"\xff\xd8\xff"):
         return _jpeg(data)
-    if data.startswith((b"GIF87a", b"GIF89a")):
+    if head.startswith((b"GIF87a", b"GIF89a")):
         return _image("image/gif", _little(data, 6, 2), _little(data, 8, 2))
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return _webp(data)
-    if data.startswith(b"\x1aE\xdf\xa3"):
-        return FileInfo("video/webm") if b"webm" in data[:64] else None
-    if data[4:8] == b"ftyp":
+    if head.startswith(b"\x1aE\xdf\xa3"):
+        return FileInfo("video/webm") if b"webm" in head else None
+    if head[4:8] == b"ftyp":
         return _base_media(data)
-    if data.startswith(b"BM") and _little(data, 14, 4) in _BMP_HEADERS:
+    if head.startswith(b"BM") and _little(data, 14, 4) in _BMP_HEADERS:
         return _image("image/bmp", _little(data, 18, 4), abs(int.from_bytes(data[22:26], "little", signed=True)))
     return None
 
 
-def unconverted(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> FileInfo | None:
+def unconverted(data: Buffer, output_format: OutputFormat, output_compression: int = 100) -> FileInfo | None:
     """Return what the file is when `convert` would not change it, so that no child process is needed; else None."""
     found = sniff(data)
     if found is None or found.width == 0:
@@ -61,9 +63,9 @@ def unconverted(data: bytes, output_format: OutputFormat, output_compression: in
     return found if too_long or too_large or finished else None
 
 
-def is_svg(data: bytes) -> bool:
+def is_svg(data: Buffer) -> bool:
     """Whether a file begins as an SVG does, by its first bytes."""
-    head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = bytes(data[:4096]).removeprefix(b"\xef\xbb\xbf").lstrip()
     for start, end in ((b"<?xml", b"?>"), (b"<!--", b"-->"), (b"<!DOCTYPE", b">"), (b"<!--", b"-->")):
         if head.startswith(start):
             head = head.partition(end)[2].lstrip()
@@ -74,21 +76,21 @@ def _image(content_type: str, width: int, height: int) -> FileInfo | None:
     return FileInfo(content_type, width, height) if width > 0 and height > 0 else None
 
 
-def big_endian(data: bytes, start: int, size: int) -> int:
+def big_endian(data: Buffer, start: int, size: int) -> int:
     return int.from_bytes(data[start : start + size], "big") if start + size <= len(data) else 0
 
 
-def _little(data: bytes, start: int, size: int) -> int:
+def _little(data: Buffer, start: int, size: int) -> int:
     return int.from_bytes(data[start : start + size], "little") if start + size <= len(data) else 0
 
 
-def _png(data: bytes) -> FileInfo | None:
+def _png(data: Buffer) -> FileInfo | None:
     if data[12:16] != b"IHDR":
         return None
     return _image("image/png", big_endian(data, 16, 4), big_endian(data, 20, 4))
 
 
-def _jpeg(data: bytes) -> FileInfo | None:
+def _jpeg(data: Buffer) -> FileInfo | None:
     position = 2
     for _ in range(MAX_SEGMENTS):
         if position + 4 > len(data) or data[position] != 0xFF:
@@ -105,7 +107,7 @@ def _jpeg(data: bytes) -> FileInfo | None:
     return None
 
 
-def _webp(data: bytes) -> FileInfo | None:
+def _webp(data: Buffer) -> FileInfo | None:
     kind = data[12:16]
     if kind == b"VP8X":
         return _image("image/webp", 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)) if len(data) >= 30 else None
@@ -117,19 +119,20 @@ def _webp(data: bytes) -> FileInfo | None:
     return None
 
 
-def _base_media(data: bytes) -> FileInfo | None:
-    end = min(big_endian(data, 0, 4), len(data), 512)
-    brands = {data[8:12], *(data[start : start + 4] for start in range(16, end, 4))}
+def _base_media(data: Buffer) -> FileInfo | None:
+    head = bytes(data[:512])
+    end = min(big_endian(head, 0, 4), len(head))
+    brands = {head[8:12], *(head[start : start + 4] for start in range(16, end, 4))}
     if brands & _AVIF_BRANDS:
         return _avif(data)
-    if data[8:12] == b"qt  ":
+    if head[8:12] == b"qt  ":
         return FileInfo("video/quicktime")
-    if brands & _VIDEO_BRANDS or data[8:11] == b"iso":
+    if brands & _VIDEO_BRANDS or head[8:11] == b"iso":
         return FileInfo("video/mp4")
     return None
 
 
-def _avif(data: bytes) -> FileInfo | None:
+def _avif(data: Buffer) -> FileInfo | None:
     # Thumbnails, tiles and alpha planes have sizes too; the size of the image is the largest.
     width = height = 0
     rotated = False
@@ -142,7 +145,7 @@ def _avif(data: bytes) -> FileInfo | None:
     return _image("image/avif", *((height, width) if rotated else (width, height)))
 
 
-def _properties(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+def _properties(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
     """Yield the properties of the images in an AVIF file, as `boxes` does."""
     start = 0
     end = len(data)
@@ -154,7 +157,7 @@ def _properties(data: bytes) -> Iterator[tuple[bytes, int, int]]:
     yield from boxes(data, start, end)
 
 
-def boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+def boxes(data: Buffer, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
     """Yield the type, start and end of the contents of each box between two positions."""
     for _ in range(MAX_SEGMENTS):
         size = big_endian(data, start, 4)
@@ -166,5 +169,5 @@ def boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]
             size = end - start
         if size < head or start + head > end:
             return
-        yield data[start + 4 : start + 8], start + head, min(start + size, end)
+        yield bytes(data[start + 4 : start + 8]), start + head, min(start + size, end)
         start += size

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from penstock.buffers import filled_part, sized_buffer
+from penstock.buffers import Buffer, GrowingBuffer
 from penstock.imaging import messages
 from penstock.imaging.child import ChildTask, encode_tasks
 from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
@@ -133,9 +133,9 @@ class WorkerPool:
     async def _execute(self, child: _Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
         try:
             async with asyncio.timeout(task.wall_seconds):
-                await child.send(work)
+                files = await child.send(work)
                 while True:
-                    reply = await child.receive()
+                    reply = await child.receive(files)
                     if isinstance(reply, Confined):
                         self._report_protections(reply.protections)
                     elif not isinstance(reply, Progress):
@@ -215,33 +215,35 @@ class _Child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
 
-    async def send(self, work: Work) -> None:
-        # In slices, so that other tasks of the event loop run in between.
-        for piece in messages.encode(work):
+    async def send(self, work: Work) -> Sequence[Buffer]:
+        """Send a task; return its files, of which replies may contain only the numbers."""
+        pieces = messages.encode(work)
+        for piece in pieces:
             view = memoryview(piece)
-            for start in range(0, len(view), CHUNK_BYTES):
+            for start in range(0, len(view), CHUNK_BYTES):  # so that other tasks of the event loop run in between
                 self._input.write(view[start : start + CHUNK_BYTES])
                 await self._input.drain()
+        return pieces[1:]
 
-    async def receive(self) -> Reply:
+    async def receive(self, files: Sequence[Buffer]) -> Reply:
         (count,) = await self._output.readexactly(1)
         sizes = list(messages.read_sizes(await self._output.readexactly(count * messages.SIZE_BYTES)))
         if not sizes or sum(sizes) > MAX_REPLY_BYTES:
             raise EOFError("The child sent no message, or one that is too large.")
-        return messages.decode_reply([await self._read(size) for size in sizes])
+        return messages.decode_reply([await self._read(size) for size in sizes], files)
 
-    async def _read(self, size: int) -> bytes:
+    async def _read(self, size: int) -> Buffer:
         """Read so many bytes as they arrive: `readexactly` would collect them all, and then copy them at once."""
         if size <= CHUNK_BYTES:
             return await self._output.readexactly(size)
-        buffer = sized_buffer(size)
+        buffer = GrowingBuffer(size)
         while size > 0:
             chunk = await self._output.read(min(size, CHUNK_BYTES))
             if not chunk:
                 raise EOFError("The child ended in the middle of a message.")
             buffer.write(chunk)
             size -= len(chunk)
-        return filled_part(buffer)
+        return buffer.finish()
 
 
 def available_cores() -> int:

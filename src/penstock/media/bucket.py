@@ -11,6 +11,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotFoundError
 from obstore.store import from_url
 
+from penstock.buffers import Buffer
 from penstock.errors import StorageUnavailable
 from penstock.imaging.formats import disposition
 from penstock.media.storage import CANNOT_STORE, CHUNK_BYTES, MAX_URL_SECONDS, FileExists, FileMissing, StoredFile
@@ -33,7 +34,7 @@ class Bucket:
             reason = str(problem).partition("\n")[0]
             raise StorageMisconfigured(f"media = {url!r} or media_options cannot be used: {reason}") from None
 
-    async def create(self, key: str, data: bytes, content_type: str) -> None:
+    async def create(self, key: str, data: Buffer, content_type: str) -> None:
         # Some servers that speak S3 ignore or refuse the condition of a conditional write, so look first.
         if await self._exists(key):
             raise FileExists(key)
@@ -46,10 +47,12 @@ class Bucket:
                 raise
             await self._put(key, data, content_type, "overwrite")  # a server that refuses conditional writes
 
-    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
+    async def replace(self, key: str, data: Buffer | Path, content_type: str) -> None:
         await self._put(key, data, content_type, "overwrite")
 
-    async def _put(self, key: str, data: bytes | Path, content_type: str, mode: Literal["create", "overwrite"]) -> None:
+    async def _put(
+        self, key: str, data: Buffer | Path, content_type: str, mode: Literal["create", "overwrite"]
+    ) -> None:
         try:
             with _translated_errors():
                 attributes = {"Content-Type": content_type, "Content-Disposition": disposition(content_type)}

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from penstock.buffers import Buffer
 from penstock.durability import FileSystem, sync_folder
 from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
 
@@ -27,7 +28,7 @@ class NewFile(NamedTuple):
     """
 
     path: str
-    data: bytes | Path
+    data: Buffer | Path
     give_name: Callable[[str, str], object]  # gives a complete draft its name
 
 
@@ -134,7 +135,7 @@ class _Draft:
             self._create(data)
         self.device = os.fstat(self._descriptor).st_dev
 
-    def _create(self, data: bytes | Path) -> None:
+    def _create(self, data: Buffer | Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             self._descriptor = os.open(self._path, flags, 0o666)
@@ -168,7 +169,7 @@ class _Draft:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         sync_folder(folder.parent)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: Buffer) -> None:
         left = memoryview(data)
         while left:
             left = left[os.write(self._descriptor, left) :]

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.buffers import Buffer, GrowingBuffer
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import disposition, extension
@@ -78,9 +79,12 @@ class MediaFiles:
 
     # -------------------------------------------------------------------------------------------------------- serving
 
-    async def read(self, media_id: str, size_bytes: int) -> bytes:
+    async def read(self, media_id: str, size_bytes: int) -> Buffer:
         """Read a whole file; raise NotFound when it is gone."""
-        return b"".join([chunk async for chunk in self._read_chunks(media_id, 0, size_bytes)])
+        whole = GrowingBuffer(size_bytes)
+        async for chunk in self._read_chunks(media_id, 0, size_bytes):
+            whole.write(chunk)
+        return whole.finish()
 
     async def signed_url(self, media_id: str, until_ms: int, base_url: str) -> str:
         """Return a URL that works until then, but for seven days at most: anybody who sees it can use it.

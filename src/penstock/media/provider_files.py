@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urljoin
 
+from penstock.buffers import Buffer
 from penstock.net.client import REDIRECT_STATUSES, HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
 from penstock.net.guard import EgressRules
@@ -32,7 +33,7 @@ class DownloadFailed(Exception):
     """A provider's file could not be downloaded; another try may succeed."""
 
 
-Own = Callable[[DownloadSource], Awaitable[tuple[int, Mapping[str, str], bytes]]]
+Own = Callable[[DownloadSource], Awaitable[tuple[int, Mapping[str, str], Buffer]]]
 
 
 class ProviderFiles:
@@ -42,10 +43,10 @@ class ProviderFiles:
         self._http_client = http_client
         self._egress = egress
 
-    async def read(self, source: DownloadSource, *, max_bytes: int, timeout_seconds: float) -> bytes:
+    async def read(self, source: DownloadSource, *, max_bytes: int, timeout_seconds: float) -> Buffer:
         """Download a file into memory. Raises UnusableFile or DownloadFailed."""
 
-        async def send(own: DownloadSource) -> tuple[int, Mapping[str, str], bytes]:
+        async def send(own: DownloadSource) -> tuple[int, Mapping[str, str], Buffer]:
             request = HttpRequest("GET", own.url, own.headers)
             reply = await self._http_client.send(request, timeout_seconds=timeout_seconds, max_bytes=max_bytes)
             return reply.status, reply.headers, reply.body
@@ -55,11 +56,11 @@ class ProviderFiles:
     async def write(self, source: DownloadSource, writer: Writer, *, max_bytes: int, timeout_seconds: float) -> None:
         """Download a file to a writer. Raises UnusableFile or DownloadFailed, and what the writer raises."""
 
-        async def stream(own: DownloadSource) -> tuple[int, Mapping[str, str], bytes]:
+        async def stream(own: DownloadSource) -> tuple[int, Mapping[str, str], Buffer]:
             request = HttpRequest("GET", own.url, own.headers)
             size_bytes = 0
             async with self._http_client.stream(
-                request, read_timeout_seconds=_READ_SECONDS, timeout_seconds=timeout_seconds, interruptible=True
+                request, read_timeout_seconds=_READ_SECONDS, timeout_seconds=timeout_seconds
             ) as response:
                 if response.status != 200:
                     return response.status, response.headers, b""
@@ -74,7 +75,7 @@ class ProviderFiles:
 
     async def _download(
         self, source: DownloadSource, get_own: Own, writer: Writer | None, max_bytes: int, timeout_seconds: float
-    ) -> bytes:
+    ) -> Buffer:
         try:
             status, body = await self._follow(source, get_own, writer, max_bytes, timeout_seconds)
         except UrlBlocked as error:
@@ -89,7 +90,7 @@ class ProviderFiles:
 
     async def _follow(
         self, source: DownloadSource, get_own: Own, writer: Writer | None, max_bytes: int, timeout_seconds: float
-    ) -> tuple[int, bytes]:
+    ) -> tuple[int, Buffer]:
         """Get a file from the provider's own host or another one; return the status and, without a writer, the body."""
         status = 0
         for _ in range(_MAX_REDIRECTS + 1):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from penstock.buffers import Buffer
 from penstock.errors import StorageUnavailable
 from penstock.event_loop import in_file_thread
 from penstock.media.file_writing import UNFINISHED_SUFFIX, FileWriter, NewFile, name_new
@@ -41,10 +42,10 @@ class StoredFile(NamedTuple):
 class Storage(Protocol):
     """A place for files; every method raises StorageUnavailable when it fails."""
 
-    async def create(self, key: str, data: bytes, content_type: str) -> None:
+    async def create(self, key: str, data: Buffer, content_type: str) -> None:
         """Store a new file; durable when this returns. Raises FileExists, and changes nothing, if the key is taken."""
 
-    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
+    async def replace(self, key: str, data: Buffer | Path, content_type: str) -> None:
         """Store a file; durable when this returns. Only for the owner of the key, which may have stored it before.
 
         The owner is the attempt, request or recording from whose id the gateway made the key: after a crash it stores
@@ -75,7 +76,7 @@ class Folder:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._writer = FileWriter(root)
 
-    async def create(self, key: str, data: bytes, content_type: str) -> None:
+    async def create(self, key: str, data: Buffer, content_type: str) -> None:
         try:
             await self._writer.write(NewFile(self._place(key), data, name_new))
         except FileExistsError:
@@ -83,7 +84,7 @@ class Folder:
         except OSError as error:
             raise StorageUnavailable(CANNOT_STORE) from error
 
-    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
+    async def replace(self, key: str, data: Buffer | Path, content_type: str) -> None:
         try:
             await self._writer.write(NewFile(self._place(key), data, os.rename))
         except OSError as error:

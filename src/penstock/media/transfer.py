@@ -1,15 +1,14 @@
 """Fetch, check, convert and store the images and videos that callers send and providers make."""
 
 import asyncio
-import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import structlog
 
-from penstock.base64_pieces import STEP, data_uri_start, is_data_uri, strict_pieces, tolerant_pieces
-from penstock.buffers import filled_part, sized_buffer
+from penstock.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, strict_pieces, tolerant_pieces
+from penstock.buffers import Buffer, GrowingBuffer
 from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
 from penstock.event_loop import LONG_FILE_BYTES, LoopTurns, run_aside
 from penstock.failpoints import failpoint
@@ -62,7 +61,9 @@ class Transfer:
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
-    async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: OrgId) -> InputFile:
+    async def load_input(
+        self, role: str, source: UploadedFile | str | Base64Text, param: str, *, for_org: OrgId
+    ) -> InputFile:
         """Read an uploaded file, a data URI or a URL, and return it as a clean image, or as a video that was measured.
 
         Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not usable, and Unavailable
@@ -87,7 +88,7 @@ class Transfer:
             raise InvalidRequest("`mask` must be a PNG.", param=param)
         return InputFile(image["data"], image["content_type"], image["width"], image["height"], role)
 
-    async def _measure_video(self, role: str, data: bytes, param: str, for_org: OrgId) -> InputFile:
+    async def _measure_video(self, role: str, data: Buffer, param: str, for_org: OrgId) -> InputFile:
         try:
             video = await self._pool.run("video.measure", for_org=for_org, data=data)
         except WorkFailed as error:
@@ -95,12 +96,14 @@ class Transfer:
             raise InvalidRequest(f"`{param}` is not a usable video: {reason}", param=param) from None
         return InputFile(data, **video, role=role)
 
-    async def _read_source(self, source: UploadedFile | str, param: str, max_bytes: int, for_org: OrgId) -> bytes:
+    async def _read_source(
+        self, source: UploadedFile | str | Base64Text, param: str, max_bytes: int, for_org: OrgId
+    ) -> Buffer:
         if isinstance(source, UploadedFile):
             return source.data
-        if is_data_uri(source):
+        if isinstance(source, Base64Text) or is_data_uri(source):
             try:
-                return await self._join_pieces(strict_pieces(source, data_uri_start(source)), len(source) // 4 * 3)
+                return await self._decode(source, strict=True)
             except ValueError:
                 raise InvalidRequest(f"`{param}` has a data URI that is not base64.", param=param) from None
         try:
@@ -141,15 +144,21 @@ class Transfer:
         return stored
 
     async def read_inputs(
-        self, request: Request, polarity: Polarity = "alpha", max_bytes: int | None = None, *, for_org: OrgId
+        self,
+        request: Request,
+        polarity: Polarity = "alpha",
+        max_bytes: int | None = None,
+        *,
+        for_org: OrgId,
+        in_memory: Sequence[InputFile] = (),
     ) -> dict[str, list[InputFile]]:
-        """Read the request's input files by their names in tables, and convert images to what the provider takes: the
-        mask to its polarity, and images with more than `max_bytes` to smaller files.
+        """Return the request's input files by their names in tables, and convert images to what the provider takes: the
+        mask to its polarity, and images with more than `max_bytes` to smaller files. They are read from the storage,
+        unless they are in memory.
         """
         files: dict[str, list[InputFile]] = {}
-        for stored in request.inputs:
-            chunks = [chunk async for chunk in self._storage.read(storage_key(stored.media_id), 0, stored.size_bytes)]
-            data = b"".join(chunks)
+        for position, stored in enumerate(request.inputs):
+            data = in_memory[position].data if in_memory else await self._read_stored(stored)
             if stored.role == "mask" and polarity != "alpha":
                 mask = await self._pool.run("image.convert_mask", for_org=for_org, data=data, polarity=polarity)
                 data = mask["data"]
@@ -168,6 +177,12 @@ class Transfer:
             files.setdefault(table_name(stored.role), []).append(file)
         return files
 
+    async def _read_stored(self, stored: Input) -> Buffer:
+        whole = GrowingBuffer(stored.size_bytes)
+        async for chunk in self._storage.read(storage_key(stored.media_id), 0, stored.size_bytes):
+            whole.write(chunk)
+        return whole.finish()
+
     # -------------------------------------------------------------------------------------------------------- outputs
 
     async def store_output(
@@ -180,8 +195,8 @@ class Transfer:
         """
         if request.task == "video" and source is not None and not is_data_uri(file.url):
             return await self._store_video(media_id, source)
-        original, text = await self._read_output(file, source)
-        data = original
+        original = await self._read_output(file, source)
+        data: Buffer = original
         width: int | None = None
         height: int | None = None
         found = sniff(original)
@@ -204,17 +219,14 @@ class Transfer:
             height=height,
             revised_prompt=file.revised_prompt,
         )
-        if request.values.get("response_format") != "b64_json":
-            return StoredOutput(output=output, sha256=sha256)
-        if text and data is original:
-            return StoredOutput(output=output, sha256=sha256, base64=text)
-        return StoredOutput(output=output, sha256=sha256, data=data)
+        is_sent = request.values.get("response_format") == "b64_json"
+        return StoredOutput(output=output, sha256=sha256, data=data if is_sent else None)
 
-    async def store_file(self, output: Output, data: bytes) -> None:
+    async def store_file(self, output: Output, data: Buffer) -> None:
         """Store the bytes of an output that is already checked; raises OutputNotStored."""
         await self._put(output.media_id, data, output.content_type)
 
-    async def _put_and_digest(self, media_id: str, data: bytes, content_type: str) -> bytes:
+    async def _put_and_digest(self, media_id: str, data: Buffer, content_type: str) -> bytes:
         """Store a file and return its SHA-256, which for a large one is computed while the disk is waited for."""
         if len(data) <= LONG_FILE_BYTES:
             await self._put(media_id, data, content_type)
@@ -225,7 +237,7 @@ class Transfer:
         finally:
             await storing
 
-    async def _put(self, media_id: str, data: bytes | Path, content_type: str) -> None:
+    async def _put(self, media_id: str, data: Buffer | Path, content_type: str) -> None:
         try:
             with span("store"):
                 await self._storage.replace(storage_key(media_id), data, content_type)
@@ -233,7 +245,7 @@ class Transfer:
             log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
             raise OutputNotStored from error
 
-    async def _clean_svg(self, data: bytes, for_org: OrgId) -> tuple[bytes, str, int, int]:
+    async def _clean_svg(self, data: Buffer, for_org: OrgId) -> tuple[Buffer, str, int, int]:
         """Return a vector image without scripts and references; never the original, whatever the reason."""
         try:
             with span("convert"):
@@ -242,7 +254,7 @@ class Transfer:
             raise UnusableFile(error.message) from error
         return image["data"], image["content_type"], image["width"], image["height"]
 
-    async def _convert_output(self, data: bytes, request: Request, for_org: OrgId) -> tuple[bytes, str, int, int]:
+    async def _convert_output(self, data: Buffer, request: Request, for_org: OrgId) -> tuple[Buffer, str, int, int]:
         """Return data, content type, width and height in the requested format; the same bytes if they have it."""
         output_format = request.values.get("output_format", "png")
         compression = request.values.get("output_compression", 100)
@@ -266,27 +278,19 @@ class Transfer:
             return data, found.content_type, found.width, found.height
         return image["data"], image["content_type"], image["width"], image["height"]
 
-    async def _read_output(self, file: File, source: DownloadSource | None) -> tuple[bytes, str | memoryview | None]:
-        """Return the bytes of a file and, when it came as plain base64, that base64 too."""
+    async def _read_output(self, file: File, source: DownloadSource | None) -> Buffer:
+        """Return the bytes of a file."""
         data = file.data if file.data is not None or not is_data_uri(file.url) else file.url
-        if isinstance(data, str | memoryview):
-            start = data_uri_start(data) if isinstance(data, str) and is_data_uri(data) else 0
-            size_bytes = len(data) // 4 * 3
+        if isinstance(data, str | Base64Text):
             try:
-                decoded = await self._join_pieces(strict_pieces(data, start), size_bytes)
-                return decoded, None if start else data
-            except ValueError:
-                pass
-            try:
-                return await self._join_pieces(tolerant_pieces(data, start), size_bytes), None
+                return await self._decode(data)
             except ValueError as error:
                 raise UnusableFile("the file is not base64") from error
         if data is not None:
-            return data, None
+            return data
         assert source is not None, "a file has bytes or a URL"
         with provider_wait(), span("fetch", "client"):
-            data = await self._files.read(source, max_bytes=_MAX_IMAGE_BYTES, timeout_seconds=_IMAGE_SECONDS)
-            return data, None
+            return await self._files.read(source, max_bytes=_MAX_IMAGE_BYTES, timeout_seconds=_IMAGE_SECONDS)
 
     async def _store_video(self, media_id: str, source: DownloadSource) -> StoredOutput:
         """Download a video, never a large one as a whole into memory, check its type, and store it."""
@@ -311,22 +315,33 @@ class Transfer:
 
     # --------------------------------------------------------------------------------------------------------- base64
 
-    async def encode_base64(self, data: bytes) -> memoryview:
-        """Encode a file for a JSON response, with other work of the event loop in between."""
-        step = STEP // 4 * 3  # a multiple of three, so that there is padding only at the end
-        pieces = (base64.b64encode(data[start : start + step]) for start in range(0, len(data), step))
-        return memoryview(await self._join_pieces(pieces, (len(data) + 2) // 3 * 4))
+    async def _decode(self, text: str | Base64Text, *, strict: bool = False) -> Buffer:
+        """Decode base64. Raises ValueError; unless `strict`, whatever else is in it is left out."""
+        if isinstance(text, Base64Text):
+            await self._do_steps(text.decode(), len(text))
+            if strict and not text.is_clean:
+                raise ValueError("not only base64")
+            return text.file
+        start = data_uri_start(text) if is_data_uri(text) else 0
+        try:
+            return await self._join_pieces(strict_pieces(text, start), len(text) // 4 * 3)
+        except ValueError:
+            if strict:
+                raise
+            return await self._join_pieces(tolerant_pieces(text, start), len(text) // 4 * 3)
 
-    async def _join_pieces(self, pieces: Iterator[bytes], size_bytes: int) -> bytes:
+    async def _join_pieces(self, pieces: Iterator[bytes], size_bytes: int) -> bytearray:
         """Return the pieces one after the other, about so many bytes; other tasks run before each is made."""
-        whole = sized_buffer(size_bytes)
-        while True:
+        whole = GrowingBuffer(size_bytes)
+        await self._do_steps(map(whole.write, pieces), size_bytes)
+        return whole.finish()
+
+    async def _do_steps(self, steps: Iterator[None], size_bytes: int) -> None:
+        """Do work on so many bytes step by step; other tasks run before each step."""
+        await self._turns.wait_turn(min(size_bytes, STEP))
+        for _ in steps:
             await self._turns.wait_turn(min(size_bytes, STEP))
-            piece = next(pieces, None)
-            if piece is None:
-                return filled_part(whole)
-            whole.write(piece)
 
 
-def _sha256(data: bytes) -> bytes:
+def _sha256(data: Buffer) -> bytes:
     return hashlib.sha256(data).digest()

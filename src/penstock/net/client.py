@@ -13,7 +13,6 @@ from urllib.parse import urljoin
 
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import BuilderError, PyreqwestError
-from pyreqwest.multipart import FormBuilder, PartBuilder
 from pyreqwest.request import RequestBuilder, StreamRequest
 from pyreqwest.response import Response
 
@@ -21,6 +20,7 @@ from penstock import __version__
 from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_ip_address, is_own_address
 from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
+from penstock.net.form import encode_form
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
 from penstock.net.http1 import Exchange, Http1Client
 from penstock.net.lookups import PLACES, NameLookups, Resolver
@@ -33,7 +33,7 @@ from penstock.net.response import (
     read_body,
     read_fetched,
 )
-from penstock.providers.spec import HttpRequest, Reply, Upload
+from penstock.providers.spec import HttpRequest, Reply
 from penstock.recent import Recent
 
 _MAX_WEBHOOK_RESPONSE_BYTES = 16 * 2**10  # enough to use the connection again; the rest is not read
@@ -92,15 +92,13 @@ class HttpClient:
         *,
         timeout_seconds: float,
         max_bytes: int = MAX_RESPONSE_BYTES,
-        interruptible: bool = False,
     ) -> Reply:
         """Send a request once and read the whole response; redirects and error statuses are returned like any other.
 
-        A cancelled call returns at once, but the library holds its connection until the response begins or the timeout
-        has passed. If the call is interruptible, the connection is closed at once; then the event loop reads the
-        response, so it should be short.
+        When it is cancelled, its connection is closed at once. Only for a request of an unusual kind, which the library
+        sends, the connection is held until the response begins or the timeout has passed.
         """
-        if interruptible and (in_loop := self._exchange(request, timeout_seconds, timeout_seconds)):
+        if in_loop := self._exchange(request, timeout_seconds, timeout_seconds):
             async with in_loop:
                 return Reply(in_loop.status, in_loop.headers, await in_loop.read(max_bytes))
         exchange = self._build(request, timeout_seconds, None).build_streamed()
@@ -122,14 +120,12 @@ class HttpClient:
         *,
         read_timeout_seconds: float,
         timeout_seconds: float,
-        interruptible: bool = False,
     ) -> StreamingResponse | Exchange:
         """Send a request once and read the response chunk by chunk.
 
-        `read_timeout_seconds` limits the wait for the response to begin and for each chunk. `interruptible` is as for
-        `send`.
+        `read_timeout_seconds` limits the wait for the response to begin and for each chunk.
         """
-        if interruptible and (in_loop := self._exchange(request, read_timeout_seconds, timeout_seconds)):
+        if in_loop := self._exchange(request, read_timeout_seconds, timeout_seconds):
             return in_loop
         builder = self._build(request, timeout_seconds, read_timeout_seconds)
         # Without this the library collects chunks for up to a second before it returns them.
@@ -155,9 +151,10 @@ class HttpClient:
         try:
             builder = self._client(read_timeout_seconds).request(request.method, request.url).headers(request.headers)
             if request.form:
-                builder = builder.multipart(_form(request.form))
+                content_type, form = encode_form(request.form)
+                builder = builder.header("content-type", content_type).body_bytes(bytes(form))
             elif request.body:
-                builder = builder.body_bytes(request.body)
+                builder = builder.body_bytes(request.whole_body)
             elif request.method != "GET":  # some servers require it, and the library leaves it out
                 builder = builder.header("content-length", "0")
             return builder.timeout(_duration(timeout_seconds))
@@ -359,17 +356,6 @@ def _build_client(builder: ClientBuilder) -> Client:
         raise NotSent("the trusted certificates could not be read", local=True) from None
 
 
-def _form(fields: tuple[tuple[str, str | Upload], ...]) -> FormBuilder:
-    form = FormBuilder()
-    for name, value in fields:
-        if isinstance(value, str):
-            form = form.text(name, value)
-        else:
-            part = PartBuilder.from_bytes(value.data).mime(value.content_type).file_name(value.filename)
-            form = form.part(name, part)
-    return form
-
-
 def _redirect_target(target: Target, location: str, egress: EgressRules) -> Target:
     try:
         following = check_fetch_url(urljoin(target.url, location), egress)
@@ -387,7 +373,7 @@ def _guarded_request(client: Client, http_request: HttpRequest, target: Target, 
         raise UrlBlocked from None
     if http_request.body:
         # Hardly anything of a webhook receiver's response is wanted, so nothing is read ahead.
-        builder = builder.body_bytes(http_request.body).streamed_read_buffer_limit(0)
+        builder = builder.body_bytes(http_request.whole_body).streamed_read_buffer_limit(0)
     request = builder.timeout(timedelta(seconds=max(deadline - time.monotonic(), 0.0))).build_streamed()
     if (request.url.host_str or "").strip("[]") != target.host:
         raise UrlBlocked  # the library reads another host from the URL than the guard checked

@@ -7,11 +7,12 @@ from typing import cast
 
 import httptools
 
+from penstock.long_body import LongBody
 from penstock.net.errors import MaybeSent
 
 _MAX_HEAD_BYTES = 64 * 2**10
 _READ_AHEAD_BYTES = 256 * 2**10
-_PIECE_BYTES = 256 * 2**10  # of a request body that are written at once
+_PIECE_BYTES = 256 * 2**10  # of a request that are written at once
 _PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 
 
@@ -48,14 +49,14 @@ class Connection(asyncio.Protocol):
         self.status = 0
         self.headers: dict[str, str] = {}
 
-    async def write(self, head: bytes, body: bytes) -> None:
+    async def write(self, head: bytes, body: bytes | LongBody) -> None:
         """Send a request, or as much of it as the server takes before it responds."""
-        if len(body) <= _PIECE_BYTES:
+        if isinstance(body, bytes) and len(body) <= _PIECE_BYTES:
             self._transport.write(head + body)
         else:
             self._transport.write(head)
-            for start in range(0, len(body), _PIECE_BYTES):
-                self._transport.write(body[start : start + _PIECE_BYTES])
+            for piece in body if isinstance(body, LongBody) else LongBody([body]):
+                self._transport.write(piece)
                 await asyncio.sleep(0)  # one piece takes little time, all of them may take long
                 while not self._can_write and not self._has_response:
                     await self._wait(self._deadline - self._loop.time())

@@ -18,9 +18,12 @@ from itertools import zip_longest
 from typing import NamedTuple, Self
 
 from penstock import __version__
+from penstock.buffers import GrowingBuffer
+from penstock.long_body import LongBody
 from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
-from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
+from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.form import encode_form
 from penstock.net.response import MAX_RESPONSE_BYTES, BodyDecoder, Headers
 from penstock.providers.spec import HttpRequest
 
@@ -115,22 +118,20 @@ class Http1Client:
         before_path, path = _split(request.url)
         parsed = _parse_origin(before_path)
         lines = _header_lines(request.headers)
-        if (
-            request.method not in _METHODS
-            or request.form
-            or parsed is None
-            or lines is None
-            or not _PATH.fullmatch(path)
-        ):
+        if request.method not in _METHODS or parsed is None or lines is None or not _PATH.fullmatch(path):
             return None
         origin, host_header = parsed
         if origin.is_tls and not _HAS_SYSTEM_CERTIFICATES:
             return None
-        length = f"content-length: {len(request.body)}\r\n" if request.body or request.method != "GET" else ""
+        body = request.body
+        if request.form:
+            content_type, body = encode_form(request.form)
+            lines += f"content-type: {content_type}\r\n"
+        length = f"content-length: {len(body)}\r\n" if body or request.method != "GET" else ""
         head = f"{request.method} {path} HTTP/1.1\r\nhost: {host_header}\r\n{_FIXED_HEADERS}{lines}{length}\r\n"
         if address:
             origin = Origin(origin.is_tls, origin.host, origin.port, address)
-        return Exchange(self, origin, head.encode(), request.body, read_seconds, seconds)
+        return Exchange(self, origin, head.encode(), body, read_seconds, seconds)
 
     def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
@@ -309,7 +310,13 @@ class Exchange:
     headers: Headers
 
     def __init__(
-        self, client: Http1Client, origin: Origin, head: bytes, body: bytes, read_seconds: float, seconds: float
+        self,
+        client: Http1Client,
+        origin: Origin,
+        head: bytes,
+        body: bytes | LongBody,
+        read_seconds: float,
+        seconds: float,
     ) -> None:
         self._client = client
         self.origin = origin
@@ -359,30 +366,20 @@ class Exchange:
             raise StopAsyncIteration
         return chunk
 
-    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
         """Read the rest of the body at once; raise ResponseTooLarge beyond `max_bytes`."""
-        if not self._is_compressed:
-            return await self._read_plain(max_bytes)
         decoder = BodyDecoder(self.headers.encoding, self.headers.get("content-length", ""), max_bytes)
-        decoded: list[bytes] = []
-        while (chunk := await self._read_chunk()) is not None:
+        chunk = await self._read_chunk()
+        if chunk is not None and len(chunk) == decoder.stated_bytes:
+            return chunk  # most bodies arrive as a whole
+        body = GrowingBuffer(decoder.stated_bytes)
+        while chunk is not None:
             for data in decoder.feed(chunk):
-                decoded.append(bytes(data))
+                body.write(data)
                 await decoder.let_others_run(len(data))
-        decoder.finish()
-        return b"".join(decoded)
-
-    async def _read_plain(self, max_bytes: int) -> bytes:
-        stated = self.headers.get("content-length", "")
-        size_bytes = int(stated) if stated.isdigit() else 0
-        chunks: list[bytes] = []
-        while size_bytes <= max_bytes:
             chunk = await self._read_chunk()
-            if chunk is None:
-                return b"".join(chunks)
-            chunks.append(chunk)
-            size_bytes = max(size_bytes, sum(map(len, chunks)))
-        raise ResponseTooLarge(max_bytes)
+        decoder.finish()
+        return body.finish()
 
     async def discard(self, max_bytes: int) -> None:
         """Read up to so many bytes of the body and drop them: after a short body the connection can be used again."""

@@ -6,7 +6,6 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Protocol, Self
 
 from pyreqwest.bytes import Bytes
@@ -15,7 +14,7 @@ from pyreqwest.http import HeaderMap
 from pyreqwest.request import StreamRequest
 from pyreqwest.response import Response, ResponseBodyReader
 
-from penstock.buffers import filled_part, sized_buffer
+from penstock.buffers import GrowingBuffer
 from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 
 MAX_RESPONSE_BYTES = 64 * 2**20
@@ -92,10 +91,10 @@ class FetchedResponse:
     headers: Mapping[str, str]
     size_bytes: int
     sha256: str
-    body: bytes = b""
+    body: bytes | bytearray = b""
 
 
-async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int) -> bytes:
+async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int) -> bytes | bytearray:
     """Read the whole body; raise ResponseTooLarge beyond `max_bytes`, whatever length the headers state."""
     piece = await reader.read(SMALL_READ_BYTES)  # returns fewer bytes only at the end of the body
     if piece is None:
@@ -103,14 +102,14 @@ async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int
     if len(piece) < SMALL_READ_BYTES and len(piece) <= max_bytes and not headers.encoding:
         return piece.to_bytes()
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
-    body = sized_buffer(decoder.stated_bytes)
+    body = GrowingBuffer(decoder.stated_bytes)
     while piece is not None:
         for data in decoder.feed(piece):
             body.write(data)
             await decoder.let_others_run(len(data))
         piece = await reader.read(LARGE_READ_BYTES)
     decoder.finish()
-    return filled_part(body)
+    return body.finish()
 
 
 async def read_fetched(response: Response, max_bytes: int, writer: Writer | None) -> FetchedResponse:
@@ -127,7 +126,7 @@ async def read_fetched(response: Response, max_bytes: int, writer: Writer | None
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
     digest = hashlib.sha256()
     size_bytes = 0
-    in_memory = BytesIO()  # grows as bytes come: a stranger's server may state a length that it never sends
+    in_memory = GrowingBuffer(decoder.stated_bytes if writer is None else 0)
     while (piece := await reader.read(LARGE_READ_BYTES)) is not None:
         for data in decoder.feed(piece):
             size_bytes += len(data)
@@ -138,7 +137,7 @@ async def read_fetched(response: Response, max_bytes: int, writer: Writer | None
                 writer.write(bytes(data))
             await decoder.let_others_run(len(data))
     decoder.finish()
-    return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), in_memory.getvalue())
+    return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), in_memory.finish())
 
 
 class StreamingResponse:
@@ -190,7 +189,7 @@ class StreamingResponse:
             raise StopAsyncIteration
         return chunk.to_bytes()
 
-    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
         """Read the rest of the body at once, for example of an error response."""
         try:
             return await read_body(self._reader, self.headers, max_bytes)
@@ -224,9 +223,9 @@ class BodyDecoder:
         if content_length.isdigit() and int(content_length) > max_bytes:
             raise ResponseTooLarge(max_bytes)
 
-    def feed(self, piece: Bytes | bytes) -> Iterator[Bytes | bytes]:
+    def feed(self, piece: Bytes | bytes) -> Iterator[memoryview | bytes]:
         """Yield the decoded bytes of the next piece; raise ResponseTooLarge once they exceed the limit."""
-        for data in self._decompress(bytes(piece)) if self._decompressor else (piece,):
+        for data in self._decompress(bytes(piece)) if self._decompressor else (memoryview(piece),):
             self._bytes_left -= len(data)
             if self._bytes_left < 0:
                 raise ResponseTooLarge(self._max_bytes)

@@ -73,7 +73,7 @@ def basic_auth(key: str) -> Mapping[str, str]:
     return {"authorization": f"Basic {b64encode(key.encode()).decode()}"} if key else {}
 
 
-def image_and_size(images: Sequence[InputFile]) -> tuple[list[str], int, int]:
+def image_and_size(images: Sequence[InputFile]) -> tuple[list[object], int, int]:
     """The image to edit and its size; the server's default size is always 512 x 512."""
     return [plain_base64(images[0])], *FIT_SIZE(Frame(images[0].width, images[0].height))
 

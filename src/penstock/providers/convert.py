@@ -1,10 +1,10 @@
 """Conversions that provider tables share; each takes one value and returns one value."""
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, log
 from typing import Any
 
+from penstock.base64_pieces import FileAsBase64
 from penstock.values import Frame, InputFile
 
 # --------------------------------------------------------------------------------------------------------------- frame
@@ -123,25 +123,24 @@ def with_unit(unit: str) -> Callable[[float], str]:
 # -------------------------------------------------------------------------------------------------------- input images
 
 
-_BASE64_STEP = 3 * 64 * 1024  # bytes: a multiple of three, so that there is padding only at the end
+_LONG_BYTES = 128 * 1024  # of a file
 
 
-def data_uri(image: InputFile) -> str:
-    return _append_base64(f"data:{image.content_type};base64,", image.data)
+def data_uri(image: InputFile) -> str | FileAsBase64:
+    return _base64(image, f"data:{image.content_type};base64,")
 
 
-def plain_base64(image: InputFile) -> str:
-    return _append_base64("", image.data)
+def plain_base64(image: InputFile) -> str | FileAsBase64:
+    return _base64(image)
 
 
-def _append_base64(text: str, data: bytes) -> str:
-    """The text, and after it the data in base64; encoded in pieces, between which other threads run."""
-    for start in range(0, len(data), _BASE64_STEP):
-        text += base64.b64encode(data[start : start + _BASE64_STEP]).decode("ascii")
-    return text
+def _base64(image: InputFile, head: str = "") -> str | FileAsBase64:
+    """A text with the file in base64; that of a large one is encoded when it is sent."""
+    text = FileAsBase64(image.data, head)
+    return text if len(image.data) > _LONG_BYTES else str(text)
 
 
-def inline_image(image: InputFile) -> dict[str, str]:
+def inline_image(image: InputFile) -> dict[str, object]:
     """An image as Google's APIs take it inside a message."""
     return {"mimeType": image.content_type, "data": plain_base64(image)}
 

@@ -73,7 +73,7 @@ def build_body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"input": inputs, "parameters": {**fields, **parameters}}
 
 
-def media_list(images: Sequence[InputFile]) -> list[dict[str, str]]:
+def media_list(images: Sequence[InputFile]) -> list[dict[str, object]]:
     return [{"type": image.role, "url": data_uri(image)} for image in images]
 
 

@@ -7,7 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.base64_pieces import Base64Text
+from penstock.buffers import Buffer
 from penstock.large_json import decode_beside_base64
+from penstock.long_body import LongBody
 
 FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 
@@ -18,7 +21,7 @@ FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken",
 class Upload:
     """A file part of a multipart form."""
 
-    data: bytes
+    data: Buffer
     content_type: str
     filename: str
 
@@ -29,8 +32,13 @@ class HttpRequest(msgspec.Struct, frozen=True):
     method: str
     url: str
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    body: bytes = b""
+    body: bytes | LongBody = b""
     form: tuple[tuple[str, str | Upload], ...] = ()  # a multipart form, sent instead of the body
+
+    @property
+    def whole_body(self) -> bytes:
+        """The body as one piece."""
+        return bytes(self.body)
 
 
 @dataclass(frozen=True)
@@ -39,13 +47,13 @@ class Reply:
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    body: bytes | bytearray = b""
 
     @property
     def json(self) -> Any:
         """The decoded body; raises msgspec.DecodeError if it is not JSON, and ValueError if it has too many values.
 
-        A file in base64 that is longer than 256 KiB is a memoryview of the body, for `File.data`.
+        A file in base64 that is longer than 256 KiB is a Base64Text, for `File.data`.
         """
         value, error = self._decoded
         if error is not None:
@@ -74,7 +82,7 @@ class File:
     """One produced image or video: its URL or its bytes."""
 
     url: str | None = None
-    data: bytes | str | memoryview | None = None  # bytes, or base64: a text, or a part of the body of a reply
+    data: Buffer | str | Base64Text | None = None  # bytes, or base64: a short or a long text
     content_type: str | None = None
     revised_prompt: str | None = None
     private: bool = False  # the download needs the provider's credential

@@ -42,7 +42,7 @@ REFUSAL = re.compile(r"safety|policy|prohibited|blocked", re.IGNORECASE)
 RESOLUTION_FIELD = "response_format.resolution"
 
 
-def image_object(image: InputFile) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, object]:
     return {"type": "image", "data": plain_base64(image), "mime_type": image.content_type}
 
 

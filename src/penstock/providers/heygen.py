@@ -57,7 +57,7 @@ def error_message(reply: Reply) -> str | None:
     return str(error["message"])
 
 
-def inline_asset(image: InputFile) -> dict[str, str]:
+def inline_asset(image: InputFile) -> dict[str, object]:
     return {"type": "base64", "media_type": image.content_type, "data": plain_base64(image)}
 
 

@@ -67,7 +67,7 @@ def error_message(reply: Reply) -> str | None:
     return error if isinstance(error, str) else error.get("message")
 
 
-def media_object(file: InputFile) -> dict[str, str]:
+def media_object(file: InputFile) -> dict[str, object]:
     return {"data": plain_base64(file), "media_type": file.content_type}
 
 

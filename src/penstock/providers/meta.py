@@ -20,7 +20,7 @@ from penstock.providers.spec import (
 from penstock.values import InputFile
 
 
-def image_urls(images: list[InputFile]) -> list[dict[str, str]]:
+def image_urls(images: list[InputFile]) -> list[dict[str, object]]:
     return [{"image_url": data_uri(image)} for image in images]
 
 

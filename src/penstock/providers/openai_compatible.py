@@ -109,7 +109,7 @@ def form_file(image: InputFile) -> Upload:
     return Upload(image.data, image.content_type, f"{name}.{image.content_type.split('/')[1]}")
 
 
-def image_url_object(images: Sequence[InputFile]) -> dict[str, str]:
+def image_url_object(images: Sequence[InputFile]) -> dict[str, object]:
     return {"image_url": data_uri(images[0])}
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from penstock.base64_pieces import strict_pieces
+from penstock.buffers import Buffer
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
@@ -226,7 +227,7 @@ async def import_recording(
     return recording_id
 
 
-async def _check_svg(pool: WorkerPool, org_id: OrgId, where: str, content: bytes | None) -> None:
+async def _check_svg(pool: WorkerPool, org_id: OrgId, where: str, content: Buffer | None) -> None:
     """Raise InvalidRequest for an SVG that no gateway has cleaned. It is parsed in a child process."""
     try:
         is_cleaned = (await pool.run("image.is_cleaned_svg", for_org=org_id, data=content))["is_cleaned"]

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from penstock.base64_pieces import STEP, data_uri_start, is_data_uri, tolerant_pieces
+from penstock.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, tolerant_pieces
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.fields import TABLES, UploadedFile
@@ -116,7 +116,7 @@ def fingerprint(
     kind: str,
     request: Request,
     model: str,
-    inputs: Sequence[tuple[str, UploadedFile | str]],
+    inputs: Sequence[tuple[str, UploadedFile | str | Base64Text]],
     strict: bytes,
     match: str = "standard",
 ) -> Fingerprint:
@@ -134,13 +134,19 @@ def fingerprint(
     return Fingerprint(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
 
 
-def input_digest(source: UploadedFile | str) -> str:
+def input_digest(source: UploadedFile | str | Base64Text) -> str:
     """The digest of a file's bytes, whether it was uploaded or is a data URI, or of a URL: a replay does not fetch the
     file behind it. In pieces, because a thread lets no other one run while it decodes or copies one.
     """
     if isinstance(source, UploadedFile):
         return hashlib.sha256(source.data).hexdigest()
     digest = hashlib.sha256()
+    if isinstance(source, Base64Text):
+        with suppress(ValueError):
+            for _ in source.decode():
+                pass
+            return hashlib.sha256(source.file).hexdigest()
+        source = source.head  # it will be refused
     if is_data_uri(source):
         nothing = digest.digest()
         with suppress(ValueError):  # it will be refused

@@ -168,7 +168,7 @@ class Upstream:
         body = op.poll_body(ref) if op.poll_body and template == op.poll else None
         outgoing = self._follow_up(candidate, template, ref, body)
         try:
-            reply = await self._send(candidate, outgoing, _POLL_TIMEOUT_SECONDS, interruptible=True)
+            reply = await self._send(candidate, outgoing, _POLL_TIMEOUT_SECONDS)
         except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(provider.slug, "timeout", f"{provider.name} did not report on the job.") from problem
         return self._read_result(candidate, reply, op.read_poll or op.read)
@@ -216,7 +216,7 @@ class Upstream:
         """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed or OutcomeUnknown."""
         outgoing = await self._chat_request(candidate, fields, size_bytes)
         try:
-            reply = await self._send(candidate, outgoing, seconds, for_org, interruptible=True)
+            reply = await self._send(candidate, outgoing, seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise connection_failure(candidate.provider, problem) from None
         if reply.status != 200:
@@ -238,9 +238,7 @@ class Upstream:
         if server := self._local_servers.get(candidate.provider.slug):
             return local.stream(server, outgoing, for_org)
         try:
-            stream = self._http.stream(
-                outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds, interruptible=True
-            )
+            stream = self._http.stream(outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds)
             with provider_wait():
                 response = await stream.__aenter__()
         except (NotSent, MaybeSent) as problem:
@@ -290,15 +288,13 @@ class Upstream:
         outgoing: HttpRequest,
         seconds: float,
         for_org: OrgId | None = None,
-        *,
-        interruptible: bool = False,
     ) -> Reply:
         """Send a request; `for_org` is for requests that start work, which a local server shares out."""
         with provider_wait():
             if server := self._local_servers.get(candidate.provider.slug):
                 return await local.send(server, outgoing, for_org)
             traced = self._traced(candidate, outgoing)
-            reply = await self._http.send(traced, timeout_seconds=seconds, interruptible=interruptible)
+            reply = await self._http.send(traced, timeout_seconds=seconds)
         self.on_exchange(candidate, outgoing, reply)
         if candidate.model.op.task != "chat":  # of a large chat only the outline is decoded
             await run_aside(len(reply.body), reply.decode)

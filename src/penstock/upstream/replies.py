@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from penstock.base64_pieces import Base64Text
+from penstock.buffers import Buffer
 from penstock.providers.spec import FailureKind, File, Provider, Reply, Result
 
 # What the reading functions of a provider file raise when a reply is not as they expect.
@@ -53,7 +55,7 @@ def _validated_file(file: File) -> File:
     data: Any = file.data
     url: Any = file.url
     revised_prompt: Any = file.revised_prompt
-    if not isinstance(url if data is None else data, bytes | str | memoryview) or not isinstance(url, str | None):
+    if not isinstance(url if data is None else data, Buffer | str | Base64Text) or not isinstance(url, str | None):
         raise TypeError("a file has neither bytes nor a URL")
     urlsplit(file.url or "")
     return file if isinstance(revised_prompt, str | None) else replace(file, revised_prompt=None)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from penstock import large_json
+from penstock.base64_pieces import FileAsBase64
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles
@@ -207,4 +208,4 @@ def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
 
 
 def json_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return str(value) if isinstance(value, str | FileAsBase64) else msgspec.json.encode(value).decode()

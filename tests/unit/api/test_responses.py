@@ -1,6 +1,7 @@
 """Sending responses: JSON, bytes, and streams that end when the caller disconnects."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.api import responses
-from penstock.large_json import LongText
+from penstock.base64_pieces import FileAsBase64
 from penstock.schema import Response
 from penstock.values import dollars, nanos
 from tests.api.raw_http import until
@@ -276,15 +277,15 @@ async def test_a_stream_is_closed_when_the_caller_disconnects_before_its_first_c
 
 
 @pytest.mark.parametrize("unread", [False, True])
-async def test_long_texts_are_sent_in_small_pieces(unread: bool) -> None:
+async def test_files_in_base64_are_sent_in_small_pieces(unread: bool) -> None:
     """They are not copied into one body, which would double the memory that an image in base64 takes."""
     caller = Peer()
     caller.gone.set()
-    texts = [b"iVBORw0K" * 100_000, b"", b"R0lGOD" * 100_000]
-    data = [{"b64_json": LongText(memoryview(text)), "revised_prompt": "é"} for text in texts]
+    files = [b"\x89PNG" * 100_000, b"", b"GIF89a" * 100_000]
+    data = [{"b64_json": FileAsBase64(file), "revised_prompt": "é"} for file in files]
     response = Response(json={"data": data, "cost": Decimal("0.04")})
     await caller.get(response, unread=unread)
-    shown = [{"b64_json": text.decode(), "revised_prompt": "é"} for text in texts]
+    shown = [{"b64_json": base64.b64encode(file).decode(), "revised_prompt": "é"} for file in files]
     assert json.loads(caller.body) == {"data": shown, "cost": 0.04}
     assert int(caller.headers[b"content-length"]) == len(caller.body)
     assert max(len(message["body"]) for message in caller.sent[1:]) <= 256 * 1024

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from penstock.buffers import Buffer
 from penstock.imaging import messages
 from penstock.imaging.convert import ImageFile
 from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, Work
@@ -10,7 +11,7 @@ from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, W
 SHORT, LONG = b"a" * 100, b"b" * 70_000
 
 
-def split(pieces: list[messages.Buffer]) -> list[bytes]:
+def split(pieces: list[Buffer]) -> list[bytes]:
     """The parts of a message, from the bytes that are sent."""
     wire = b"".join(pieces)
     start = 1 + wire[0] * messages.SIZE_BYTES

@@ -244,12 +244,16 @@ async def test_a_large_file_is_written_in_slices_with_other_tasks_in_between(mon
 
 
 async def test_a_large_file_is_not_copied_as_a_whole_on_its_way_to_a_child_and_back() -> None:
-    """Each copy would hold up the event loop. Besides the file that came back there are only slices in memory."""
+    """Each copy would hold up the event loop. Besides a changed file that came back there are only slices in memory."""
     file = noise_png()
+    longer = file + b"trailing"
     async with WorkerPool() as pool:
         await pool.run("image.normalise_input", data=png(), for_org=ORG)
-        memory = await peak_bytes(lambda: pool.run("image.normalise_input", data=file, for_org=ORG))
-    assert len(file) < memory < 1.2 * len(file)
+        changed = await peak_bytes(lambda: pool.run("image.normalise_input", data=longer, for_org=ORG))
+        unchanged = await peak_bytes(lambda: pool.run("image.normalise_input", data=file, for_org=ORG))
+        assert (await pool.run("image.normalise_input", data=file, for_org=ORG))["data"] is file
+    assert len(file) < changed < 1.2 * len(file)
+    assert unchanged < 0.2 * len(file)
 
 
 def test_a_busy_child_dies_with_its_parent() -> None:

@@ -35,7 +35,7 @@ async def download(files: ProviderFiles, server: TcpServer, path: str) -> bytes:
     await files.write(source(server, path), written, max_bytes=100, timeout_seconds=20.0)
     data = await files.read(source(server, path), max_bytes=100, timeout_seconds=20.0)
     assert written.getvalue() == data
-    return data
+    return bytes(data)
 
 
 async def test_redirects_of_the_providers_own_host_are_followed() -> None:

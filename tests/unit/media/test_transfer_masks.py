@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from penstock.buffers import Buffer
 from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.imaging.formats import Polarity
@@ -20,7 +21,7 @@ ORG = OrgId("org_1")
 pytestmark = sqlite_only
 
 
-def corners(data: bytes) -> Any:
+def corners(data: Buffer) -> Any:
     """Mode, and the first and last pixel of the first row."""
     with Image.open(io.BytesIO(data)) as image:
         return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))

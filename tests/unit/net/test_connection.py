@@ -31,7 +31,7 @@ async def test_what_follows_a_response_is_never_taken_for_the_next_one(unwanted:
     sent = asyncio.Event()
     async with client_and_server(script) as (client, server):
         for number in range(2):
-            reply = await client.send(post_request(server), timeout_seconds=60, interruptible=True)
+            reply = await client.send(post_request(server), timeout_seconds=60)
             assert reply.body == b"ok"
             received.set()
             if is_late and number == 0:
@@ -46,7 +46,7 @@ async def test_interim_responses_are_skipped() -> None:
         await connection.respond(b"ok")
 
     async with client_and_server(script) as (client, server):
-        reply = await client.send(post_request(server), timeout_seconds=60, interruptible=True)
+        reply = await client.send(post_request(server), timeout_seconds=60)
     assert (reply.status, reply.body, dict(reply.headers)) == (200, b"ok", {"content-length": "2"})
 
 
@@ -73,7 +73,7 @@ async def switch_protocols(connection: Connection) -> None:
 async def test_a_response_that_never_begins_is_given_up(script: Script) -> None:
     async with client_and_server(script) as (client, server):
         with pytest.raises(MaybeSent) as failure:
-            await client.send(post_request(server), timeout_seconds=60, interruptible=True)
+            await client.send(post_request(server), timeout_seconds=60)
         assert not failure.value.timeout
         await server.wait_ended()
     assert server.sent_bytes < 16_000_000
@@ -88,7 +88,7 @@ async def test_a_server_that_sends_faster_than_it_is_read_is_slowed_down() -> No
 
     async with client_and_server(script) as (client, server):
         request = post_request(server)
-        async with client.stream(request, read_timeout_seconds=60, timeout_seconds=60, interruptible=True) as stream:
+        async with client.stream(request, read_timeout_seconds=60, timeout_seconds=60) as stream:
             sent_bytes = -1
             while sent_bytes != server.sent_bytes:
                 sent_bytes = server.sent_bytes

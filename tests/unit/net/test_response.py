@@ -30,7 +30,7 @@ def respond_once(body: bytes, *headers: str) -> Script:
     return script
 
 
-async def send_and_read(body: bytes, *headers: str, max_bytes: int = 64 * MIB) -> bytes:
+async def send_and_read(body: bytes, *headers: str, max_bytes: int = 64 * MIB) -> bytes | bytearray:
     async with client_and_server(respond_once(body, *headers)) as (client, server):
         return (await client.send(post_request(server), timeout_seconds=20, max_bytes=max_bytes)).body
 

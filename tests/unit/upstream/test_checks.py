@@ -204,7 +204,7 @@ def test_extras_change_only_the_body(extras: dict[str, Any]) -> None:
     sent = translate.http_request(provider, PLAIN, fields, "key")
     assert (sent.method, sent.url) == ("POST", "https://lab.example/v1/make")
     assert sent.headers == {"authorization": "Bearer key", "content-type": "application/json"}
-    sent_body = msgspec.json.decode(sent.body)
+    sent_body = msgspec.json.decode(sent.whole_body)
     assert (sent_body["prompt"], sent_body["model"]) == ("mine", "brush-1")
 
 

@@ -248,4 +248,4 @@ def test_the_path_may_contain_the_model() -> None:
     sent = translate.http_request(provider, model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, "")
     assert sent.url == "https://lab.example/models/brush-1:run"
     assert sent.headers["content-type"] == "application/msgpack"
-    assert msgspec.msgpack.decode(sent.body) == {"a": b"x"}
+    assert msgspec.msgpack.decode(sent.whole_body) == {"a": b"x"}

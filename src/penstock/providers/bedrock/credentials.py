@@ -31,7 +31,7 @@ def sign(request: HttpRequest, key: str) -> Mapping[str, str]:
 
     access_key, secret_key, *session = key.split(":", 2)
     content_type = {"content-type": request.headers["content-type"]} if request.body else {}
-    copy = AWSRequest(method=request.method, url=request.url, data=request.body, headers=content_type)
+    copy = AWSRequest(method=request.method, url=request.url, data=request.whole_body, headers=content_type)
     region = REGION.search(request.url)
     signer = SigV4Auth(
         Credentials(access_key, secret_key, *session), SERVICE, region.group(1) if region else DEFAULT_REGION

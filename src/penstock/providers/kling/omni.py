@@ -18,7 +18,7 @@ from penstock.providers.spec import Model, Param, Price, complete_table, convert
 from penstock.values import FIRST_FRAME, LAST_FRAME, InputFile
 
 
-def image_list(images: Sequence[InputFile]) -> list[dict[str, str]]:
+def image_list(images: Sequence[InputFile]) -> list[dict[str, object]]:
     """The frames with their type; references have none."""
     types = {FIRST_FRAME: {"type": "first_frame"}, LAST_FRAME: {"type": "end_frame"}}
     return [{"image_url": plain_base64(image), **types.get(image.role, {})} for image in images]

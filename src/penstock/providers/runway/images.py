@@ -8,7 +8,7 @@ from penstock.providers.spec import Model, Operation, complete_table, converted
 from penstock.values import InputFile
 
 
-def image_object(image: InputFile) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, object]:
     return {"uri": data_uri(image)}
 
 

@@ -27,7 +27,7 @@ from penstock.providers.spec import (
 from penstock.values import EDIT_VIDEO, Frame, InputFile
 
 
-def frame_images(images: Sequence[InputFile]) -> list[dict[str, str]]:
+def frame_images(images: Sequence[InputFile]) -> list[dict[str, object]]:
     """The image that the video begins with, and the one that it ends with if there are two."""
     return [
         {"uri": data_uri(image), "position": position}

@@ -67,7 +67,7 @@ def build_body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"instances": [instance], "parameters": {**fields, **parameters}}
 
 
-def image_object(image: InputFile) -> dict[str, str]:
+def image_object(image: InputFile) -> dict[str, object]:
     return {"bytesBase64Encoded": plain_base64(image), "mimeType": image.content_type}
 
 

@@ -63,7 +63,7 @@ def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
     return drop_ratio(fields)
 
 
-def video_object(video: InputFile) -> dict[str, str]:
+def video_object(video: InputFile) -> dict[str, object]:
     return {"url": data_uri(video)}
 
 

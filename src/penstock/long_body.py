@@ -1,0 +1,34 @@
+"""The body of a long request or response, which is sent in pieces."""
+
+from collections.abc import Iterator, Sequence
+
+from penstock.base64_pieces import FileAsBase64
+from penstock.buffers import Buffer
+
+_PIECE_BYTES = 256 * 1024
+
+
+class LongBody:
+    """A body in parts, of which no long one is copied as a whole; files in base64 are encoded while it is sent."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[Buffer | FileAsBase64]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._parts:
+            if isinstance(part, FileAsBase64):
+                yield from part.pieces()
+            elif isinstance(part, bytes) and len(part) <= _PIECE_BYTES:
+                yield part
+            else:
+                view = memoryview(part)
+                for start in range(0, len(view), _PIECE_BYTES):
+                    yield bytes(view[start : start + _PIECE_BYTES])
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self)

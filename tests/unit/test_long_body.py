@@ -1,0 +1,19 @@
+"""Long bodies are sent in small pieces."""
+
+import base64
+
+from penstock.base64_pieces import FileAsBase64
+from penstock.long_body import LongBody
+
+
+def test_the_pieces_are_the_parts_one_after_the_other() -> None:
+    data = bytes(range(256)) * 4000
+    body = LongBody([b'{"a":"', FileAsBase64(data, "data:,"), b'"}', b"", data, bytearray(data), memoryview(data)])
+    expected = b'{"a":"data:,' + base64.b64encode(data) + b'"}' + data * 3
+    assert (bytes(body), len(body)) == (expected, len(expected))
+    assert max(map(len, body)) <= 256 * 1024
+    assert b"".join(body) == expected, "it cannot be sent twice"
+
+
+def test_an_empty_body_has_no_pieces() -> None:
+    assert (list(LongBody([])), len(LongBody([])), bytes(LongBody([]))) == ([], 0, b"")
