@@ -273,6 +273,7 @@ def start(
         folder = Path(name)
         (folder / "penstock.toml").write_text(
             f"""starting_credit_usd = "1000000"
+egress_allow_cidrs = ["127.0.0.0/8"]
 [providers.lab]
 speaks = "openai"
 base_url = "http://127.0.0.1:{provider_port}/v1"
@@ -280,6 +281,10 @@ key_env = "LAB_KEY"
 [[providers.lab.models]]
 id = "image-model"
 task = "image"
+price = {{ unit = "image", usd = "0.04" }}
+[[providers.lab.models]]
+id = "edit-model"
+task = "edit"
 price = {{ unit = "image", usd = "0.04" }}
 [[providers.lab.models]]
 id = "video-model"
