@@ -4,8 +4,8 @@
 
 A server in another process responds; 64 requests are under way at a time. `loop` is the time of the event loop's
 thread, which limits a gateway; `all` includes the library's own thread. Rounds alternate between the ways of sending,
-and the median is shown, because other work on the machine disturbs single rounds. `interruptible` requests are sent by
-the event loop itself, and aiohttp is there to compare them with.
+and the median is shown, because other work on the machine disturbs single rounds. `send` and `stream` are those of the
+gateway's client, which sends from the event loop itself, and aiohttp is there to compare them with.
 """
 
 import argparse

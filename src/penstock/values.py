@@ -205,10 +205,15 @@ class Retention:
     @classmethod
     def parse(cls, text: str) -> "Retention":
         """Parse a number of hours or days. Raises ValueError for anything else."""
-        match = re.fullmatch(r"([1-9][0-9]{0,5})([hd])", text)
-        if not match:
-            raise ValueError(text)
-        return cls(int(match[1]) * (3600 if match[2] == "h" else 86_400))
+        return _parse_retention(text)
+
+
+@lru_cache(maxsize=64)  # it is parsed with each call
+def _parse_retention(text: str) -> Retention:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([hd])", text)
+    if not match:
+        raise ValueError(text)
+    return Retention(int(match[1]) * (3600 if match[2] == "h" else 86_400))
 
 
 # -------------------------------------------------------------------------------------------------------------- replay

@@ -45,6 +45,8 @@ class Accepted:
     """A call that was accepted, now or before."""
 
     row: GenerationRow
+    request: Request | None = None  # those of the row, if it was accepted now
+    plan: Plan | None = None
     lease: Lease | None = None  # set when this process is to run the generation
     attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
     inputs: tuple[InputFile, ...] = ()  # while they are in memory
@@ -125,7 +127,7 @@ async def _store_alone(gateway: Gateway, planned: PlannedCall, new: "_NewGenerat
     key = planned.validated.idempotency_key
     if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
         is_repeated = earlier.id != new.call.id  # else the commit of this call was not confirmed
-        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, new.lease)
+        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, lease=new.lease)
     if caller.is_limited:
         await check_limits(tx, caller, new.hold, new.at_ms)
     plan = await _claim_recording(tx, caller.org_id, new.call.id, planned)
@@ -184,7 +186,7 @@ class _NewGeneration:
             changes.append(("add_attempt", self._first_attempt(first)))
         hold = NewHold(call.id, self.hold, call.at_ms)
         row = GenerationRow(**columns, **NEW_GENERATION)
-        accepted = Accepted(row, self.lease, self.attempt_id if first else None)
+        accepted = Accepted(row, self.request, plan, self.lease, self.attempt_id if first else None)
         return accepted, Acceptance(call.caller.org_id, hold, changes)
 
     def _first_attempt(self, candidate: PlannedCandidate) -> Row:

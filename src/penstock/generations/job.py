@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restore_prices
+from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restore_prices, snapshot_prices
 from penstock.accounts.transfers import record_loss
 from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
@@ -112,7 +112,7 @@ async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | N
     if accepted is not None:
         stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
         unsent_attempts.update(stored_intents.values())
-        job = await _job(gateway, running, accepted.row, [], stored_intents)
+        job = await _job(gateway, running, accepted.row, [], stored_intents, accepted.request, accepted.plan)
         job.inputs = accepted.inputs
         return job
     lease = running.lease
@@ -133,10 +133,12 @@ async def _job(
     row: GenerationRow,
     attempts: Sequence[AttemptRow],
     stored_intents: dict[tuple[int, int], str],
+    request: Request | None = None,
+    plan: Plan | None = None,
 ) -> Job:
-    request = row.decode_request()
+    request = request or row.decode_request()
     assert request is not None, "only finished generations are purged"
-    plan = row.decode_plan()
+    plan = plan or row.decode_plan()
     candidates = [await restore_candidate(gateway, planned, row.task) for planned in plan.candidates]
     return Job(
         running=running,
@@ -178,9 +180,9 @@ async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: s
     candidate = gateway.catalog.find_candidate(planned, task)
     if candidate is None:
         return None
-    prices = restore_prices(planned.prices)
-    if prices == candidate.model.prices:
+    if planned.prices == snapshot_prices(candidate.model.prices):
         return candidate  # most are unchanged, and share one object
+    prices = restore_prices(planned.prices)
     return replace(candidate, model=replace(candidate.model, prices=prices))
 
 

@@ -52,15 +52,18 @@ def sniff(data: Buffer) -> FileInfo | None:
 def unconverted(data: Buffer, output_format: OutputFormat, output_compression: int = 100) -> FileInfo | None:
     """Return what the file is when `convert` would not change it, so that no child process is needed; else None."""
     found = sniff(data)
-    if found is None or found.width == 0:
-        return None
+    return found if found and is_unconverted(found, output_format, output_compression) else None
+
+
+def is_unconverted(found: FileInfo, output_format: OutputFormat, output_compression: int = 100) -> bool:
+    """Whether `convert` would not change such a file."""
+    if found.content_type not in FORMATS or found.width == 0:
+        return False
     too_long = max(found.width, found.height) > MAX_SIDE.get(output_format, MAX_PIXELS)
     too_large = found.width * found.height > MAX_PIXELS
     same = found.content_type == CONTENT_TYPES[output_format]
-    if found.content_type not in FORMATS:
-        return None
     finished = same and (output_compression == 100 or output_format not in LOSSY)
-    return found if too_long or too_large or finished else None
+    return too_long or too_large or finished
 
 
 def is_svg(data: Buffer) -> bool:

@@ -14,7 +14,7 @@ from penstock.event_loop import LONG_FILE_BYTES, LoopTurns, run_aside
 from penstock.failpoints import failpoint
 from penstock.fields import UploadedFile
 from penstock.imaging.formats import Polarity
-from penstock.imaging.sniff import is_svg, sniff, unconverted
+from penstock.imaging.sniff import FileInfo, is_svg, is_unconverted, sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.download import Download
 from penstock.media.provider_files import ProviderFiles, UnusableFile
@@ -205,7 +205,7 @@ class Transfer:
         elif found is None:
             raise UnusableFile("the file type is unknown", may_change=source is not None)
         elif found.content_type.startswith("image/") and request.task != "video":
-            data, content_type, width, height = await self._convert_output(original, request, for_org)
+            data, content_type, width, height = await self._convert_output(original, found, request, for_org)
         elif found.content_type.startswith("video/") and request.task == "video":
             content_type = found.content_type
         else:
@@ -254,11 +254,13 @@ class Transfer:
             raise UnusableFile(error.message) from error
         return image["data"], image["content_type"], image["width"], image["height"]
 
-    async def _convert_output(self, data: Buffer, request: Request, for_org: OrgId) -> tuple[Buffer, str, int, int]:
+    async def _convert_output(
+        self, data: Buffer, found: FileInfo, request: Request, for_org: OrgId
+    ) -> tuple[Buffer, str, int, int]:
         """Return data, content type, width and height in the requested format; the same bytes if they have it."""
         output_format = request.values.get("output_format", "png")
         compression = request.values.get("output_compression", 100)
-        if found := unconverted(data, output_format, compression):
+        if is_unconverted(found, output_format, compression):
             return data, found.content_type, found.width, found.height
         try:
             with span("convert"):
@@ -270,8 +272,7 @@ class Transfer:
                     output_compression=compression,
                 )
         except WorkFailed as error:
-            found = sniff(data)
-            if error.kind == "refused" or found is None or not found.width:
+            if error.kind == "refused" or not found.width:
                 raise UnusableFile(error.message) from error
             # The limits of this gateway, not the provider, are the reason: what was paid for is delivered as it is.
             log.warning("output not converted", output_format=output_format, reason=error.message)

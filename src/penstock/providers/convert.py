@@ -1,6 +1,7 @@
 """Conversions that provider tables share; each takes one value and returns one value."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import ceil, floor, log
 from typing import Any
 
@@ -45,6 +46,7 @@ def pixels(
     low = ceil(min_side / multiple) * multiple
     high = max_side // multiple * multiple
 
+    @lru_cache(64)  # callers ask for the same few
     def fit(frame: Frame) -> tuple[int, int]:
         width, height = frame.scaled(short_side).sides
         scale = min(1.0, high / max(width, height))

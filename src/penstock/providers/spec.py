@@ -215,13 +215,17 @@ class Operation:
     # Unfinished images can be streamed, with OpenAI's events; how many output tokens each of them costs.
     partial_image_tokens: int | None = None
     responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
+    _rows: Mapping[str, Param] = field(init=False, repr=False, compare=False)  # the params by their names
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rows", {param.name: param for param in reversed(self.params)})
 
     @property
     def cancels(self) -> tuple[str, ...]:
         return (self.cancel,) if isinstance(self.cancel, str) else self.cancel or ()
 
     def param(self, name: str) -> Param | None:
-        return next((param for param in self.params if param.name == name), None)
+        return self._rows.get(name)
 
     def takes(self, name: str) -> bool:
         """Whether a field reaches the provider."""

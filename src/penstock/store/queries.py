@@ -70,6 +70,11 @@ class Query:
     def __post_init__(self) -> None:
         object.__setattr__(self, "accepts", frozenset(self.parameters))
 
+    @property
+    def returns(self) -> bool:
+        """Whether it returns rows."""
+        return not self.writes or "RETURNING" in self.sql
+
     def check_many(self, rows: Sequence[dict[str, Any]]) -> None:
         """Raise QueryMisused unless each set of values can be written with this query."""
         if not self.writes:

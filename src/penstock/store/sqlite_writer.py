@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
+from itertools import groupby
+from operator import itemgetter
 from queue import SimpleQueue
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -82,7 +84,15 @@ class SqliteTransaction:
         await self.run_many(name, rows)
 
     async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
-        return [await self.all(name, **values) for name, values in statements]
+        returned: list[list[Row]] = []
+        for name, same in groupby(statements, key=itemgetter(0)):
+            rows = [values for _, values in same]
+            if self._session.queries[name].returns:
+                returned += [await self.all(name, **values) for values in rows]
+            else:  # together, which takes half of the time
+                await self.run_many(name, rows)
+                returned += [[] for _ in rows]
+        return returned
 
     def _fail(self, error: Exception) -> NoReturn:
         self.failure = store_error(error)

@@ -91,7 +91,7 @@ class Upstream:
         is_streamed = show is not None and translate.streams(model, request)
         size_bytes = sum(len(image.data) for images in inputs.values() for image in images)
         own = {"own_id": own_id} if own_id else {}
-        values = {**translate.table_values(request, count, inputs), **translate.random_values(), **own}
+        values = {**translate.table_values(request, count, inputs), **translate.random_values(model), **own}
 
         def build() -> HttpRequest:
             fields = translate.provider_body(model, values, request.extras)

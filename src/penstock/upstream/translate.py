@@ -3,7 +3,7 @@
 import copy
 import secrets
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -88,11 +88,14 @@ def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[Inp
     return values
 
 
-def random_values() -> dict[str, Any]:
-    """What the gateway adds to the values of each call: `random_seed` is for models whose output is random only through
-    their input, `random_id` for providers whose callers choose the ids of jobs.
-    """
-    return {"random_seed": secrets.randbits(32), "random_id": uuid.uuid4()}
+# What the gateway adds to the values of each call, where the table has a row for it: a seed for models whose output is
+# random only through their input, and an id for providers whose callers choose the ids of jobs.
+_RANDOM_VALUES: Mapping[str, Callable[[], Any]] = {"random_seed": lambda: secrets.randbits(32), "random_id": uuid.uuid4}
+
+
+def random_values(model: Model) -> dict[str, Any]:
+    """What the model gets that is new with each call."""
+    return {name: make() for name, make in _RANDOM_VALUES.items() if model.op.param(name)}
 
 
 def provider_body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
