@@ -1,9 +1,10 @@
 """Run child tasks in a thread of the test's own process: starting a child process takes longer than most tasks."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.buffers import Buffer
 from penstock.imaging import child, messages
 from penstock.imaging.child import ChildTask
 from penstock.imaging.messages import Progress, Reply, Work
@@ -35,11 +36,12 @@ class ChildInThread:
     async def wait(self) -> int:
         return 0
 
-    async def send(self, work: Work) -> None:
+    async def send(self, work: Work) -> Sequence[Buffer]:
         received = messages.decode_work(parts(messages.encode(work)))
         self._loop.run_in_executor(None, self._run, received)
+        return ()
 
-    async def receive(self) -> Reply:
+    async def receive(self, files: Sequence[Buffer]) -> Reply:
         return await self._replies.get()
 
     def _run(self, work: Work) -> None:
@@ -50,7 +52,7 @@ class ChildInThread:
         self._loop.call_soon_threadsafe(self._replies.put_nowait, received)
 
 
-def parts(pieces: list[messages.Buffer]) -> list[bytes]:
+def parts(pieces: list[Buffer]) -> list[bytes]:
     """The parts of a message as they arrive, without the sizes that are sent before them."""
     first, *files = map(bytes, pieces)
     return [first[1 + first[0] * messages.SIZE_BYTES :], *files]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.buffers import Buffer
 from penstock.clock import ManualClock
 from tests.api.http_calls import served_api
 from tests.api.raw_http import request, until
@@ -38,7 +39,7 @@ async def test_images_are_read_after_the_delay(open_gateway: OpenGateway, monkey
         clock = api.running.clock
         read = api.running.gateway.media.read
 
-        async def count_and_read(media_id: str, size_bytes: int) -> bytes:
+        async def count_and_read(media_id: str, size_bytes: int) -> Buffer:
             nonlocal reads
             reads += 1
             return await read(media_id, size_bytes)

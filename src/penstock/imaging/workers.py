@@ -97,7 +97,7 @@ class WorkerPool:
         *,
         for_org: OrgId,
         progress: Report | None = None,
-        load: Callable[[], Awaitable[bytes]] | None = None,
+        load: Callable[[], Awaitable[Buffer]] | None = None,
         **arguments: Any,
     ) -> dict[str, Any]:
         """Run a registered task, in turn with the tasks of other organizations. Cancelling the caller kills the child.

@@ -86,6 +86,7 @@ async def put_file(
     the provider's. Raises NotSent or MaybeSent.
     """
     headers = {"content-type": file.content_type}
+    data = bytes(file.data)
     if same_origin(url, base_url):
-        return await http.send(HttpRequest("PUT", url, headers, file.data), timeout_seconds=seconds)
-    return await http.put_guarded(url, file.data, headers, timeout_seconds=seconds, egress=egress)
+        return await http.send(HttpRequest("PUT", url, headers, data), timeout_seconds=seconds)
+    return await http.put_guarded(url, data, headers, timeout_seconds=seconds, egress=egress)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.buffers import Buffer
 from penstock.errors import Conflict, NotFound, Problem
 from penstock.generations import retrieve
 from penstock.generations.rows import ShownRow
@@ -150,7 +151,7 @@ async def test_previews_read_the_video_when_a_child_process_is_free(
         read = running.gateway.media.read
         reads = 0
 
-        async def count_and_read(media_id: str, size_bytes: int) -> bytes:
+        async def count_and_read(media_id: str, size_bytes: int) -> Buffer:
             nonlocal reads
             reads += 1
             return await read(media_id, size_bytes)

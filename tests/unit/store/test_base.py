@@ -71,6 +71,25 @@ async def test_run_many_counts_all_changed_rows(database: Database) -> None:
         assert [row["id"] for row in await store.all("list_accounts")] == ["a", "b", "c"]
 
 
+async def test_each_returns_the_rows_of_every_statement_in_its_place(database: Database) -> None:
+    async def work(transaction: Transaction) -> Any:
+        return await transaction.each(
+            [
+                ("add_account", {"id": "a", "available": 1}),
+                ("add_account", {"id": "b", "available": 2}),
+                ("put_amount", {"id": "a", "amount": 5}),
+                ("put_amount", {"id": "nobody", "amount": 5}),
+                ("put_amount", {"id": "b", "amount": 5}),
+                ("take_amount", {"id": "a", "amount": 1}),
+                ("get_account", {"id": "a"}),
+            ]
+        )
+
+    async with database.open() as store:
+        a, b = {"id": "a", "available": 6}, {"id": "b", "available": 7}
+        assert await store.write(work) == [[], [], [a], [], [b], [], [{"id": "a", "available": 5}]]
+
+
 async def test_values_have_the_same_types_on_both_databases(database: Database) -> None:
     body = bytes(range(256))
     async with database.open() as store:

@@ -24,7 +24,7 @@ class Client:
         self.sent: list[tuple[str, str, Mapping[str, str], bytes]] = []
 
     async def send(self, request: HttpRequest, **_: Any) -> Reply:
-        self.sent.append(("own", request.url, request.headers, request.body))
+        self.sent.append(("own", request.url, request.headers, request.whole_body))
         return Reply(200)
 
     async def put_guarded(self, url: str, body: bytes, headers: Mapping[str, str], **_: Any) -> Reply:
