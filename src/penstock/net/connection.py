@@ -185,8 +185,13 @@ class Connection(asyncio.Protocol):
             self._keeps_alive = False  # a second response that nobody asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._has_head and value.isascii():  # otherwise it is a trailer, or no text
-            self.headers.setdefault(name.decode("ascii", "replace").lower(), value.decode())
+        if self._has_head:  # it is a trailer
+            return
+        lower = name.decode("ascii", "replace").lower()
+        if value.isascii():
+            self.headers.setdefault(lower, value.decode())
+        elif lower == "content-encoding":  # other values that are not text are left out; this one must not be
+            self.headers.setdefault(lower, "unreadable")
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
