@@ -228,6 +228,8 @@ class Outline:
         """Return JSON that was made from `json`, with the long texts in the places of their marks."""
         if encoded is self.json:
             return self._raw
+        if not self._texts:
+            return encoded
         first, *others = encoded.split(self._mark)
         whole = GrowingBuffer(len(encoded) + sum(map(len, self._texts)))
         whole.write(first)
@@ -245,9 +247,9 @@ def outline(raw: bytes) -> Outline:
 
     Raises TooComplex if it is itself too long, and msgspec.DecodeError for a text that is malformed or has no end.
     """
-    secret = token_hex(16)
     if len(raw) <= STEP_BYTES:
-        return Outline(raw, raw, {}, secret)
+        return Outline(raw, raw, {}, "")
+    secret = token_hex(16)
     return Outline(raw, *_take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES), secret)
 
 

@@ -136,7 +136,7 @@ class Connection(HttpToolsProtocol):
         may not even read the first response.
         """
         end = data.find(_HEAD_END) + len(_HEAD_END) if self._in_head and not self._must_wait else 0
-        if len(_HEAD_END) <= end < len(data):
+        if len(_HEAD_END) <= end < len(data) and data.find(_HEAD_END, end) >= 0:  # another head may follow
             self._parse(data[:end])
             data = data[end:]
         if self._ignores_input:

@@ -11,8 +11,8 @@ WINDOW_SECONDS = 10.0
 _ADDRESS_CONNECTIONS = 200
 _SLOW_BYTES_PER_SECOND = 10 * 1024
 _GRACE_SECONDS = 1.0  # after which a transfer may be called slow
-_CROWD = 16  # connections of one address, whose calls are started a few at a time
-_STARTED_AT_ONCE = 4
+_CROWD = 100  # connections of one address, whose calls are started a few at a time
+_STARTED_AT_ONCE = 16
 
 
 class ServedConnection(Protocol):

@@ -14,7 +14,7 @@ from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
 from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, token_counts
-from penstock.chat.provider_api import CompletionsApi, ProviderApi, StreamRelay
+from penstock.chat.provider_api import CompletionsApi, ProviderApi, StreamRelay, WholeReply
 from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
@@ -199,10 +199,8 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         size_bytes=reserved.reservation.call.size_bytes,
     )
     size_bytes = len(reply.body)
-    received = await run_aside(size_bytes, bytes, reply.body)
     try:
-        outline = await run_aside(size_bytes, large_json.outline, received)
-        found = await run_aside(size_bytes, api.read, outline.json)
+        outline, found = await run_aside(size_bytes, _read_whole, api, reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = f"{provider.name} returned a malformed response."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
@@ -218,11 +216,17 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned an empty response.")
     if usage is None:
         usage = estimated_usage(reserved.chat, output_bytes=size_bytes)
-    shown = await run_aside(size_bytes, api.whole, outline.json, usage, actual_cost(candidate.model, usage))
-    body = await run_aside(size_bytes, outline.fill, shown)
+    cost = actual_cost(candidate.model, usage)
+    body = await run_aside(size_bytes, lambda: outline.fill(api.whole(outline.json, usage, cost)))
     watch.note_tokens(token_counts(usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body, headers=executed_model_header(candidate))
+
+
+def _read_whole(api: ProviderApi, body: bytes | bytearray) -> tuple[large_json.Outline, WholeReply]:
+    """What is in a response, beside its long texts."""
+    outline = large_json.outline(bytes(body))
+    return outline, api.read(outline.json)
 
 
 # -------------------------------------------------------------------------------------------------------------- streams

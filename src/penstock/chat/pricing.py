@@ -68,7 +68,9 @@ class Usage(msgspec.Struct):
 
 
 def _plausible(tokens: int | None) -> int:
-    return min(max(0, tokens or 0), _MAX_REPORTED_TOKENS)
+    if tokens and 0 < tokens < _MAX_REPORTED_TOKENS:
+        return tokens
+    return _MAX_REPORTED_TOKENS if tokens and tokens > 0 else 0
 
 
 def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nanos:
