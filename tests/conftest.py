@@ -54,8 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than processors: tests wait for processes, databases and files that they have started."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than processors: tests wait for processes, databases and files that they have started."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_configure() -> None:
