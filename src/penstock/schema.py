@@ -1,6 +1,6 @@
 """The structs that carry a request from the call to its result."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,6 +46,10 @@ class Caller:
         )
 
 
+def do_nothing() -> None:
+    """The default of a callback."""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP call by a caller: read and authenticated, its fields not yet checked."""
 
@@ -66,6 +70,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str = ""
     line: CallerLine = msgspec.field(default_factory=CallerLine)
     trace_id: str | None = None  # of the gateway's own tracing; None while that is off
+    # Called when money is held for the call: from then on its body no longer counts as one that waits.
+    release_body: Callable[[], None] = do_nothing
 
     @property
     def dry_run(self) -> bool:

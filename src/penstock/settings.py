@@ -196,8 +196,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     receiving_bytes: Annotated[
         Count,
         Meta(
-            description="Most bytes of bodies in memory before their calls begin; an organization may have half of "
-            "them, a key a quarter. Several `processes` have equal shares, each of one largest body at least."
+            description="Most bytes of bodies in memory before money is held for their calls; an organization may have "
+            "half of them, a key a quarter. Several `processes` have equal shares, each of one largest body at least."
         ),
     ] = 256 * 1024**2
     body_seconds: Annotated[Seconds, Meta(description="How long a caller may take to send its body.")] = 120.0

@@ -1,7 +1,7 @@
 """The ASGI application: find the route of a call, run its endpoint, send the response or an error."""
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any
 
@@ -43,7 +43,7 @@ from penstock.errors import (
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.long_body import LongBody
-from penstock.schema import Call, Caller, Response
+from penstock.schema import Call, Caller, Response, do_nothing
 from penstock.telemetry.call_report import open_report
 from penstock.telemetry.tracing import Span, current_trace_id
 from penstock.values import NANOS_PER_USD, OrgId, new_id
@@ -235,15 +235,21 @@ class AsgiApp:
                 query.check_names(route.query, state.query)
         if scope.get("extensions") is BODY_ARRIVED:
             body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
-        else:
-            with self._budget.receiving(state.caller, headers, receive) as receive_counted:
-                body = await read_body(
-                    route.takes, headers, receive_counted, self._limits, leaves_files=route.takes_files
-                )
-        state.unread = state.unread and route.takes == "unread"
-        state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE))
+            return await self._run(state, scope, body)
+        with self._budget.share(state.caller, headers, receive) as share:
+            body = await read_body(route.takes, headers, share.receive, self._limits, leaves_files=route.takes_files)
+            return await self._run(state, scope, body, share.release)
+
+    async def _run(
+        self, state: CallState, scope: Mapping[str, Any], body: Body, release_body: Callable[[], None] = do_nothing
+    ) -> Response:
+        """Run the endpoint of a call whose body is here."""
+        assert state.caller is not None, "it is known before the body is read"
+        state.unread = state.unread and state.route.takes == "unread"
+        call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
+        state.call = call
         state.reached = True
-        response = await route.endpoint(self._gateway, call)
+        response = await state.route.endpoint(self._gateway, call)
         return await problems.range_not_satisfiable(response) if response.status == 416 else response
 
     async def _caller(self, route: Route, headers: Mapping[str, str], client: tuple[str, int] | None) -> Caller:
@@ -258,7 +264,15 @@ class AsgiApp:
             raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         return caller
 
-    def _call(self, state: CallState, caller: Caller, body: Body, scheme: str, line: CallerLine | None = None) -> Call:
+    def _call(
+        self,
+        state: CallState,
+        caller: Caller,
+        body: Body,
+        scheme: str,
+        line: CallerLine | None = None,
+        release_body: Callable[[], None] = do_nothing,
+    ) -> Call:
         return Call(
             id=state.id,
             caller=caller,
@@ -277,6 +291,7 @@ class AsgiApp:
             base_url=self._public_url or _base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
             line=line or CallerLine(),
             trace_id=state.trace_id,
+            release_body=release_body,
         )
 
     # --------------------------------------------------------------------------------------------------------- errors

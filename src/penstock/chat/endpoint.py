@@ -82,6 +82,7 @@ async def complete(
     modality = "vision" if chat.images else None
     with span("accept"):
         reservation = await _reserve(gateway, call, request, amount, modality)
+    call.release_body()
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
         return with_replay_header(await _forward(reserved, route), routed.replay)

@@ -68,6 +68,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
     accepted = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
     failpoint("accept.after_commit")
+    call.release_body()
     return replace(accepted, inputs=planned.inputs) if planned.inputs else accepted
 
 

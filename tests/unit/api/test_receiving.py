@@ -1,5 +1,6 @@
 """Bodies that are being received share a number of bytes."""
 
+import asyncio
 from collections.abc import MutableMapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,6 +12,8 @@ from penstock.api.asgi import AsgiApp
 from penstock.api.body import Receive
 from penstock.api.receiving import BodyBudget
 from penstock.errors import Unavailable
+from penstock.generations import endpoints
+from penstock.generations.plan import PlannedCall, make_plan
 from penstock.schema import Caller
 from penstock.settings import Settings
 from penstock.values import OrgId
@@ -34,29 +37,29 @@ def sender(size: int) -> Receive:
 
 async def test_a_key_an_organization_and_everybody_have_a_limit() -> None:
     budget = BodyBudget(SETTINGS)
-    with budget.receiving(caller("a", "a1"), {}, sender(200 * KIB)) as receive_first:
-        await receive_first()
+    with budget.share(caller("a", "a1"), {}, sender(200 * KIB)) as first:
+        await first.receive()
         with (
-            budget.receiving(caller("a", "a1"), {}, sender(200 * KIB)) as receive_again,
+            budget.share(caller("a", "a1"), {}, sender(200 * KIB)) as again,
             pytest.raises(Unavailable),  # a quarter for the key
         ):
-            await receive_again()
+            await again.receive()
         with (
-            budget.receiving(caller("a", "a2"), {}, sender(200 * KIB)) as receive_second,
-            budget.receiving(caller("a", "a3"), {}, sender(1)) as receive_third,
+            budget.share(caller("a", "a2"), {}, sender(200 * KIB)) as second,
+            budget.share(caller("a", "a3"), {}, sender(1)) as third,
         ):
-            await receive_second()
+            await second.receive()
             with pytest.raises(Unavailable):  # half for the organization
-                await receive_third()
+                await third.receive()
             with (
-                budget.receiving(caller("b", "b1"), {}, sender(200 * KIB)) as receive_b,
-                budget.receiving(caller("", ""), {}, sender(200 * KIB)) as receive_anonymous,
-                budget.receiving(caller("c", "c1"), {}, sender(1)) as receive_c,
+                budget.share(caller("b", "b1"), {}, sender(200 * KIB)) as b,
+                budget.share(caller("", ""), {}, sender(200 * KIB)) as anonymous,
+                budget.share(caller("c", "c1"), {}, sender(1)) as c,
             ):
-                await receive_b()
-                await receive_anonymous()
+                await b.receive()
+                await anonymous.receive()
                 with pytest.raises(Unavailable):
-                    await receive_c()
+                    await c.receive()
     assert budget.used == 0
 
 
@@ -65,14 +68,14 @@ async def test_a_body_that_cannot_fit_is_refused_before_it_is_read() -> None:
         raise AssertionError
 
     budget = BodyBudget(SETTINGS)
-    with budget.receiving(caller("a", "a1"), {}, sender(150 * KIB)) as receive:
-        await receive()
+    with budget.share(caller("a", "a1"), {}, sender(150 * KIB)) as here:
+        await here.receive()
         announced = {"content-length": str(100 * KIB)}
         with (
-            budget.receiving(caller("a", "a1"), announced, never_called) as receive_more,
+            budget.share(caller("a", "a1"), announced, never_called) as more,
             pytest.raises(Unavailable) as refused,
         ):
-            await receive_more()
+            await more.receive()
     assert refused.value.headers["retry-after"] == "1"
     assert refused.value.should_retry
     assert budget.used == 0
@@ -89,12 +92,14 @@ PATH = "/compat/v1/images/generations"
 START = b'{"prompt":"'
 
 
-async def begin(served: Server, stack: AsyncExitStack, account: Account, size: int) -> RawConnection:
+async def begin(
+    served: Server, stack: AsyncExitStack, account: Account, size: int, start: bytes = START, filler: bytes = b"x"
+) -> RawConnection:
     """Send a part of a body."""
     connection = await stack.enter_async_context(await served.connect())
     headers = {"transfer-encoding": "chunked", "content-type": "application/json"}
     await connection.send(request("POST", PATH, key=account.plain.key, headers=headers))
-    await connection.send(b"%x\r\n%s\r\n" % (size, START + b"x" * (size - len(START))))
+    await connection.send(b"%x\r\n%s\r\n" % (size, start + filler * (size - len(start))))
     return connection
 
 
@@ -118,6 +123,34 @@ async def test_many_large_bodies_of_one_tenant_leave_room_for_another(tmp_path: 
             assert (await other.read_response()).status == 400  # it has no model
             await greedy[0].send(b'2\r\n"}\r\n0\r\n\r\n')
             assert (await greedy[0].read_response()).status == 400
+            await until(lambda: app._budget.used == 0)
+
+
+async def test_a_body_counts_until_its_call_has_ended_or_money_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that calls which cost nothing cannot fill the memory while they wait, for example to have images checked."""
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def plan_later(*arguments: Any) -> PlannedCall:
+        entered.set()
+        await leave.wait()
+        return await make_plan(*arguments)
+
+    monkeypatch.setattr(endpoints, "make_plan", plan_later)
+    size = 200 * KIB
+    async with opened(tmp_path, json_bytes=size, form_bytes=size, receiving_bytes=4 * size) as gateway:
+        mine = await first_account(gateway)
+        app = AsgiApp(gateway)
+        async with serving(app, gateway.settings) as served, AsyncExitStack() as stack:
+            first = await begin(served, stack, mine, 150 * KIB, b'{"model":"nobody/has-it","prompt":"a fox"', b" ")
+            await first.send(b"1\r\n}\r\n0\r\n\r\n")
+            await asyncio.wait_for(entered.wait(), 30)
+            assert app._budget.used > 150 * KIB
+            second = await begin(served, stack, mine, 150 * KIB)
+            assert (await second.read_response()).status == 503
+            leave.set()
+            assert (await first.read_response()).status == 404  # nobody has the model
             await until(lambda: app._budget.used == 0)
 
 

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -78,6 +81,19 @@ async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) ->
 
 
 @sqlite_only
+async def test_the_body_is_released_when_money_is_held(open_gateway: OpenGateway) -> None:
+    """Until then it counts as one that waits."""
+    async with open_gateway() as running:
+        released: list[str] = []
+        for caller in (running.caller, await running.create_caller_in_new_org("0")):
+            call = running.call(ASK, endpoint="/compat/v1/chat/completions", caller=caller)
+            with suppress(InsufficientBalance):
+                await complete(
+                    running.gateway, msgspec.structs.replace(call, release_body=partial(released.append, caller.org_id))
+                )
+        assert released == [running.caller.org_id]
+
+
 async def test_a_call_with_images_has_the_modality_vision(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}

@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.errors import InsufficientBalance, Problem, RateLimited
@@ -12,7 +15,7 @@ from penstock.generations import validate
 from penstock.generations.accept import Accepted, accept
 from penstock.generations.plan import make_plan
 from penstock.jobs.running import Lease
-from penstock.schema import Caller
+from penstock.schema import Caller, do_nothing
 from penstock.values import nanos
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, sqlite_only, two_providers
@@ -21,9 +24,15 @@ TABLES = ("requests", "generations", "transfers", "media", "usage_slots")
 IMAGE = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()}
 
 
-async def accept_video(running: RunningGateway, caller: Caller | None = None, **body: Any) -> Accepted:
+async def accept_video(
+    running: RunningGateway,
+    caller: Caller | None = None,
+    release_body: Callable[[], None] = do_nothing,
+    **body: Any,
+) -> Accepted:
     """A video of four seconds."""
     call = running.call({"model": "video-1", "prompt": "a train", "seconds": 4, **body}, caller=caller)
+    call = msgspec.structs.replace(call, release_body=release_body)
     validated = validate.video(call, running.gateway.settings)
     planned = await make_plan(running.gateway, call.caller, validated, ("video",))
     return await accept(running.gateway, call, planned)
@@ -122,6 +131,17 @@ async def test_a_refused_call_stores_nothing(open_gateway: OpenGateway, who: Any
             await accept_video(running, caller)
         assert await row_counts(running) == before
         assert not (await accept_video(running)).is_repeated, "other callers are not affected"
+
+
+@sqlite_only
+async def test_a_body_is_released_when_money_is_held(open_gateway: OpenGateway) -> None:
+    """Until then it counts as one that waits."""
+    async with open_gateway(works=False) as running:
+        released: list[str] = []
+        with pytest.raises(InsufficientBalance):
+            await accept_video(running, await without_balance(running), partial(released.append, "refused"))
+        await accept_video(running, release_body=partial(released.append, "accepted"))
+        assert released == ["accepted"]
 
 
 @sqlite_only
