@@ -25,6 +25,7 @@ from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.orgs import create_org
 from penstock.chat.endpoint import complete
 from penstock.errors import InsufficientBalance, Problem, StorageUnavailable
+from penstock.gateway import Gateway
 from penstock.generations import endpoints
 from penstock.generations.cancel import cancel_video
 from penstock.generations.purge import purge
@@ -386,7 +387,7 @@ class Organization(RuleBasedStateMachine):
             made = recorded[number % len(recorded)]
             call = self.running.call(caller=self.caller, request_id=made.id)
             with suppress(Problem):  # it has not ended, or is not written yet
-                await purge(self.running.gateway, call)
+                await _purge_until_available(self.running.gateway, call)
                 made.purged = True
 
     async def _import(self, number: int) -> None:
@@ -507,6 +508,17 @@ def _costs(made: Made, status: str, charges: list[Nanos], is_sent: bool) -> Cont
     if status == "completed" and is_sent:
         return [made.price] if charges == [made.price] else []
     return [0]
+
+
+async def _purge_until_available(gateway: Gateway, call: Call) -> None:
+    """Purge, again while the database is busy: files may be deleted by then, and their rows are not."""
+    while True:
+        try:
+            await purge(gateway, call)
+        except StorageUnavailable:
+            await asyncio.sleep(0)
+        else:
+            return
 
 
 def _as_json(document: files.RecordingFile) -> Any:
