@@ -97,6 +97,13 @@ def run_python(block: Block, names: dict[str, Any], environment: dict[str, str])
     return None
 
 
+def close_clients(names: dict[str, Any]) -> None:
+    """Close what programs leave open, as the end of their process would."""
+    for value in names.values():
+        if isinstance(value, contextlib.AbstractContextManager) and hasattr(value, "close"):
+            value.close()
+
+
 @pytest.mark.parametrize("page", [page for page in pages() if runnable(page)], ids=lambda page: page.stem)
 @pytest.mark.timeout(180)
 def test_what_a_page_says_works(
@@ -114,4 +121,5 @@ def test_what_a_page_says_works(
             problem = run_python(block, names, environment)
         if problem is not None:
             failed.append(f"{block}: {problem}")
+    close_clients(names)
     assert failed == []
