@@ -30,7 +30,8 @@ def run(process):
 
     signal.signal(signal.SIGTERM, stop)
     {beginning}
-    print(process.number, os.getpid(), process.is_replacement, flush=True)
+    # In one write, because several processes write to this file.
+    os.write(1, f"{{process.number}} {{os.getpid()}} {{process.is_replacement}}\\n".encode())
     process.tell_ready()
     while len(stops) < {stops}:
         time.sleep(0.01)
