@@ -39,15 +39,18 @@ DECODERS = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 200
-# Modules that provider files share: the vocabulary, tables from schemas, conversions, OpenAI-compatible API, tokens.
+# Modules that provider files share: the vocabulary, tables from schemas, conversions, OpenAI-compatible API, tokens,
+# and models that several providers serve.
 NOT_PROVIDERS = {
     "__init__",
     "spec",
     "prices",
     "exchange",
     "gemini_images",
+    "gpt_chats",
     "gpt_images",
     "live",
+    "stable_images",
     "derive",
     "convert",
     "openai_compatible",

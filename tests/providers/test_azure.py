@@ -72,8 +72,10 @@ async def test_images_of_flux(open_gateway: OpenGateway) -> None:
     provider = Azure()
     async with gateway_for(open_gateway, "azure", provider) as running:
         made = await create_image(running, model="flux-2-pro", size="1024x1024", seed=7)
-        assert made["status"] == "completed"
-        await edit_image(running, model="flux-2-flex", image=[IMAGE_URI, IMAGE_URI], size="1024x1024")
+        edited = await edit_image(running, model="flux-2-flex", image=[IMAGE_URI, IMAGE_URI], size="1024x1024")
+        # A megapixel is 1024 x 1024 pixels: 0.015, and 0.015 for the output; then 0.05, and as much for the inputs.
+        assert str(made["cost"]) == "0.03"
+        assert str(edited["cost"]) == "0.050292969"
         with pytest.raises(InvalidRequest, match="`num_images`"):
             await create_image(running, model="flux-2-pro", num_images=4)
     first, second = provider.received("flux")

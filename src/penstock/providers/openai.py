@@ -1,7 +1,8 @@
 """OpenAI: GPT Image models, billed by the token, and GPT chat models."""
 
 from penstock.providers import openai_compatible
-from penstock.providers.chat_models import RESPONSES, chat_models, chat_operation
+from penstock.providers.chat_models import RESPONSES, chat_operation
+from penstock.providers.gpt_chats import MAX_TOKENS, gpt_chats
 from penstock.providers.gpt_images import (
     FREE_SIZE,
     IMAGE_15,
@@ -13,28 +14,17 @@ from penstock.providers.gpt_images import (
     UP_TO_MAX,
     image_models,
 )
-from penstock.providers.spec import LITELLM, Provider, bearer, renamed
+from penstock.providers.spec import Provider, bearer
 
-CHAT = chat_operation(renamed("max_tokens", to="max_completion_tokens"), responses=RESPONSES)
-CHAT_MODELS = """
-    gpt-6-astra    10    50    1      >272000  20   75    2
-    gpt-6.1-sol    2     10    0.1    >272000  4    15    0.2
-    gpt-6-sol      2     10    0.2    >272000  4    15    0.4
-    gpt-6-luna     0.1   0.5   0.01   >272000  0.2  0.75  0.02
-    gpt-5.6-sol    4     20    0.4    >272000  8    30    0.8
-    gpt-5.6-terra  2     12    0.2    >272000  4    18    0.4
-    gpt-5.6-luna   0.2   1.2   0.02   >272000  0.4  1.8   0.04
-    gpt-5.5        5     30    0.5    >272000  10   45    1
-    gpt-5.4        2.5   15    0.25   >272000  5    22.5  0.5
-    gpt-5.4-mini   0.75  4.5   0.075
-    gpt-5.4-nano   0.2   1.25  0.02    until 2027-04-01
-    gpt-5.2        1.75  14    0.175
-    gpt-5.1        1.25  10    0.125   until 2027-04-01
-    gpt-4.1        2     8     0.5     until 2027-01-14
-    gpt-4.1-mini   0.4   1.6   0.1     until 2027-01-14
-    gpt-4o         2.5   10    1.25    until 2027-01-14
-    gpt-4o-mini    0.15  0.6   0.075   until 2027-01-14
-"""
+CHAT = chat_operation(MAX_TOKENS, responses=RESPONSES)
+CHAT_SHUTDOWN_DATES = {
+    "gpt-5.4-nano": "2027-04-01",
+    "gpt-5.1": "2027-04-01",
+    "gpt-4.1": "2027-01-14",
+    "gpt-4.1-mini": "2027-01-14",
+    "gpt-4o": "2027-01-14",
+    "gpt-4o-mini": "2027-01-14",
+}
 
 PROVIDER = Provider(
     slug="openai",
@@ -53,7 +43,7 @@ PROVIDER = Provider(
         *image_models("gpt-image-2", FREE_SIZE, IMAGE_2),
         *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15, shutdown_date="2026-12-01"),
         *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2026-12-01"),
-        *chat_models("openai", LITELLM, CHAT_MODELS, CHAT),
+        *gpt_chats("openai", CHAT, CHAT_SHUTDOWN_DATES),
     ),
     retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.6-sunburst"),
 )

@@ -23,11 +23,10 @@ from penstock.providers.spec import (
     converted,
     emulated,
     fixed,
-    frame,
     ignored,
-    passthrough,
     price_list,
 )
+from penstock.providers.stable_images import PROMPT, RATIO, STRENGTH, add_default_prompt, add_default_strength
 
 
 def read_image(reply: Reply) -> Result:
@@ -57,16 +56,6 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     return "refused" if reply.json["name"] == "content_moderation" else None
 
 
-def add_default_strength(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add the field `strength`, which Stability requires and callers may leave out."""
-    return {"strength": 0.7, **fields}
-
-
-def add_default_prompt(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add the field `prompt`, which Stability requires of every call; callers who upscale may leave it out."""
-    return {"prompt": "the same image, sharp and detailed", **fields}
-
-
 def form_operation(task: Task, path: str, *rows: Param, **fields: Any) -> Operation:
     """An operation with a multipart form, which Stability requires even if there is no file."""
     return Operation(
@@ -83,8 +72,6 @@ def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
     return Model(id=name, upstream=upstream, op=op, prices=(price,))
 
 
-PROMPT = passthrough("prompt", required=True, max_length=10_000)
-RATIO = frame("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21")
 INPUT_IMAGE = converted("images", to="image", convert=first_image(form_file), required=True, max_items=1)
 MASK = converted("mask", to="mask", convert=form_file, required=True)
 SD3 = form_operation("image", "generate/sd3", PROMPT, RATIO, fixed("mode", "text-to-image"))
@@ -93,7 +80,7 @@ SD3_EDIT = form_operation(
     "generate/sd3",
     PROMPT,
     INPUT_IMAGE,
-    passthrough("strength", low=0, high=1),
+    STRENGTH,
     fixed("mode", "image-to-image"),
     adjust_body=add_default_strength,
 )

@@ -100,10 +100,20 @@ def flux_models(name: str, upstream: str, max_images: int, price: Price) -> tupl
     return tuple(Model(id=name, upstream=upstream, op=op, prices=(price,), priority=10) for op in (image, edit))
 
 
-price = price_list(Source("bfl.ai/pricing, whose megapixels Azure bills as well", "2026-11-15", is_second_hand=True))
+# Both read the same prices: 0.015 dollars a megapixel and 0.015 for each output with pro, 0.05 a megapixel with flex.
+# Azure's megapixel is 1024 x 1024 pixels, which is 1.048576 of ours, and parts of one are billed as such.
+price = price_list(
+    Source(
+        "Azure's Retail Prices API, as read for litellm (pull request 39424) and pollinations (14190)",
+        "2026-09-22",
+        is_second_hand=True,
+    )
+)
+PRO_USD = "0.01430511474609375"
+FLEX_USD = "0.0476837158203125"
 MODELS = (
     *mai_models("mai-image-2.6", "MAI-Image-2.6", "5", "8", "38"),
     *mai_models("mai-image-2.6-flash", "MAI-Image-2.6-Flash", "1.75", "2.5", "19"),
-    *flux_models("flux-2-pro", "FLUX.2-pro", 8, price("0.015", "megapixel", input_usd="0.015", each_usd="0.015")),
-    *flux_models("flux-2-flex", "FLUX.2-flex", 10, price("0.05", "megapixel", input_usd="0.05")),
+    *flux_models("flux-2-pro", "FLUX.2-pro", 8, price(PRO_USD, "megapixel", input_usd=PRO_USD, each_usd="0.015")),
+    *flux_models("flux-2-flex", "FLUX.2-flex", 10, price(FLEX_USD, "megapixel", input_usd=FLEX_USD)),
 )

@@ -26,10 +26,10 @@ from penstock.providers.spec import (
     converted,
     emulated,
     fixed,
-    frame,
     ignored,
     passthrough,
 )
+from penstock.providers.stable_images import PROMPT, RATIO, STRENGTH, add_default_prompt, add_default_strength
 
 # Types of errors whose status alone is misleading: the model, or its access for this account, is the problem.
 ERROR_KINDS: dict[str, FailureKind] = {
@@ -57,16 +57,6 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     return ERROR_KINDS.get(reply.headers.get("x-amzn-errortype", "").partition(":")[0])
 
 
-def add_default_strength(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add the field `strength`, which the model requires with an image and callers may leave out."""
-    return {"strength": 0.7, **fields}
-
-
-def add_default_prompt(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add the field `prompt`, which two upscalers require; callers who upscale may leave it out."""
-    return {"prompt": "the same image, sharp and detailed", **fields}
-
-
 def operation(task: Task, *rows: Param, output_format: str = "png", **fields: Any) -> Operation:
     return Operation(
         task=task,
@@ -78,11 +68,9 @@ def operation(task: Task, *rows: Param, output_format: str = "png", **fields: An
     )
 
 
-PROMPT = passthrough("prompt", required=True, max_length=10_000)
 NEGATIVE = passthrough("negative_prompt", max_length=10_000)
 SEED = passthrough("seed", low=0, high=2**32 - 2)
 GUIDED = (NEGATIVE, SEED)
-RATIO = frame("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21")
 INPUT_IMAGE = converted(
     "images", to="image", convert=first_image(plain_base64), required=True, max_items=1, max_bytes=18_000_000
 )
@@ -95,7 +83,7 @@ SD3_EDIT = operation(
     PROMPT,
     *GUIDED,
     INPUT_IMAGE,
-    passthrough("strength", low=0, high=1),
+    STRENGTH,
     fixed("mode", "image-to-image"),
     adjust_body=add_default_strength,
 )
