@@ -90,18 +90,18 @@ def test_python_m_penstock_runs_the_command_line() -> None:
 
 # Each takes between a twentieth and half a second to import.
 HEAVY = (
-    "PIL", "av", "cryptography", "numpy", "obstore", "opentelemetry", "penstock.app", "penstock.gateway",
-    "procrastinate", "prometheus_client", "psycopg", "pyreqwest", "rich", "structlog", "uvicorn", "uvloop",
+    "PIL", "asyncio", "av", "cryptography", "numpy", "obstore", "opentelemetry", "penstock.app", "penstock.gateway",
+    "procrastinate", "prometheus_client", "psycopg", "pydantic", "pyreqwest", "rich", "structlog", "uvicorn", "uvloop",
 )  # fmt: skip
 # What each of these commands needs of them.
 NEEDED = {
     "--version": (),
     "--help": ("rich",),
     "settings": (),
-    "keys --help": ("cryptography", "rich"),
-    "models --help": ("pyreqwest", "rich"),
-    "image --help": ("pyreqwest", "rich"),
-    "requests --help": ("pyreqwest", "rich"),
+    "keys --help": ("asyncio", "cryptography", "rich"),
+    "models --help": ("asyncio", "pyreqwest", "rich"),
+    "image --help": ("asyncio", "pyreqwest", "rich"),
+    "requests --help": ("asyncio", "pyreqwest", "rich"),
 }
 
 

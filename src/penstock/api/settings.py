@@ -1,43 +1,9 @@
 """List the settings in force, for operators."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
+from penstock.gateway import Gateway
 from penstock.schema import Call, Response
-from penstock.settings import Settings, as_configured, rows
-
-if TYPE_CHECKING:
-    from penstock.gateway import Gateway  # half a second to import, and `penstock settings` needs none
-
-# May contain a password or a key.
-_SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})
+from penstock.settings_in_force import in_force
 
 
-async def list_settings(gateway: "Gateway", call: Call) -> Response:
+async def list_settings(gateway: Gateway, call: Call) -> Response:
     return Response(json={"object": "list", "data": in_force(gateway.settings)})
-
-
-def in_force(settings: Settings) -> list[dict[str, Any]]:
-    """Each setting with its value, unless that may be secret, and where the value comes from."""
-    settings, origins = as_configured(settings)
-    found = []
-    for name, variable, default, meaning in rows():
-        value = getattr(settings, name)
-        is_secret = name in _SECRETS
-        found.append(
-            {
-                "name": name,
-                "variable": variable or None,
-                "value": None if is_secret else _shown(value),
-                "is_secret": is_secret,
-                "is_set": bool(value) if is_secret else name in origins,
-                "origin": origins.get(name, "default"),
-                "default": default,
-                "meaning": meaning,
-            }
-        )
-    return found
-
-
-def _shown(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value

@@ -1,6 +1,5 @@
 """What commands share: options, settings, an open store, and output as a table or as lines."""
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -39,7 +38,9 @@ def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any
     """
     check_data(settings)
     with quick_imports():
-        from penstock.app import open_store_and_vault  # imported here because some commands need no store
+        import asyncio  # both imported here because some commands need no store
+
+        from penstock.app import open_store_and_vault
 
     async def run() -> T:
         async with open_store_and_vault(settings) as (store, vault):
