@@ -28,6 +28,7 @@ from penstock.generations.finish import complete, fail
 from penstock.generations.job import Job, load_job, record_attempt
 from penstock.generations.plan import make_plan
 from penstock.generations.purge import purge
+from penstock.jobs.callbacks import CalledAttempt
 from penstock.jobs.leases import _renew_leases
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.providers.spec import Result
@@ -310,7 +311,7 @@ def renew_leases(scene: Scene) -> Work:
 
 
 def wake_by_callback(scene: Scene) -> Work:
-    attempt = {"id": f"att_{scene.job.id}", "request_id": scene.job.id}
+    attempt = CalledAttempt(f"att_{scene.job.id}", scene.job.id)
     return lambda: scene.running.gateway.callbacks._wake(attempt)
 
 

@@ -1,10 +1,10 @@
 """Tell the operator by webhook, once, when a monthly budget is nearly or fully used or a balance is low."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import structlog
 
 from penstock.accounts.limits import month_start_ms
@@ -13,9 +13,9 @@ from penstock.errors import InvalidRequest, StorageUnavailable
 from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.schema import SLOT_MS
 from penstock.settings import Settings
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import Store, Transaction
 from penstock.typed_config import Misconfigured
-from penstock.values import Nanos, dollars, nanos, new_id
+from penstock.values import Nanos, OrgId, dollars, nanos, new_id
 from penstock.webhooks.events import ALERT_PREFIX, add_alert, alert_body
 
 log = structlog.get_logger("penstock.alerts")
@@ -25,8 +25,31 @@ _FULL_PERCENT = 100
 _MAX_REMEMBERED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class _Budget(msgspec.Struct, frozen=True):
+    """A monthly budget of an organization, or of one of its keys, and what is spent of it."""
+
+    org_id: OrgId
+    org_name: str
+    key_id: str | None
+    key_name: str | None
+    nanos_per_month: Nanos
+    spent: Nanos
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.spent >= self.nanos_per_month
+
+
+class _LowBalance(msgspec.Struct, frozen=True):
+    """An organization that has little money left."""
+
+    org_id: OrgId
+    org_name: str
+    available: Nanos
+    credit_id: str  # of its newest credit
+
+
+class Alert(msgspec.Struct, frozen=True):
     """Something that the operator is told once."""
 
     name: str  # says what it is about and in which period; a second alert with the same name is not sent
@@ -59,14 +82,14 @@ class Alerts:
         """Store an alert for each budget and balance that has reached a threshold; return how many were new."""
         if not self._url:
             return 0
-        found = [
-            _budget_alert(row, self._period, _FULL_PERCENT if row["spent"] >= row["budget"] else _WARNING_PERCENT)
-            for row in await self._budgets(None, _WARNING_PERCENT)
+        alerts = [
+            _budget_alert(budget, self._period, _FULL_PERCENT if budget.is_used_up else _WARNING_PERCENT)
+            for budget in await self._budgets(None, _WARNING_PERCENT)
         ]
         if self._low_balance:
             rows = await self._store.slow("list_low_balances", low=self._low_balance)
-            found += [_balance_alert(row, self._low_balance) for row in rows]
-        return sum([await self._store_once(alert) for alert in found])
+            alerts += [_balance_alert(_LowBalance(**row), self._low_balance) for row in rows]
+        return sum([await self._store_once(alert) for alert in alerts])
 
     async def note_refusal(self, budget_of: str) -> None:
         """Store the alert of a budget that is used up: a call was refused because the rest is too small for it.
@@ -76,16 +99,17 @@ class Alerts:
         if not self._url or (mark := f"{budget_of} {self._period}") in self._known:
             return
         try:
-            for row in await self._budgets(budget_of, 0):
-                await self._store_once(_budget_alert(row, self._period, _FULL_PERCENT))
+            for budget in await self._budgets(budget_of, 0):
+                await self._store_once(_budget_alert(budget, self._period, _FULL_PERCENT))
         except StorageUnavailable as problem:
             log.warning("alert not stored", budget_of=budget_of, reason=str(problem))
             return
         self._remember(mark)
 
-    async def _budgets(self, budget_of: str | None, percent: int) -> list[Row]:
+    async def _budgets(self, budget_of: str | None, percent: int) -> list[_Budget]:
         month = month_start_ms(self._clock.now_ms()) // SLOT_MS
-        return await self._store.slow("list_budgets", id=budget_of, month=month, percent=percent)
+        rows = await self._store.slow("list_budgets", id=budget_of, month=month, percent=percent)
+        return [_Budget(**row) for row in rows]
 
     @property
     def _period(self) -> str:
@@ -128,32 +152,31 @@ def _checked_url(settings: Settings) -> str:
         raise Misconfigured(problem.message.replace("webhook_url", "alert_url")) from None
 
 
-def _budget_alert(row: Row, period: str, percent: int) -> Alert:
+def _budget_alert(budget: _Budget, period: str, percent: int) -> Alert:
     """The alert about a budget of a key or an organization. A changed budget is another one: it has alerts anew."""
-    budget = Nanos(row["budget"])
-    name = f"alert {row['key_id'] or row['org_id']} {period} {budget}"
+    name = f"alert {budget.key_id or budget.org_id} {period} {budget.nanos_per_month}"
     data = {
         "object": "budget",
-        "org_id": row["org_id"],
-        "org_name": row["org_name"],
-        "key_id": row["key_id"],
-        "key_name": row["key_name"],
+        "org_id": budget.org_id,
+        "org_name": budget.org_name,
+        "key_id": budget.key_id,
+        "key_name": budget.key_name,
         "period": period,
         "percent": percent,
-        "usd_per_month": dollars(budget),
-        "spent": dollars(Nanos(int(row["spent"]))),
+        "usd_per_month": dollars(budget.nanos_per_month),
+        "spent": dollars(budget.spent),
     }
     unless = f"{name} {_FULL_PERCENT}" if percent < _FULL_PERCENT else None
     return Alert(f"{name} {percent}", "budget.reached", data, unless)
 
 
-def _balance_alert(row: Row, low: Nanos) -> Alert:
+def _balance_alert(balance: _LowBalance, low: Nanos) -> Alert:
     """The alert about a balance. The next credit ends the period."""
     data = {
         "object": "balance",
-        "org_id": row["org_id"],
-        "org_name": row["org_name"],
-        "available": dollars(Nanos(row["available"])),
+        "org_id": balance.org_id,
+        "org_name": balance.org_name,
+        "available": dollars(balance.available),
         "below": dollars(low),
     }
-    return Alert(f"alert {row['org_id']} balance {row['credit_id']}", "balance.low", data)
+    return Alert(f"alert {balance.org_id} balance {balance.credit_id}", "balance.low", data)

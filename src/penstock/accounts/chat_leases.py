@@ -3,9 +3,10 @@
 One row per process is renewed, so that a chat call costs no write of its own.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 
+import msgspec
 import structlog
 
 from penstock.accounts import transfers
@@ -13,15 +14,22 @@ from penstock.accounts.orgs import list_orgs
 from penstock.accounts.requests import RequestEnd, count_usage, end_request
 from penstock.clock import Clock
 from penstock.errors import InternalError, StorageUnavailable
-from penstock.store.base import Row, Store, Transaction
-from penstock.values import Nanos, first_id
+from penstock.store.base import Store, Transaction
+from penstock.values import Nanos, OrgId, first_id
 
 log = structlog.get_logger()
 _MAX_ABANDONED = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ChatLeases:
+class _OpenCall(msgspec.Struct, frozen=True):
+    """The request of a chat call that has not ended."""
+
+    id: str
+    org_id: OrgId
+    hold: Nanos
+
+
+class ChatLeases(msgspec.Struct, frozen=True):
     """The lease of a process that handles chat calls."""
 
     store: Store
@@ -82,8 +90,9 @@ class ChatLeases:
         while rows := await self.store.all(
             "list_requests_of_process", org_id=org_id, process_id=process_id, limit=_MAX_ABANDONED
         ):
-            await self.store.write(partial(_fail_abandoned, rows, self.clock.now_ms()), org_id=org_id)
-            count += len(rows)
+            calls = [_OpenCall(**row) for row in rows]
+            await self.store.write(partial(_fail_abandoned, calls, self.clock.now_ms()), org_id=org_id)
+            count += len(calls)
         return count
 
 
@@ -100,18 +109,17 @@ async def release_abandoned(store: Store, clock: Clock, before_ms: int) -> int:
     high = first_id("req", before_ms)
     for org in await list_orgs(store):
         rows = await store.slow("list_abandoned_requests", org_id=org.id, high=high, limit=_MAX_ABANDONED)
-        count += len(rows)
-        if rows:
-            await store.write(partial(_fail_abandoned, rows, clock.now_ms()), org_id=org.id)
+        calls = [_OpenCall(**row) for row in rows]
+        count += len(calls)
+        if calls:
+            await store.write(partial(_fail_abandoned, calls, clock.now_ms()), org_id=org.id)
     return count
 
 
-async def _fail_abandoned(rows: list[Row], now_ms: int, tx: Transaction) -> None:
+async def _fail_abandoned(calls: Sequence[_OpenCall], now_ms: int, tx: Transaction) -> None:
     problem = InternalError("The gateway was interrupted while it handled this call.")
     end = RequestEnd("upstream_failure", error_code=problem.code, error_message=problem.message)
-    usage = {row["id"]: await end_request(tx, row["org_id"], row["id"], end) for row in rows}
-    holds = [
-        transfers.EndedHold(row["org_id"], row["id"], Nanos(row["hold"]), None) for row in rows if usage[row["id"]]
-    ]
+    usage = {call.id: await end_request(tx, call.org_id, call.id, end) for call in calls}
+    holds = [transfers.EndedHold(call.org_id, call.id, call.hold, None) for call in calls if usage[call.id]]
     await count_usage(tx, filter(None, usage.values()))
     await transfers.end_holds(tx, holds, now_ms)

@@ -1,8 +1,9 @@
 """Create, change and list organizations."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
+
+import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound
@@ -15,8 +16,7 @@ _CHANGEABLE = ("name", "nanos_per_month", "storage_bytes")
 _MAX_INTEGER = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Org:
+class Org(msgspec.Struct, frozen=True):
     """An organization, its balance and its limits."""
 
     id: OrgId
@@ -44,6 +44,14 @@ async def add_org(tx: Transaction, org_id: str, name: str, billing: str, at_ms: 
     await tx.run("add_org", id=org_id, name=name, billing=billing, created_at_ms=at_ms)
 
 
+async def get_org(store: Store | Transaction, org_id: str) -> Org:
+    """Raises NotFound for an unknown organization."""
+    row = await store.one("get_org", id=org_id)
+    if row is None:
+        raise NotFound(f"No such organization: {org_id}.")
+    return Org(**row)
+
+
 async def change_org(store: Store, org_id: str, changes: Mapping[str, Any]) -> Org:
     """Change the name or the limits, by the names of the fields of `Org`, and return the organization. None removes a
     limit. Every process notices within two seconds, and a storage limit within half a minute.
@@ -58,11 +66,8 @@ async def change_org(store: Store, org_id: str, changes: Mapping[str, Any]) -> O
 
     async def write(tx: Transaction) -> Org:
         await tx.one("lock_org", id=org_id)
-        row = await tx.one("get_org", id=org_id)
-        if row is None:
-            raise NotFound(f"No such organization: {org_id}.")
-        org = Org(**{**row, **changes})
-        await tx.run("set_org", id=org_id, **{name: asdict(org)[name] for name in _CHANGEABLE})
+        org = msgspec.structs.replace(await get_org(tx, org_id), **changes)
+        await tx.run("set_org", id=org_id, **{name: getattr(org, name) for name in _CHANGEABLE})
         return org
 
     return await store.write(write)

@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from penstock.errors import InsufficientBalance
-from penstock.store.base import Change, Row, Transaction
+from penstock.store.base import Change, Row, Store, Transaction
 from penstock.values import ZERO, Nanos, dollars, new_id
 
 # Accounts that belong to no organization.
@@ -25,13 +27,28 @@ def held_account(org_id: str) -> str:
     return f"{org_id}:held"
 
 
-async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> str:
-    """Add to what an organization may spend; return the id of the credit."""
-    credit_id = new_id("crd", at_ms)
-    transfer = _transfer("credit", org_id, credit_id, FUNDING, available_account(org_id), amount, at_ms, note=note)
+class Credit(msgspec.Struct, frozen=True):
+    """Money that was added to what an organization may spend."""
+
+    id: str
+    org_id: str
+    amount: Nanos
+    note: str | None
+    created_at_ms: int
+
+
+async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> Credit:
+    """Add to what an organization may spend."""
+    credit = Credit(new_id("crd", at_ms), org_id, amount, note, at_ms)
+    transfer = _transfer("credit", org_id, credit.id, FUNDING, available_account(org_id), amount, at_ms, note=note)
     await tx.put("add_transfer", **transfer)
     await tx.put("add_credit", org_id=org_id, amount=amount)
-    return credit_id
+    return credit
+
+
+async def list_credits(store: Store, org_id: str, limit: int) -> list[Credit]:
+    """The newest credits of an organization."""
+    return [Credit(**row) for row in await store.slow("list_credits", org_id=org_id, limit=limit)]
 
 
 class NewHold(NamedTuple):

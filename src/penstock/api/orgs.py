@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from penstock.accounts import transfers
 from penstock.accounts.limits import month_start_ms
-from penstock.accounts.orgs import BILLING_TYPES, MAX_NAME_CHARS, Org, change_org, create_org, list_orgs
-from penstock.accounts.transfers import add_credit
+from penstock.accounts.orgs import BILLING_TYPES, MAX_NAME_CHARS, Org, change_org, create_org, get_org, list_orgs
 from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.keys import create_key_of
 from penstock.api.paging import LIMIT, path_id
-from penstock.errors import NotFound
 from penstock.fields import Field
 from penstock.gateway import Gateway
 from penstock.schema import SLOT_MS, Call, Response
-from penstock.store.base import Row
 from penstock.values import ZERO, Nanos, dollars, iso, nanos
 
 _MIN_USD = 0.01
@@ -105,25 +103,20 @@ async def add_credit_to_organization(gateway: Gateway, call: Call) -> Response:
     org = await _org(gateway, call)
     at_ms = gateway.clock.now_ms()
     note = f"{fields.get('note') or 'added over the API'} (by {call.caller.key_id})"
-    credit_id = await gateway.store.write(lambda tx: add_credit(tx, org.id, amount, at_ms, note))
-    row = {"id": credit_id, "org_id": org.id, "amount": amount, "note": note, "created_at_ms": at_ms}
-    return Response(json=_credit_record(row))
+    credit = await gateway.store.write(lambda tx: transfers.add_credit(tx, org.id, amount, at_ms, note))
+    return Response(json=_credit_record(credit))
 
 
 async def list_credits(gateway: Gateway, call: Call) -> Response:
     """Return the newest credits of an organization."""
     asked = query.read(CREDITS_QUERY, call.query)
     org = await _org(gateway, call)
-    rows = await gateway.store.slow("list_credits", org_id=org.id, limit=asked["limit"])
-    return Response(json={"object": "list", "data": [_credit_record(row) for row in rows]})
+    credits = await transfers.list_credits(gateway.store, org.id, asked["limit"])
+    return Response(json={"object": "list", "data": [_credit_record(credit) for credit in credits]})
 
 
 async def _org(gateway: Gateway, call: Call) -> Org:
-    org_id = path_id(call, "org_id", "org", "organization")
-    row = await gateway.store.one("get_org", id=org_id)
-    if row is None:
-        raise NotFound(f"No such organization: {org_id}.")
-    return Org(**row)
+    return await get_org(gateway.store, path_id(call, "org_id", "org", "organization"))
 
 
 async def _spent_this_month(gateway: Gateway, org_id: str | None) -> dict[str, Nanos]:
@@ -148,12 +141,12 @@ def _org_record(org: Org, spent: Nanos) -> dict[str, Any]:
     }
 
 
-def _credit_record(row: Row) -> dict[str, Any]:
+def _credit_record(credit: transfers.Credit) -> dict[str, Any]:
     return {
-        "id": row["id"],
+        "id": credit.id,
         "object": "credit",
-        "org_id": row["org_id"],
-        "amount": dollars(Nanos(row["amount"])),
-        "note": row["note"],
-        "created_at": iso(row["created_at_ms"]),
+        "org_id": credit.org_id,
+        "amount": dollars(credit.amount),
+        "note": credit.note,
+        "created_at": iso(credit.created_at_ms),
     }

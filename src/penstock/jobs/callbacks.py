@@ -12,7 +12,7 @@ from penstock.clock import Clock
 from penstock.errors import PermissionDenied
 from penstock.jobs.leases import Jobs
 from penstock.settings import Settings
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import Store, Transaction
 from penstock.upstream.candidate import Candidate
 from penstock.vault import Vault
 from penstock.webhooks import events
@@ -21,6 +21,13 @@ from penstock.webhooks import events
 ACCOUNT = "account"
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _TOLERANCE_SECONDS = 300
+
+
+class CalledAttempt(msgspec.Struct, frozen=True):
+    """The attempt that a callback is about."""
+
+    id: str
+    request_id: str
 
 
 class Callbacks:
@@ -68,15 +75,15 @@ class Callbacks:
         else:
             raise PermissionDenied("This URL is not signed by the gateway.")
         if row is not None:
-            await self._wake(row)
+            await self._wake(CalledAttempt(**row))
 
-    async def _wake(self, attempt: Row) -> None:
+    async def _wake(self, attempt: CalledAttempt) -> None:
         async def write(tx: Transaction) -> None:
-            await tx.run("check_attempt_now", id=attempt["id"], now_ms=self._clock.steady_ms())
-            await self._jobs.wake_everywhere(tx, attempt["request_id"])
+            await tx.run("check_attempt_now", id=attempt.id, now_ms=self._clock.steady_ms())
+            await self._jobs.wake_everywhere(tx, attempt.request_id)
 
         await self._store.write(write)
-        self._jobs.wake(attempt["request_id"])
+        self._jobs.wake(attempt.request_id)
 
 
 def _signed(slug: str, attempt_id: str) -> str:

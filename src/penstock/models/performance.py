@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.schema import FailedAttempt
-from penstock.store.base import Row, Store
+from penstock.store.base import Store
 from penstock.values import first_id
 
 _DAY_MS = 86_400_000
@@ -52,6 +52,30 @@ class Performance:
         return f"{speed}{self.success_rate:.0%} of the last calls succeeded"
 
 
+class _EndedAttempt(msgspec.Struct, frozen=True):
+    """How an attempt of a generation ended."""
+
+    provider: str
+    upstream_model: str
+    state: str
+    failure_kind: str | None
+    count: int
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class _EndedChat(msgspec.Struct, frozen=True):
+    """How a chat call ended."""
+
+    provider: str | None
+    upstream_model: str | None
+    status: str
+    output_tokens: int | None
+    attempts: str | None  # that failed, as JSON
+    created_at_ms: int
+    duration_ms: int
+
+
 class _Outcome(NamedTuple):
     """One call to a provider that ended."""
 
@@ -78,10 +102,10 @@ class Records:
         low = self.clock.now_ms() - _DAY_MS
         if task == "chat":
             rows = await self.store.slow("list_ended_chats", org_id=org_id, low=first_id("req", low), limit=_ROWS_MAX)
-            outcomes = [outcome for row in rows for outcome in _chat_outcomes(row)]
+            outcomes = [outcome for row in rows for outcome in _chat_outcomes(_EndedChat(**row))]
         else:
             rows = await self.store.slow("list_ended_attempts", low=first_id("att", low), limit=_ROWS_MAX)
-            outcomes = [outcome for row in rows for outcome in _attempt_outcomes(row)]
+            outcomes = [outcome for row in rows for outcome in _attempt_outcomes(_EndedAttempt(**row))]
         figures = _figures(outcomes)
         self.kept.pop(key, None)
         if len(self.kept) >= _KEPT_MAX:
@@ -90,24 +114,24 @@ class Records:
         return figures
 
 
-def _attempt_outcomes(row: Row) -> Iterator[_Outcome]:
-    if row["state"] == "completed":
-        seconds = (row["updated_at_ms"] - row["created_at_ms"]) / 1000
-        yield _Outcome(row["provider"], row["upstream_model"], seconds, row["count"])
-    elif row["failure_kind"] not in _NOT_ITS_FAULT:
-        yield _Outcome(row["provider"], row["upstream_model"], None)
+def _attempt_outcomes(attempt: _EndedAttempt) -> Iterator[_Outcome]:
+    if attempt.state == "completed":
+        seconds = (attempt.updated_at_ms - attempt.created_at_ms) / 1000
+        yield _Outcome(attempt.provider, attempt.upstream_model, seconds, attempt.count)
+    elif attempt.failure_kind not in _NOT_ITS_FAULT:
+        yield _Outcome(attempt.provider, attempt.upstream_model, None)
 
 
-def _chat_outcomes(row: Row) -> Iterator[_Outcome]:
+def _chat_outcomes(chat: _EndedChat) -> Iterator[_Outcome]:
     """The failed attempts of a chat call and, if it was completed, the last one, which took the rest of the time."""
-    attempts = _decode_attempts(row["attempts"]) if row["attempts"] else []
+    attempts = _decode_attempts(chat.attempts) if chat.attempts else []
     for attempt in attempts:
         if attempt.kind not in _NOT_ITS_FAULT:
             yield _Outcome(attempt.provider, attempt.upstream_model, None)
-    if row["status"] == "completed" and row["provider"] is not None:
-        spent_ms = attempts[-1].ended_at_ms - row["created_at_ms"] if attempts else 0
-        seconds = max(0, row["duration_ms"] - spent_ms) / 1000
-        yield _Outcome(row["provider"], row["upstream_model"], seconds, row["output_tokens"] or 0)
+    if chat.status == "completed" and chat.provider and chat.upstream_model:
+        spent_ms = attempts[-1].ended_at_ms - chat.created_at_ms if attempts else 0
+        seconds = max(0, chat.duration_ms - spent_ms) / 1000
+        yield _Outcome(chat.provider, chat.upstream_model, seconds, chat.output_tokens or 0)
 
 
 def _figures(outcomes: Iterable[_Outcome]) -> dict[tuple[str, str], Performance]:

@@ -1,8 +1,7 @@
 """Organizations are created with a valid name and billing type, and listed."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import ManualClock

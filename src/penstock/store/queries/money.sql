@@ -68,7 +68,7 @@ FROM orgs WHERE id = :org_id;
 -- Monthly budgets of organizations and keys of which a percentage is spent since a slot; a null id does not filter.
 SELECT * FROM (
     SELECT orgs.id AS org_id, orgs.name AS org_name, CAST(NULL AS TEXT) AS key_id, CAST(NULL AS TEXT) AS key_name,
-        orgs.nanos_per_month AS budget,
+        orgs.nanos_per_month,
         (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
             WHERE org_id = orgs.id AND key_id = '' AND status = '' AND slot >= :month) AS spent
     FROM orgs WHERE orgs.nanos_per_month > 0 AND (CAST(:id AS TEXT) IS NULL OR orgs.id = :id)
@@ -78,7 +78,7 @@ SELECT * FROM (
             WHERE org_id = keys.org_id AND key_id = keys.id AND status = '' AND slot >= :month)
     FROM keys JOIN orgs ON orgs.id = keys.org_id
     WHERE keys.nanos_per_month > 0 AND keys.status = 'active' AND (CAST(:id AS TEXT) IS NULL OR keys.id = :id)
-) AS budgets WHERE spent * 100.0 >= budget * 1.0 * CAST(:percent AS BIGINT);
+) AS budgets WHERE spent * 100.0 >= nanos_per_month * 1.0 * CAST(:percent AS BIGINT);
 
 -- name: list_low_balances
 -- Prepaid organizations with less than an amount available, and their newest credits.
