@@ -168,6 +168,49 @@ async def test_stopping_gives_running_videos_back(open_gateway: OpenGateway) -> 
             assert [(row["lease_until_ms"], row["crashes"]) for row in rows] == [(0, 0)] * 3
 
 
+_SWEEPS = {
+    "release abandoned chats",
+    "remove expired payloads",
+    "check orphans",
+    "delete expired media",
+    "look for alerts",
+    "delete stray files",
+}
+_LEASES = {"renew leases", "renew lease of chats"}
+
+
+@sqlite_only
+@pytest.mark.parametrize(
+    ("worker", "sweeps", "expected"),
+    [
+        (True, True, {*_LEASES, *_SWEEPS, "deliver webhooks"}),
+        (True, False, {*_LEASES, "deliver webhooks"}),
+        (False, True, _LEASES),
+    ],
+)
+async def test_the_work_that_is_repeated(
+    installation: Installation, worker: bool, sweeps: bool, expected: set[str]
+) -> None:
+    """Of each task by its name: without one of them something would never be renewed, released or deleted."""
+    chosen = settings(installation, worker=worker, alert_url="https://ops.example/alerts")
+    async with build_gateway(chosen, installation.clock, {}) as gateway:
+        before = asyncio.all_tasks()
+        async with run_background_work(gateway, sweeps=sweeps):
+            assert {task.get_name() for task in asyncio.all_tasks() - before} == expected
+
+
+async def test_the_lease_of_chats_is_renewed(open_gateway: OpenGateway) -> None:
+    """Otherwise another process would soon end the chats of this one."""
+    async with open_gateway() as running:
+        (row,) = await running.rows("SELECT lease_until_ms FROM processes")
+
+        async def is_renewed() -> bool:
+            (now,) = await running.rows("SELECT lease_until_ms FROM processes")
+            return bool(now["lease_until_ms"] > row["lease_until_ms"])
+
+        await running.wait_until(is_renewed)
+
+
 async def test_nothing_is_left_running(installation: Installation) -> None:
     """The fixture in tests/conftest.py fails a test that leaves tasks behind."""
     async with build_gateway(settings(installation), installation.clock, {}) as gateway:

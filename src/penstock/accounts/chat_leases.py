@@ -15,6 +15,7 @@ from penstock.accounts.requests import RequestEnd, count_usage, end_request
 from penstock.clock import Clock
 from penstock.errors import InternalError, StorageUnavailable
 from penstock.store.base import Store, Transaction
+from penstock.store.renewals import Renewals
 from penstock.values import Nanos, OrgId, first_id
 
 log = structlog.get_logger()
@@ -51,18 +52,19 @@ class ChatLeases(msgspec.Struct, frozen=True):
     async def run(self) -> None:
         """Renew the lease again and again, and end the chat calls of dead processes.
 
-        After a time without the store nothing is ended in the first round: the other processes need it to renew.
+        After a time without the store nothing is ended before the other processes had the time to renew.
         """
-        was_renewed = True
+        seconds = self.lease_seconds / 3
+        renewals = Renewals(self.clock, lease_seconds=self.lease_seconds, seconds_between=seconds)
         while True:
-            await self.clock.sleep(self.lease_seconds / 3)
+            await self.clock.sleep(seconds)
             try:
                 await self.renew()
-                if was_renewed:
+                renewals.note_renewal()
+                if renewals.others_had_time:
                     await self.end_calls_of_dead_processes()
-                was_renewed = True
             except StorageUnavailable:
-                was_renewed = False
+                renewals.note_failure()
                 log.warning("lease of chat calls not renewed: storage unavailable")
             except Exception:
                 log.exception("background work failed")

@@ -15,6 +15,7 @@ from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
 from penstock.jobs.trials import Trials
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
+from penstock.store.renewals import Renewals
 
 log = structlog.get_logger()
 _CLAIMS_AT_ONCE = 500
@@ -26,7 +27,6 @@ LEASE_PART = 2 / 3
 RENEWAL_PART = 1 / 6
 LOOK_PART = 1 / 12
 _LOOKS_PER_RENEWAL = round(RENEWAL_PART / LOOK_PART)
-_RENEWALS_BEFORE_RESCUE = 2
 _BEYOND_ALL_LEASES_MS = 2**62
 
 Run = Callable[[RunningJob], Awaitable[None]]
@@ -241,20 +241,21 @@ class Jobs:
     async def renew_forever(self) -> None:
         """Renew the leases of the running jobs again and again; a worker also rescues what nobody runs.
 
-        After a time without the store nothing is rescued before this process has renewed twice: the other processes
-        need that time to renew their leases, and have not crashed.
+        After a time without the store nothing is rescued before the other processes had the time to renew their leases:
+        they have not crashed.
         """
-        renewals = _RENEWALS_BEFORE_RESCUE
+        seconds = self._settings.lease_seconds
+        renewals = Renewals(self._clock, lease_seconds=seconds * LEASE_PART, seconds_between=seconds * RENEWAL_PART)
         for look in count(1):
-            await self._clock.sleep(self._settings.lease_seconds * LOOK_PART)
+            await self._clock.sleep(seconds * LOOK_PART)
             try:
                 if look % _LOOKS_PER_RENEWAL == 1:
                     await self._renew()
-                    renewals += 1
-                if self._settings.worker and renewals >= _RENEWALS_BEFORE_RESCUE:
+                    renewals.note_renewal()
+                if self._settings.worker and renewals.others_had_time:
                     await self._rescue()
             except StorageUnavailable:
-                renewals = 0
+                renewals.note_failure()
                 log.warning("leases not renewed: storage unavailable")
 
     async def _renew(self) -> None:

@@ -1,17 +1,21 @@
 """Chats whose process is gone end, and their holds are released."""
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import pytest
 
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.requests import RequestEnd
-from penstock.errors import RateLimited
+from penstock.clock import cancel_and_wait
+from penstock.errors import RateLimited, StorageUnavailable
 from penstock.schema import Request
 from penstock.store import postgres
+from penstock.store.base import Store
 from penstock.values import Nanos
 from tests.gateway import OpenGateway, RunningGateway, caller_with, locked_balance, postgres_only
+from tests.webhook_receivers import until
 
 REQUEST = Request(task="chat", model="lab/chat", values={})
 
@@ -76,6 +80,47 @@ async def test_a_process_that_ends_gives_its_lease_back(open_gateway: OpenGatewa
     async with open_gateway() as running:
         await leases_of(running, "prc_other").end_calls_of_dead_processes()
         assert process_id not in [row["id"] for row in await running.rows("SELECT id FROM processes")]
+
+
+class StoreWithOutages:
+    """The store of a process that may lose its connection."""
+
+    def __init__(self, running: RunningGateway) -> None:
+        self._store = running.gateway.store
+        self.is_away = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_away:
+            raise StorageUnavailable("The store is unavailable.")
+        return getattr(self._store, name)
+
+
+async def test_no_call_of_a_living_process_ends_after_an_outage_of_the_store(open_gateway: OpenGateway) -> None:
+    """All leases have expired, and the process whose call is at stake is the last one to renew its own."""
+    async with open_gateway(works=False) as running:
+        own = leases_of(running, running.gateway.chat_reservations.process_id)
+        await own.renew()
+        call_id = (await reserve(running, 1_000_000, concurrent_requests=4)).call.id
+        store = StoreWithOutages(running)
+        other = ChatLeases(cast(Store, store), running.clock, "prc_other", own.lease_seconds)
+        task = asyncio.create_task(other.run())
+
+        async def status_after(rounds: int) -> str:
+            for _ in range(rounds):
+                await until(lambda: running.clock.sleeping == 1)
+                running.clock.advance(own.lease_seconds / 3)
+                await until(lambda: running.clock.sleeping == 1)
+            return str((await running.record(call_id))["status"])
+
+        assert await status_after(rounds=2) == "processing"
+        store.is_away = True
+        assert await status_after(rounds=4) == "processing"
+        store.is_away = False
+        assert await status_after(rounds=2) == "processing"
+        await own.renew()
+        assert await status_after(rounds=2) == "processing"
+        assert await status_after(rounds=2) == "upstream_failure", "it has not renewed again"
+        await cancel_and_wait([task])
 
 
 @postgres_only
