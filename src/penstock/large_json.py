@@ -1,6 +1,7 @@
 """Decode and encode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
 
 import re
+from codecs import utf_8_decode
 from collections.abc import Callable, Iterator, Mapping
 from secrets import token_hex
 from typing import Any, Literal, TypeVar
@@ -245,12 +246,23 @@ class Outline:
 def outline(raw: bytes) -> Outline:
     """Return the outline of JSON that has many bytes; of others the JSON as it is.
 
-    Raises TooComplex if it is itself too long, and msgspec.DecodeError for a text that is malformed or has no end.
+    Raises TooComplex if it is itself too long, msgspec.DecodeError for a text that is malformed or has no end, and
+    UnicodeDecodeError for bytes that are not UTF-8, which msgspec does not look for in a text that it does not decode.
     """
+    _check_utf8(raw)
     if len(raw) <= STEP_BYTES:
         return Outline(raw, raw, {}, "")
     secret = token_hex(16)
     return Outline(raw, *_take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES), secret)
+
+
+def _check_utf8(raw: bytes) -> None:
+    """Raise UnicodeDecodeError if the bytes are not UTF-8."""
+    at = 0
+    while at < len(raw):
+        piece = raw[at : at + STEP_BYTES]
+        is_last = at + STEP_BYTES >= len(raw)  # another piece may end inside of a letter, which the next begins with
+        at += len(piece) if piece.isascii() else utf_8_decode(piece, "strict", is_last)[1]
 
 
 def _find_text(raw: bytes | bytearray, start: int) -> tuple[memoryview, int]:

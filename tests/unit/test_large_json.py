@@ -218,6 +218,18 @@ def test_a_malformed_long_text_has_no_outline(text: bytes) -> None:
         large_json.outline(b"[0" + b" " * STEP + b"," + text)
 
 
+@pytest.mark.parametrize("before", [0, 600, STEP - 3, 3 * STEP])
+def test_bytes_that_are_not_utf8_have_no_outline(before: int) -> None:
+    """Also where a letter is cut off, or where half of a pair is written as a letter."""
+    for letter in (b"\xff", "é".encode()[:1], "😀".encode()[:3], b"\xed\xa0\x80"):
+        with pytest.raises(UnicodeDecodeError):
+            large_json.outline(b'{"a":"' + b"x" * before + letter + b'"}')
+    letters = "é€😀".encode()
+    for shift in range(len(letters)):  # so that a piece ends at each byte of them
+        raw = b'{"a":"' + b"x" * (before + shift) + letters + b'"}'
+        assert large_json.outline(raw).fill(large_json.outline(raw).json)
+
+
 def test_an_outline_that_is_itself_long_is_refused() -> None:
     with pytest.raises(large_json.TooComplex, match="outside of long texts"):
         large_json.outline(b"[" + b"0," * large_json.MAX_OUTLINE_BYTES + b"0]")

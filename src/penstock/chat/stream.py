@@ -106,6 +106,8 @@ class ProviderEvents:
             events = self._buffer.feed(data)
         except EventTooLong:
             raise StreamBroken("sent an event that is too long") from None
+        if not events.isascii():
+            _check_utf8(events)
         if not has_content and (events.startswith(b":") or b"\n:" in events):
             events = _without_comments(events)
         return events
@@ -230,6 +232,14 @@ class Relay:
         fields: dict[str, Any] = msgspec.json.decode(data)
         self._usage_to_send = fields.pop("usage")
         return msgspec.json.encode(fields)
+
+
+def _check_utf8(events: bytes) -> None:
+    """Raise StreamBroken if the bytes are not UTF-8; most events are not decoded otherwise."""
+    try:
+        events.decode()
+    except UnicodeDecodeError:
+        raise StreamBroken("sent an event that is not valid UTF-8") from None
 
 
 def _without_comments(events: bytes) -> bytes:

@@ -31,6 +31,11 @@ from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
 ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
 # Three input tokens at a micro-dollar and three output tokens at two.
 COST = Decimal("0.000009")
+COMPLETION = (
+    b'{"id":"c1","object":"chat.completion","created":1,"model":"chat","choices":[{"index":0,"finish_reason":"stop",'
+    b'"message":{"role":"assistant","content":"%b"}}],'
+    b'"usage":{"prompt_tokens":3,"completion_tokens":3,"total_tokens":6}}'
+)
 
 
 async def chat(running: RunningGateway, **body: Any) -> Response:
@@ -114,6 +119,8 @@ async def test_a_call_with_images_has_the_modality_vision(open_gateway: OpenGate
         (faults.raw(b'{"choices":[]}'), UpstreamError, False),
         (faults.raw(b"[" * 100_000), UpstreamError, False),
         (faults.altered(choices=None), UpstreamError, False),
+        (faults.raw(COMPLETION % b"\xff"), UpstreamError, False),
+        (faults.raw(COMPLETION % (b"x" * 200_000 + b"\xff")), UpstreamError, False),
     ],
 )
 @sqlite_only

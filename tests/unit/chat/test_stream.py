@@ -108,11 +108,19 @@ def test_comments_before_the_first_event_are_dropped() -> None:
         b'data: {"usage":{"prompt_tokens":"x"}}\n\n',
         b'data: {"choices":[null],"usage":{"prompt_tokens":1}}\n\n',
         b'data: {"choices":[{"delta":"x"}],"usage":{"prompt_tokens":1}}\n\n',
+        b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"\xff"}}]}\n\n',
     ],
 )
 def test_errors_and_malformed_chunks_break_the_stream(event: bytes) -> None:
     with pytest.raises(StreamBroken):
         Relay(keeps_usage=False).feed(event)
+
+
+def test_a_letter_may_arrive_in_two_parts() -> None:
+    event = b"data: {" + HEAD + '"choices":[{"index":0,"delta":{"content":"é"}}]}\n\n'.encode()
+    relay = Relay(keeps_usage=False)
+    middle = event.index("é".encode()) + 1
+    assert relay.feed(event[:middle]) + relay.feed(event[middle:]) == event
 
 
 def test_the_exception_carries_the_providers_error() -> None:
