@@ -1,12 +1,13 @@
 """What large images cost: memory of the gateway while one passes through it, and conversions beside the library alone.
 
-    python -m bench.large_images [--short] [--memory] [--sizes 1 8 18] [--gateway PYTHON]
+    python -m bench.large_images [--short] [--memory] [--only WORDS] [--sizes 1 8 18] [--gateway PYTHON]
 
 Memory: one caller sends an image or gets one, in each way that there is: from the provider in base64 or at a URL, to
 the caller in base64 or as a URL; from the caller in a form, in a data URI or at a URL, to the provider in a form or in
 JSON. The peak of the gateway's memory during the call, above what it was before, is divided by the size of the file.
 Each is measured in a new process, after calls with a small image. `--gateway` names the Python of another installation
-to compare with, `--sizes` the sizes in MB, and `--memory` leaves the conversions out.
+to compare with, `--sizes` the sizes in MB, and `--only` the ways whose names have these words. `--memory` leaves the
+conversions out.
 
 Conversions: each runs in a child process of the worker pool and, in turn with it, with Pillow alone in this process,
 with the same options. Times are processor time, so other work on the machine changes them little.
@@ -193,13 +194,13 @@ async def peak_bytes(installation: Installation, work: Awaitable[None]) -> int:
     return int(installation.peak_mib * _MIB) - before
 
 
-async def measure_memory(sizes: tuple[int, ...], pythons: list[str], rounds: int) -> None:
+async def measure_memory(sizes: tuple[int, ...], words: str, pythons: list[str], rounds: int) -> None:
     server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     url = f"http://127.0.0.1:{port}/a.png"
     for size in sizes:
         small, image = noise_png(10_000), noise_png(size * 1_000_000)
-        for way in ways():
+        for way in [way for way in ways() if words in way.name]:
             for python in pythons:
                 peaks = []
                 for _ in range(rounds):  # each in a new process: what one call freed, the next may use again
@@ -256,7 +257,8 @@ async def main(options: argparse.Namespace) -> None:
     pythons = [sys.executable, *(options.gateway or ())]
     if not options.memory:
         await measure_conversions(256 if options.short else 1024, 2 if options.short else 9)
-    await measure_memory((1,) if options.short else options.sizes, pythons, 1 if options.short else options.rounds)
+    sizes = (1,) if options.short else options.sizes
+    await measure_memory(sizes, options.only, pythons, 1 if options.short else options.rounds)
 
 
 if __name__ == "__main__":
@@ -264,6 +266,7 @@ if __name__ == "__main__":
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--gateway", action="append", metavar="PYTHON")
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--only", default="", metavar="WORDS")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=(1, 8, 18))
     uvloop.run(main(parser.parse_args()))

@@ -13,8 +13,7 @@ import trustme
 
 from penstock.net.client import HttpClient
 from penstock.net.guard import EgressRules
-from penstock.net.response import FetchedResponse
-from penstock.providers.spec import HttpRequest
+from penstock.providers.spec import HttpRequest, Reply
 from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head, serve
 
 SECRET = "sk-canary-4711"
@@ -113,7 +112,7 @@ def random_loopback() -> str:
     return f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
 
 
-async def fetch(client: HttpClient, url: str, **settings: Any) -> FetchedResponse:
+async def fetch(client: HttpClient, url: str, **settings: Any) -> Reply:
     defaults: dict[str, Any] = {"egress": LOOPBACK, "max_bytes": MIB, "timeout_seconds": 10}
     return await client.fetch(url, **defaults | settings)
 

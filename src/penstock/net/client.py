@@ -7,37 +7,27 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import BuilderError, PyreqwestError
-from pyreqwest.request import RequestBuilder, StreamRequest
-from pyreqwest.response import Response
+from pyreqwest.request import RequestBuilder
 
 from penstock import __version__
 from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_ip_address, is_own_address
-from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
+from penstock.net.errors import NotSent, UrlBlocked
 from penstock.net.form import encode_form
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
-from penstock.net.http1 import Exchange, Http1Client
+from penstock.net.http1 import CONNECT_SECONDS, Exchange, Http1Client, TimeLimits
 from penstock.net.lookups import PLACES, NameLookups, Resolver
-from penstock.net.response import (
-    MAX_RESPONSE_BYTES,
-    FetchedResponse,
-    Headers,
-    StreamingResponse,
-    Writer,
-    read_body,
-    read_fetched,
-)
+from penstock.net.response import MAX_RESPONSE_BYTES, LibraryResponse, OpenResponse, Writer
 from penstock.providers.spec import HttpRequest, Reply
 from penstock.recent import Recent
 
+_MAX_ERROR_BYTES = 64 * 2**10
 _MAX_WEBHOOK_RESPONSE_BYTES = 16 * 2**10  # enough to use the connection again; the rest is not read
-_CONNECT_TIMEOUT_SECONDS = 5.0
 _LOOKUP_TIMEOUT_SECONDS = 5.0
 # Shorter than most servers keep a connection, so that they seldom close one just as we send a paid request over it.
 _IDLE_CONNECTION_SECONDS = 20.0
@@ -59,9 +49,7 @@ class HttpClient:
         # Lookups have threads of their own: those that hang must not block the default executor.
         self._lookup_threads = ThreadPoolExecutor(PLACES, thread_name_prefix="lookup")
         self._lookups = NameLookups(resolver or self._resolve)
-        self._in_loop = Http1Client(
-            self._addresses, self._ca, connect_seconds=_CONNECT_TIMEOUT_SECONDS, idle_seconds=_IDLE_CONNECTION_SECONDS
-        )
+        self._in_loop = Http1Client(self._addresses, self._ca, idle_seconds=_IDLE_CONNECTION_SECONDS)
         self._recent_addresses: Recent[tuple[str, int, EgressRules], list[str]] = Recent(time.monotonic)
         self._closed = False
         try:
@@ -98,21 +86,9 @@ class HttpClient:
         When it is cancelled, its connection is closed at once. Only for a request of an unusual kind, which the library
         sends, the connection is held until the response begins or the timeout has passed.
         """
-        if in_loop := self._exchange(request, timeout_seconds, timeout_seconds):
-            async with in_loop:
-                return Reply(in_loop.status, in_loop.headers, await in_loop.read(max_bytes))
-        exchange = self._build(request, timeout_seconds, None).build_streamed()
-        try:
-            response = await exchange.__aenter__()
-            headers = Headers(response.headers)
-            try:
-                return Reply(response.status, headers, await read_body(response.body_reader, headers, max_bytes))
-            except BaseException:
-                # Only on failure: after a complete read there is nothing to close, and the call costs time.
-                await exchange.__aexit__(None, None, None)
-                raise
-        except PyreqwestError as error:
-            raise classify(error) from None
+        exchange = self._exchange(request, TimeLimits(timeout_seconds, timeout_seconds))
+        async with exchange or self._through_library(request, timeout_seconds, None) as response:
+            return Reply(response.status, response.headers, await response.read(max_bytes))
 
     def stream(
         self,
@@ -120,22 +96,19 @@ class HttpClient:
         *,
         read_timeout_seconds: float,
         timeout_seconds: float,
-    ) -> StreamingResponse | Exchange:
+    ) -> OpenResponse:
         """Send a request once and read the response chunk by chunk.
 
         `read_timeout_seconds` limits the wait for the response to begin and for each chunk.
         """
-        if in_loop := self._exchange(request, read_timeout_seconds, timeout_seconds):
-            return in_loop
-        builder = self._build(request, timeout_seconds, read_timeout_seconds)
-        # Without this the library collects chunks for up to a second before it returns them.
-        return StreamingResponse(builder.streamed_read_buffer_limit(0).build_streamed())
+        exchange = self._exchange(request, TimeLimits(timeout_seconds, read_timeout_seconds))
+        return exchange or self._through_library(request, timeout_seconds, read_timeout_seconds)
 
-    def _exchange(self, request: HttpRequest, read_seconds: float, seconds: float) -> Exchange | None:
+    def _exchange(self, request: HttpRequest, limits: TimeLimits, address: str = "") -> Exchange | None:
         """Prepare an exchange in the event loop; None if it must go through the library."""
         if self._closed:
             raise NotSent("the HTTP client is closed")
-        return self._in_loop.exchange(request, read_seconds, seconds)
+        return self._in_loop.exchange(request, limits, address)
 
     async def _addresses(self, host: str, port: int, seconds: float) -> list[str]:
         """Return the IP addresses of a provider's host, which no rule restricts: the operator has configured it."""
@@ -143,11 +116,9 @@ class HttpClient:
             return [host]
         return await self._lookups.look_up(host, port, share=host, seconds=seconds)
 
-    def _build(
+    def _through_library(
         self, request: HttpRequest, timeout_seconds: float, read_timeout_seconds: float | None
-    ) -> RequestBuilder:
-        if self._closed:
-            raise NotSent("the HTTP client is closed")
+    ) -> LibraryResponse:
         try:
             builder = self._client(read_timeout_seconds).request(request.method, request.url).headers(request.headers)
             if request.form:
@@ -157,7 +128,7 @@ class HttpClient:
                 builder = builder.body_bytes(request.whole_body)
             elif request.method != "GET":  # some servers require it, and the library leaves it out
                 builder = builder.header("content-length", "0")
-            return builder.timeout(_duration(timeout_seconds))
+            return _library_response(builder, timeout_seconds)
         except (ValueError, PyreqwestError):
             # The library's message would quote the URL or the header.
             raise NotSent("the request has a URL or a header that cannot be sent") from None
@@ -184,7 +155,7 @@ class HttpClient:
             .deflate(False)
             .default_headers({"accept-encoding": "identity"})
             .user_agent(f"penstock/{__version__}")
-            .connect_timeout(timedelta(seconds=_CONNECT_TIMEOUT_SECONDS))
+            .connect_timeout(timedelta(seconds=CONNECT_SECONDS))
             .pool_idle_timeout(timedelta(seconds=_IDLE_CONNECTION_SECONDS))
             .tcp_keepalive(timedelta(seconds=30))
         )
@@ -202,11 +173,12 @@ class HttpClient:
         max_redirects: int = 0,
         writer: Writer | None = None,
         share: str = "",
-    ) -> FetchedResponse:
+    ) -> Reply:
         """GET a URL without credentials; a redirect beyond `max_redirects` is returned as the response.
 
         The URL, each redirect and every IP address must pass the egress rules, or UrlBlocked is raised. Only the body
-        of a 2xx response goes to the writer; when this raises, the writer may have received a part of it.
+        of a 2xx response goes to the writer; when this raises, the writer may have received a part of it. Of any other
+        body at most 64 KiB are read.
 
         `share` is the organization that this is done for: its lookups have a share of the places. Without one, the host
         has a share.
@@ -216,10 +188,11 @@ class HttpClient:
         for redirects_left in range(max_redirects, -1, -1):
             request = HttpRequest("GET", target.url)
             addresses = await self._look_up(target, egress, deadline, share)
-            async with self._connect(request, target, addresses, deadline) as response:
-                location = Headers(response.headers).get("location")
+            async with self._send_guarded(request, target, addresses, deadline) as response:
+                location = response.headers.get("location")
                 if redirects_left == 0 or location is None or response.status not in REDIRECT_STATUSES:
-                    return await read_fetched(response, max_bytes, writer)
+                    body = await _read_fetched(response, max_bytes, writer)
+                    return Reply(response.status, response.headers, body)
             target = _redirect_target(target, location, egress)
         raise AssertionError("the last round returns")
 
@@ -247,11 +220,10 @@ class HttpClient:
         if addresses is None:
             addresses = await self._look_up(target, egress, deadline, share)
             self._recent_addresses.put(place, addresses)
-        status = await self._post_in_loop(request, target, addresses, deadline)
-        if status is not None:
-            return status
-        async with self._connect(request, target, addresses, deadline) as response:
-            await response.body_reader.read(_MAX_WEBHOOK_RESPONSE_BYTES)
+        # Perhaps hundreds of receivers are connected to at once, so half of the time may pass.
+        connect_seconds = max(CONNECT_SECONDS, timeout_seconds / 2)
+        async with self._send_guarded(request, target, addresses, deadline, connect_seconds) as response:
+            await response.read_start(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
     async def put_guarded(
@@ -262,46 +234,46 @@ class HttpClient:
         target = check_fetch_url(url, egress)
         addresses = await self._look_up(target, egress, deadline, "")
         request = HttpRequest("PUT", target.url, headers, body)
-        async with self._connect(request, target, addresses, deadline) as response:
-            return Reply(response.status, Headers(response.headers))
-
-    async def _post_in_loop(
-        self, request: HttpRequest, target: Target, addresses: list[str], deadline: float
-    ) -> int | None:
-        """POST from the event loop: the library needs a client for each host, which takes ten milliseconds to build.
-        Returns None for a request that cannot be sent there.
-        """
-        failure = NotSent(_NO_ADDRESS)
-        for address in addresses[:_MAX_ADDRESSES_TRIED]:
-            seconds = max(deadline - time.monotonic(), 0.0)
-            exchange = self._in_loop.exchange(request, seconds, seconds, address=address)
-            if exchange is None or exchange.origin.host != target.host:
-                return None
-            try:
-                async with exchange:
-                    await exchange.discard(_MAX_WEBHOOK_RESPONSE_BYTES)
-                    return exchange.status
-            except NotSent as error:
-                failure = error
-        raise failure
+        async with self._send_guarded(request, target, addresses, deadline) as response:
+            return Reply(response.status, response.headers)
 
     @asynccontextmanager
-    async def _connect(
-        self, http_request: HttpRequest, target: Target, addresses: list[str], deadline: float
-    ) -> AsyncIterator[Response]:
+    async def _send_guarded(
+        self,
+        request: HttpRequest,
+        target: Target,
+        addresses: list[str],
+        deadline: float,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> AsyncIterator[OpenResponse]:
         """Send to the host's first IP address; to the next one only while nothing was sent."""
-        failure: NotSent | MaybeSent = NotSent(_NO_ADDRESS)
+        failure = NotSent(_NO_ADDRESS)
         for address in addresses[:_MAX_ADDRESSES_TRIED]:
-            request = _guarded_request(await self._pinned_client(target, address), http_request, target, deadline)
+            response = await self._guarded_response(request, target, address, deadline, connect_seconds)
             try:
-                async with request as response:
-                    yield response
-                    return
-            except PyreqwestError as error:
-                failure = classify(error)
-            if not isinstance(failure, NotSent):
-                break
+                await response.__aenter__()
+            except NotSent as error:
+                failure = error
+                continue
+            try:
+                yield response
+                return
+            finally:
+                await response.aclose()
         raise failure
+
+    async def _guarded_response(
+        self, request: HttpRequest, target: Target, address: str, deadline: float, connect_seconds: float
+    ) -> OpenResponse:
+        """Prepare to send to this IP address: from the event loop if that is possible, because the library needs a
+        client for each host, which takes ten milliseconds and several megabytes.
+        """
+        seconds = max(deadline - time.monotonic(), 0.0)
+        exchange = self._exchange(request, TimeLimits(seconds, seconds, connect_seconds), address)
+        if exchange is not None and exchange.origin.host == target.host:
+            return exchange
+        client = await self._pinned_client(target, address)
+        return _guarded_through_library(client, request, target, max(deadline - time.monotonic(), 0.0))
 
     async def _look_up(self, target: Target, egress: EgressRules, deadline: float, share: str) -> list[str]:
         """Return the host's IP addresses; raise UrlBlocked when the egress rules forbid any of them."""
@@ -344,11 +316,6 @@ class HttpClient:
         return client
 
 
-@lru_cache(64)
-def _duration(seconds: float) -> timedelta:
-    return timedelta(seconds=seconds)
-
-
 def _build_client(builder: ClientBuilder) -> Client:
     try:
         return builder.build()
@@ -366,15 +333,28 @@ def _redirect_target(target: Target, location: str, egress: EgressRules) -> Targ
     return following
 
 
-def _guarded_request(client: Client, http_request: HttpRequest, target: Target, deadline: float) -> StreamRequest:
+async def _read_fetched(response: OpenResponse, max_bytes: int, writer: Writer | None) -> bytes | bytearray:
+    if not 200 <= response.status < 300:
+        return await response.read_start(_MAX_ERROR_BYTES)
+    if writer is None:
+        return await response.read(max_bytes)
+    await response.write_to(writer, max_bytes)
+    return b""
+
+
+def _library_response(builder: RequestBuilder, seconds: float) -> LibraryResponse:
+    # Without the limit the library collects chunks for up to a second before it returns them.
+    return LibraryResponse(builder.timeout(timedelta(seconds=seconds)).streamed_read_buffer_limit(0).build_streamed())
+
+
+def _guarded_through_library(client: Client, request: HttpRequest, target: Target, seconds: float) -> LibraryResponse:
     try:
-        builder = client.request(http_request.method, http_request.url).headers(http_request.headers)
+        builder = client.request(request.method, request.url).headers(request.headers)
     except ValueError:
         raise UrlBlocked from None
-    if http_request.body:
-        # Hardly anything of a webhook receiver's response is wanted, so nothing is read ahead.
-        builder = builder.body_bytes(http_request.whole_body).streamed_read_buffer_limit(0)
-    request = builder.timeout(timedelta(seconds=max(deadline - time.monotonic(), 0.0))).build_streamed()
-    if (request.url.host_str or "").strip("[]") != target.host:
+    if request.body:
+        builder = builder.body_bytes(request.whole_body)
+    response = _library_response(builder, seconds)
+    if response.host != target.host:
         raise UrlBlocked  # the library reads another host from the URL than the guard checked
-    return request
+    return response

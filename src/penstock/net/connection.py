@@ -98,9 +98,11 @@ class Connection(asyncio.Protocol):
         await self._wait(min(self._read_seconds, self._deadline - self._loop.time()))
 
     async def _wait(self, seconds: float) -> None:
-        """Wait until something happens on this connection; raise MaybeSent if nothing does."""
+        """Wait until something happens on this connection; raise MaybeSent if nothing does, or if the time is over."""
+        if seconds <= 0:
+            raise MaybeSent("timed out", timeout=True)
         self._waiter = waiter = self._loop.create_future()
-        timer = self._loop.call_later(max(seconds, 0.0), _time_out, waiter)
+        timer = self._loop.call_later(seconds, _time_out, waiter)
         try:
             await waiter
         finally:

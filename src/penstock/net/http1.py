@@ -18,20 +18,20 @@ from itertools import zip_longest
 from typing import NamedTuple, Self
 
 from penstock import __version__
-from penstock.buffers import GrowingBuffer
 from penstock.long_body import LongBody
 from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.form import encode_form
-from penstock.net.response import MAX_RESPONSE_BYTES, BodyDecoder, Headers
+from penstock.net.response import Headers, OpenResponse
 from penstock.providers.spec import HttpRequest
 
+CONNECT_SECONDS = 5.0
 _MAX_ADDRESSES_TRIED = 3
 _KEEP_ALIVE_SECONDS = 30
 _MAX_IDLE = 512
-# A webhook waits for a connection to its IP address, if so many are in use: opening another one, with TLS, takes more
-# processor time than sending it.
+# A request to one IP address waits for a connection, if so many are in use: opening another one, with TLS, takes more
+# processor time than sending a webhook.
 _CONNECTIONS_BEFORE_WAIT = 8
 # On other systems Python does not read the certificates that the system trusts.
 _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
@@ -46,9 +46,17 @@ _OWN_HEADERS = re.compile(
 )
 _FIXED_HEADERS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
 
-_METHODS = frozenset({"GET", "POST"})
+_METHODS = frozenset({"GET", "POST", "PUT"})
 
 Lookup = Callable[[str, int, float], Awaitable[list[str]]]
+
+
+class TimeLimits(NamedTuple):
+    """How many seconds an exchange may take in all, and parts of it."""
+
+    total: float
+    read: float  # until the response begins, and until each chunk of it
+    connect: float = CONNECT_SECONDS
 
 
 class Origin(NamedTuple):
@@ -96,11 +104,10 @@ def _may_name_header(name: str) -> bool:
 class Http1Client:
     """Keeps connections to servers and sends requests over them, one at a time over each."""
 
-    def __init__(self, look_up: Lookup, ca: bytes | None, *, connect_seconds: float, idle_seconds: float) -> None:
+    def __init__(self, look_up: Lookup, ca: bytes | None, *, idle_seconds: float) -> None:
         """`look_up` returns the IP addresses of a host name; `ca` has certificates in addition to the system's."""
         self._look_up = look_up
         self._ca = ca
-        self._connect_seconds = connect_seconds
         self._idle_seconds = idle_seconds
         self._tls: ssl.SSLContext | None = None
         self._tls_lock = asyncio.Lock()
@@ -111,9 +118,7 @@ class Http1Client:
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    def exchange(
-        self, request: HttpRequest, read_seconds: float, seconds: float, *, address: str = ""
-    ) -> "Exchange | None":
+    def exchange(self, request: HttpRequest, limits: TimeLimits, address: str = "") -> "Exchange | None":
         """Prepare to send a request, to this IP address if one is given; None if it cannot be sent here."""
         before_path, path = _split(request.url)
         parsed = _parse_origin(before_path)
@@ -131,7 +136,7 @@ class Http1Client:
         head = f"{request.method} {path} HTTP/1.1\r\nhost: {host_header}\r\n{_FIXED_HEADERS}{lines}{length}\r\n"
         if address:
             origin = Origin(origin.is_tls, origin.host, origin.port, address)
-        return Exchange(self, origin, head.encode(), body, read_seconds, seconds)
+        return Exchange(self, origin, head.encode(), body, limits)
 
     def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
@@ -147,14 +152,15 @@ class Http1Client:
 
     # ---------------------------------------------------------------------------------------------------- connections
 
-    async def take(self, origin: Origin, seconds: float) -> Connection:
+    async def take(self, origin: Origin, deadline: float, connect_seconds: float) -> Connection:
         """Return an idle connection, or a new one; call `give_back` or `drop` afterwards. Raises NotSent."""
+        loop = asyncio.get_running_loop()
         connection = self._take_idle(origin)
         if connection is None and origin.address and self._in_use[origin] >= _CONNECTIONS_BEFORE_WAIT:
-            connection = await self._wait_for_idle(origin, seconds)
+            connection = await self._wait_for_idle(origin, deadline - loop.time())
         self._in_use[origin] += 1
         try:
-            return connection or await self.connect(origin, seconds)
+            return connection or await self._connect(origin, min(connect_seconds, deadline - loop.time()))
         except BaseException:
             self._end_use(origin)
             raise
@@ -229,10 +235,8 @@ class Http1Client:
         if self._idle:
             self._sweep = loop.call_later(self._idle_seconds, self._close_idle)
 
-    async def connect(self, origin: Origin, seconds: float) -> Connection:
+    async def _connect(self, origin: Origin, seconds: float) -> Connection:
         """Open a connection to the first IP address of a server that takes one. Raises NotSent."""
-        # With one address, and perhaps hundreds of receivers that are connected to at once, half of the time may pass.
-        seconds = min(seconds, max(self._connect_seconds, seconds / 2 if origin.address else 0))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         failure = NotSent("the host name has no IP address")
@@ -299,52 +303,33 @@ def _tls_context(ca: bytes | None) -> ssl.SSLContext:
     return context
 
 
-class Exchange:
-    """A request and its response, whose body is read while it arrives.
-
-    An async context manager, and an iterator over the chunks of the body. Leaving the context before the end of the
-    body closes the connection, also while the response has not begun.
-    """
-
-    status: int
-    headers: Headers
+class Exchange(OpenResponse):
+    """A request and its response. Leaving the context closes the connection also while the response has not begun."""
 
     def __init__(
-        self,
-        client: Http1Client,
-        origin: Origin,
-        head: bytes,
-        body: bytes | LongBody,
-        read_seconds: float,
-        seconds: float,
+        self, client: Http1Client, origin: Origin, head: bytes, body: bytes | LongBody, limits: TimeLimits
     ) -> None:
         self._client = client
         self.origin = origin
         self._head = head
         self._body = body
-        self._read_seconds = read_seconds
-        self._seconds = seconds
+        self._limits = limits
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._seconds
-        connection = await self._client.take(self.origin, self._seconds)
+        deadline = loop.time() + self._limits.total
+        connection = await self._client.take(self.origin, deadline, self._limits.connect)
         try:
-            connection.begin(deadline, self._read_seconds)
+            connection.begin(deadline, self._limits.read)
             await connection.write(self._head, self._body)
             await connection.wait_for_head()
         except BaseException:
             self._client.drop(self.origin, connection)
             raise
         self._connection = connection
-        self.status = connection.status
-        self.headers = Headers(connection.headers)
-        self._is_compressed = bool(self.headers.encoding)
+        self._begin(connection.status, Headers(connection.headers))
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None
@@ -354,37 +339,6 @@ class Exchange:
             self._client.give_back(self.origin, connection)
         else:
             self._client.drop(self.origin, connection)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._is_compressed:
-            raise MaybeSent("the stream is compressed, which was not asked for")
-        chunk = await self._read_chunk()
-        if chunk is None:
-            raise StopAsyncIteration
-        return chunk
-
-    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
-        """Read the rest of the body at once; raise ResponseTooLarge beyond `max_bytes`."""
-        decoder = BodyDecoder(self.headers.encoding, self.headers.get("content-length", ""), max_bytes)
-        chunk = await self._read_chunk()
-        if chunk is not None and len(chunk) == decoder.stated_bytes:
-            return chunk  # most bodies arrive as a whole
-        body = GrowingBuffer(decoder.stated_bytes)
-        while chunk is not None:
-            for data in decoder.feed(chunk):
-                body.write(data)
-                await decoder.let_others_run(len(data))
-            chunk = await self._read_chunk()
-        decoder.finish()
-        return body.finish()
-
-    async def discard(self, max_bytes: int) -> None:
-        """Read up to so many bytes of the body and drop them: after a short body the connection can be used again."""
-        while max_bytes > 0 and (chunk := await self._read_chunk()) is not None:
-            max_bytes -= len(chunk)
 
     async def _read_chunk(self) -> bytes | None:
         if self._connection is None:

@@ -1,25 +1,21 @@
 """Read the headers and the body of an HTTP response within a limit of bytes."""
 
 import asyncio
-import hashlib
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol, Self
 
-from pyreqwest.bytes import Bytes
 from pyreqwest.exceptions import PyreqwestError
 from pyreqwest.http import HeaderMap
 from pyreqwest.request import StreamRequest
-from pyreqwest.response import Response, ResponseBodyReader
 
 from penstock.buffers import GrowingBuffer
 from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 
 MAX_RESPONSE_BYTES = 64 * 2**20
-SMALL_READ_BYTES = 64 * 2**10
-LARGE_READ_BYTES = 256 * 2**10
+DECOMPRESSED_BYTES = 64 * 2**10  # that one step yields
 _MAX_MEMBERS = 16
 _UNPACKED_AT_ONCE = 2**18
 
@@ -83,75 +79,89 @@ class Writer(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedResponse:
-    """A response to `fetch`; `body` is empty when the body went to a writer."""
-
-    status: int
-    headers: Mapping[str, str]
-    size_bytes: int
-    sha256: str
-    body: bytes | bytearray = b""
-
-
-async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int) -> bytes | bytearray:
-    """Read the whole body; raise ResponseTooLarge beyond `max_bytes`, whatever length the headers state."""
-    piece = await reader.read(SMALL_READ_BYTES)  # returns fewer bytes only at the end of the body
-    if piece is None:
-        return b""
-    if len(piece) < SMALL_READ_BYTES and len(piece) <= max_bytes and not headers.encoding:
-        return piece.to_bytes()
-    decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
-    body = GrowingBuffer(decoder.stated_bytes)
-    while piece is not None:
-        for data in decoder.feed(piece):
-            body.write(data)
-            await decoder.let_others_run(len(data))
-        piece = await reader.read(LARGE_READ_BYTES)
-    decoder.finish()
-    return body.finish()
-
-
-async def read_fetched(response: Response, max_bytes: int, writer: Writer | None) -> FetchedResponse:
-    """Read a response to `fetch`: a 2xx body into the writer if there is one, any other body into memory.
-
-    Of a body that is not 2xx at most 64 KiB are read.
-    """
-    headers = Headers(response.headers)
-    reader = response.body_reader
-    if not 200 <= response.status < 300:
-        error = await reader.read(SMALL_READ_BYTES)
-        body = error.to_bytes() if error else b""
-        return FetchedResponse(response.status, headers, len(body), hashlib.sha256(body).hexdigest(), body)
-    decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
-    digest = hashlib.sha256()
-    size_bytes = 0
-    in_memory = GrowingBuffer(decoder.stated_bytes if writer is None else 0)
-    while (piece := await reader.read(LARGE_READ_BYTES)) is not None:
-        for data in decoder.feed(piece):
-            size_bytes += len(data)
-            digest.update(data)
-            if writer is None:
-                in_memory.write(data)
-            else:
-                writer.write(bytes(data))
-            await decoder.let_others_run(len(data))
-    decoder.finish()
-    return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), in_memory.finish())
-
-
-class StreamingResponse:
+class OpenResponse(ABC):
     """A response whose body is read while it arrives.
 
-    An async context manager, and an iterator over the chunks of the body. Leaving the context closes the connection,
-    also before the end of the body.
+    An async context manager, and an iterator over the chunks of the body. Leaving the context before the end of the
+    body closes the connection. Everything raises MaybeSent when the connection fails or the time is over.
     """
 
-    status: int
-    headers: Headers
+    def _begin(self, status: int, headers: Headers) -> None:
+        self.status = status
+        self.headers = headers
+        self._is_compressed = bool(headers.encoding)
+
+    @abstractmethod
+    async def __aenter__(self) -> Self:
+        """Send the request, and wait until the status and the headers have arrived. Raises NotSent, too."""
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Do what leaving the context does."""
+
+    @abstractmethod
+    async def _read_chunk(self) -> bytes | None:
+        """Return the next bytes of the body as they were sent; None at its end."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_compressed:
+            raise MaybeSent("the stream is compressed, which was not asked for")
+        chunk = await self._read_chunk()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
+        """Read the whole body; raise ResponseTooLarge beyond `max_bytes`, whatever length the headers state."""
+        decoder = self._decoder(max_bytes)
+        chunk = await self._read_chunk()
+        if chunk is not None and len(chunk) == decoder.stated_bytes:
+            return chunk  # most bodies arrive as a whole
+        body = GrowingBuffer(decoder.stated_bytes)
+        await self._decode(chunk, decoder, body.write)
+        return body.finish()
+
+    async def write_to(self, writer: Writer, max_bytes: int) -> None:
+        """Read the whole body into a writer, with the limit of `read`; the writer may get a part of a longer body."""
+        decoder = self._decoder(max_bytes)
+        await self._decode(await self._read_chunk(), decoder, writer.write)
+
+    async def read_start(self, max_bytes: int) -> bytes:
+        """Return the body as it was sent, but so many bytes at most: after a short one the connection is used again."""
+        start = bytearray()
+        while len(start) < max_bytes and (chunk := await self._read_chunk()) is not None:
+            start += chunk
+        return bytes(start[:max_bytes])
+
+    def _decoder(self, max_bytes: int) -> "BodyDecoder":
+        return BodyDecoder(self.headers.encoding, self.headers.get("content-length", ""), max_bytes)
+
+    async def _decode(self, chunk: bytes | None, decoder: "BodyDecoder", write: Callable[[bytes], object]) -> None:
+        """Write this chunk and all that follow it, decompressed."""
+        while chunk is not None:
+            for data in decoder.feed(chunk):
+                write(data)
+                await decoder.let_others_run(len(data))
+            chunk = await self._read_chunk()
+        decoder.finish()
+
+
+class LibraryResponse(OpenResponse):
+    """A response that the library receives."""
 
     def __init__(self, request: StreamRequest) -> None:
         self._request = request
+
+    @property
+    def host(self) -> str:
+        """The host that the library reads from the URL."""
+        return (self._request.url.host_str or "").strip("[]")
 
     async def __aenter__(self) -> Self:
         try:
@@ -161,40 +171,21 @@ class StreamingResponse:
         if _is_cancelled():
             await self.aclose()
             raise asyncio.CancelledError
-        self.status = response.status
-        self.headers = Headers(response.headers)
+        self._begin(response.status, Headers(response.headers))
         self._reader = response.body_reader
-        self._compressed = bool(self.headers.encoding)
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         await self._request.__aexit__(None, None, None)
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._compressed:
-            raise MaybeSent("the stream is compressed, which was not asked for")
+    async def _read_chunk(self) -> bytes | None:
         try:
             chunk = await self._reader.read_chunk()
         except PyreqwestError as error:
             raise classify(error) from None
         if _is_cancelled():
             raise asyncio.CancelledError
-        if chunk is None:
-            raise StopAsyncIteration
-        return chunk.to_bytes()
-
-    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
-        """Read the rest of the body at once, for example of an error response."""
-        try:
-            return await read_body(self._reader, self.headers, max_bytes)
-        except PyreqwestError as error:
-            raise classify(error) from None
+        return None if chunk is None else chunk.to_bytes()
 
 
 def _is_cancelled() -> bool:
@@ -215,7 +206,7 @@ class BodyDecoder:
         if encoding not in ("", "gzip", "x-gzip", "deflate"):
             raise MaybeSent("the response is compressed in a way that was not asked for")
         self._decompressor = _new_decompressor() if encoding else None
-        self._compressed_bytes_left = max_bytes + SMALL_READ_BYTES  # what cannot be compressed grows a little
+        self._compressed_bytes_left = max_bytes + DECOMPRESSED_BYTES  # what cannot be compressed grows a little
         self._members = 1
         self._unpacked_bytes = 0  # since other tasks could run
         # How long the body will be, as far as the headers say.
@@ -223,9 +214,9 @@ class BodyDecoder:
         if content_length.isdigit() and int(content_length) > max_bytes:
             raise ResponseTooLarge(max_bytes)
 
-    def feed(self, piece: Bytes | bytes) -> Iterator[memoryview | bytes]:
+    def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the decoded bytes of the next piece; raise ResponseTooLarge once they exceed the limit."""
-        for data in self._decompress(bytes(piece)) if self._decompressor else (memoryview(piece),):
+        for data in self._decompress(piece) if self._decompressor else (piece,):
             self._bytes_left -= len(data)
             if self._bytes_left < 0:
                 raise ResponseTooLarge(self._max_bytes)
@@ -251,7 +242,7 @@ class BodyDecoder:
                     if self._members > _MAX_MEMBERS:  # empty ones would cost much time and count as no bytes
                         raise MaybeSent("the compressed response has too many members")
                     self._decompressor = decompressor = _new_decompressor()
-                yield decompressor.decompress(piece, SMALL_READ_BYTES)
+                yield decompressor.decompress(piece, DECOMPRESSED_BYTES)
                 piece = decompressor.unused_data if decompressor.eof else decompressor.unconsumed_tail
         except zlib.error:
             raise MaybeSent("the compressed response is damaged") from None

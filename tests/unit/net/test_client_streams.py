@@ -8,8 +8,7 @@ import pytest
 
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
-from penstock.net.http1 import Exchange
-from penstock.net.response import StreamingResponse
+from penstock.net.response import OpenResponse
 from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     client_and_server,
@@ -158,7 +157,7 @@ async def test_a_compressed_body_can_only_be_read_at_once() -> None:
             assert (stream.status, await stream.read()) == (429, b"too many")
 
 
-async def read_all(stream: StreamingResponse | Exchange, into: list[bytes]) -> None:
+async def read_all(stream: OpenResponse, into: list[bytes]) -> None:
     async with stream:
         async for data in stream:
             into.append(data)

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from penstock.net.errors import MaybeSent
-from tests.http_client import client_and_server, post_request
+from tests.http_client import client_and_server, fetch, post_request
+from tests.loop_time import pass_time
 from tests.tcp_server import Connection, Script, chunk, response_head
 
 OK = response_head("content-length: 2") + b"ok"
@@ -97,3 +98,28 @@ async def test_a_server_that_sends_faster_than_it_is_read_is_slowed_down() -> No
             while read_bytes < 2 * sent_bytes:
                 read_bytes += len(await anext(stream))
     assert sent_bytes < 16_000_000
+
+
+async def test_a_body_that_arrives_without_a_pause_ends_at_the_timeout() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("transfer-encoding: chunked"))
+        while True:
+            await connection.send(chunk(b"x" * 65_536))
+
+    class Writer:
+        """Lets a minute pass with the first bytes."""
+
+        size_bytes = 0
+
+        def write(self, data: bytes) -> None:
+            if not self.size_bytes:
+                pass_time(60)
+            self.size_bytes += len(data)
+
+    writer = Writer()
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent) as failure:
+            await fetch(client, server.url, max_bytes=2**30, timeout_seconds=60, writer=writer)
+    assert failure.value.timeout
+    assert writer.size_bytes < 2**20

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -10,11 +11,14 @@ import uvloop
 
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
-from penstock.net.http1 import Http1Client
+from penstock.net.guard import EgressRules
+from penstock.net.http1 import Http1Client, TimeLimits
 from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     FakeResolver,
     client_and_server,
+    fetch,
+    fetch_and_post,
     never_respond,
     open_client,
     post_guarded,
@@ -205,11 +209,58 @@ async def test_a_closed_client_lets_nothing_wait_for_a_connection(monkeypatch: p
         assert (kinds.count(MaybeSent), kinds.count(NotSent)) == (8, 12)
 
 
+async def test_a_limited_number_of_connections_is_kept_for_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.net.http1._MAX_IDLE", 2)
+    hosts = ("a.example", "b.example", "c.example")
+    egress = EgressRules(allow_hosts=hosts)
+    async with serve(responding()) as server, open_client(resolver=FakeResolver(["127.0.0.1"])) as client:
+        for host in hosts * 2:
+            await post_guarded(client, f"http://{host}:{server.port}/", egress=egress)
+    assert server.connections == 4, "the third host gets a new one each time"
+
+
+@fetch_and_post
+async def test_fetches_and_deliveries_build_no_client_of_the_library(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To build one takes ten milliseconds of processor time, and it holds several megabytes more than a body."""
+    monkeypatch.delattr(HttpClient, "_pinned_client")
+    async with serve(responding()) as server, open_client() as client:
+        await call(client, server.url)
+    assert len(server.requests) == 1
+
+
+async def take_turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_fetches_connect_for_five_seconds_at_most_and_deliveries_for_half_of_their_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def hang(*_: object) -> Connection:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(Http1Client, "_connect_to", hang)
+    async with open_client() as client:
+        for call, seconds in ((fetch, 5), (post_guarded, 30)):
+            calling = asyncio.create_task(call(client, "http://127.0.0.1:9/", timeout_seconds=60))
+            await take_turns()  # until it waits
+            pass_time(seconds - 1)
+            await take_turns()
+            assert not calling.done(), call
+            pass_time(1)
+            with pytest.raises(NotSent, match="timed out"):
+                await calling
+
+
 def test_requests_of_unusual_kinds_are_left_to_the_library() -> None:
-    client = Http1Client(look_up, None, connect_seconds=5, idle_seconds=20)
+    client = Http1Client(look_up, None, idle_seconds=20)
+    limits = TimeLimits(1, 1)
     url = "http://provider.test/v1"
-    assert client.exchange(HttpRequest("POST", url, {"authorization": "Bearer x"}, b"{}"), 1, 1)
-    assert client.exchange(HttpRequest("GET", url, {"authorization": "Bearer x"}), 1, 1)
+    assert client.exchange(HttpRequest("POST", url, {"authorization": "Bearer x"}, b"{}"), limits)
+    assert client.exchange(HttpRequest("GET", url, {"authorization": "Bearer x"}), limits)
     unusual = [
         HttpRequest("DELETE", url),
         *(
@@ -241,7 +292,7 @@ def test_requests_of_unusual_kinds_are_left_to_the_library() -> None:
             )
         ),
     ]
-    sent = [request for request in unusual if client.exchange(request, 1, 1) is not None]
+    sent = [request for request in unusual if client.exchange(request, limits) is not None]
     assert sent == []
 
 

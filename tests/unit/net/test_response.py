@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import random
 import zlib
-from typing import Any
+from typing import Self
 
 import psutil
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyreqwest.http import HeaderMap
 
 from penstock.net.errors import MaybeSent, ResponseTooLarge
-from penstock.net.response import SMALL_READ_BYTES, BodyDecoder, Headers, read_body
+from penstock.net.response import DECOMPRESSED_BYTES, BodyDecoder, Headers, OpenResponse
 from tests.http_client import client_and_server, post_request
 from tests.tcp_server import Connection, Script, chunk, response_head
 
@@ -79,14 +79,21 @@ async def test_a_decompression_bomb_stops_at_the_limit() -> None:
         assert psutil.Process().memory_info().rss - before < 64 * MIB
 
 
-class OnePiece:
-    """A reader with the whole body in one piece."""
+class OnePiece(OpenResponse):
+    """A response with the whole body in one chunk."""
 
-    def __init__(self, body: bytes) -> None:
-        self._pieces = [body]
+    def __init__(self, body: bytes, headers: Headers) -> None:
+        self._begin(200, headers)
+        self._chunks = [body]
 
-    async def read(self, _: int) -> bytes | None:
-        return self._pieces.pop() if self._pieces else None
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def aclose(self) -> None:
+        pass
+
+    async def _read_chunk(self) -> bytes | None:
+        return self._chunks.pop() if self._chunks else None
 
 
 async def test_other_tasks_run_while_a_small_piece_becomes_a_large_one() -> None:
@@ -99,15 +106,14 @@ async def test_other_tasks_run_while_a_small_piece_becomes_a_large_one() -> None
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count_turns())
-    raw = HeaderMap({"content-encoding": "gzip"})
-    read: Any = OnePiece(gzip.compress(bytes(20 * MIB)))
-    assert len(await read_body(read, Headers(raw), 32 * MIB)) == 20 * MIB
+    response = OnePiece(gzip.compress(bytes(20 * MIB)), Headers({"content-encoding": "gzip"}))
+    assert len(await response.read(32 * MIB)) == 20 * MIB
     counting.cancel()
     await asyncio.gather(counting, return_exceptions=True)
     assert turns >= 20, "one for each megabyte"
 
 
-@pytest.mark.parametrize("step", [1000, SMALL_READ_BYTES])
+@pytest.mark.parametrize("step", [1000, DECOMPRESSED_BYTES])
 def test_a_body_of_empty_members_stops_after_a_few_of_them(step: int) -> None:
     empty = gzip.compress(b"")
     members = empty * 100_000
@@ -161,7 +167,7 @@ def test_the_result_does_not_depend_on_how_the_data_is_split(members: list[bytes
     pieces = [out for start in range(0, len(packed), step) for out in decoder.feed(packed[start : start + step])]
     decoder.finish()
     assert b"".join(pieces) == b"".join(members)
-    assert max(map(len, pieces), default=0) <= SMALL_READ_BYTES
+    assert max(map(len, pieces), default=0) <= DECOMPRESSED_BYTES
 
 
 def test_a_content_length_over_the_limit_is_an_error_at_once() -> None:
