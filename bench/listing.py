@@ -23,12 +23,12 @@ from penstock.clock import Clock
 from penstock.schema import SLOT_MS
 from penstock.settings import Settings
 from penstock.store.opening import open_store
-from penstock.values import first_id, new_id
+from penstock.values import OrgId, first_id, new_id
 
 DAY_MS = 86_400_000
 DAYS = 30
 STATUSES = ("completed",) * 90 + ("upstream_failure",) * 6 + ("rejected",) * 3 + ("cancelled",)
-ORG = new_id("org", 1)
+ORG = OrgId(new_id("org", 1))
 REPORTS = (
     ("usage of a day by hour and model", 1, "hour", "model"),
     ("usage of a week by day and model", 7, "day", "model"),

@@ -32,7 +32,7 @@ from penstock.generations import endpoints
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
 from penstock.store.base import Transaction
-from penstock.values import nanos, new_id
+from penstock.values import OrgId, nanos, new_id
 from tests import postgres
 from tests.fake_providers.scripted import KEY, KEY_ENV, scripted_provider
 
@@ -103,7 +103,7 @@ class Bench:
         return counts
 
 
-async def _add_credit(org_id: str, tx: Transaction) -> None:
+async def _add_credit(org_id: OrgId, tx: Transaction) -> None:
     await add_credit(tx, org_id, nanos(1_000_000), 0, "bench")
 
 

@@ -45,7 +45,7 @@ from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
 from penstock.store import postgres, sqlite
 from penstock.store.base import Dialect
-from penstock.values import Nanos, nanos, new_id
+from penstock.values import Nanos, OrgId, nanos, new_id
 from tests import lock_order
 from tests.child_tasks import run_tasks_in_threads
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider
@@ -117,7 +117,7 @@ class RunningGateway:
             await self._wait_until_claimed(response.json["id"], (caller or self.caller).org_id)
         return response
 
-    async def _wait_until_claimed(self, video_id: str, org_id: str) -> None:
+    async def _wait_until_claimed(self, video_id: str, org_id: OrgId) -> None:
         """Wait until a worker has claimed it: in a cluster it goes through the queue, which uses real time."""
         async with asyncio.timeout(45):
             while True:
@@ -149,7 +149,7 @@ class RunningGateway:
         )
         return [dict(row) for row in rows]
 
-    async def money(self, org_id: str | None = None) -> tuple[Nanos, Nanos]:
+    async def money(self, org_id: OrgId | None = None) -> tuple[Nanos, Nanos]:
         """The available and the held amount."""
         row = await self.gateway.store.one("get_balance", org_id=org_id or self.caller.org_id)
         assert row is not None
@@ -240,11 +240,11 @@ class RunningGateway:
         await self.add_credit(usd, org.id)
         return await self.create_caller(org.id, **limits)
 
-    async def create_caller(self, org_id: str | None = None, **limits: Any) -> Caller:
+    async def create_caller(self, org_id: OrgId | None = None, **limits: Any) -> Caller:
         created = await self.gateway.keys.create_key(org_id or self.caller.org_id, **limits)
         return await self.gateway.keys.authenticate(f"Bearer {created.key}")
 
-    async def add_credit(self, usd: str, org_id: str | None = None) -> None:
+    async def add_credit(self, usd: str, org_id: OrgId | None = None) -> None:
         org = org_id or self.caller.org_id
         await self.gateway.store.write(
             lambda tx: add_credit(tx, org, nanos(usd), self.clock.now_ms(), "credit of a test")
@@ -252,7 +252,7 @@ class RunningGateway:
 
 
 @contextmanager
-def locked_balance(running: RunningGateway, org_id: str) -> Iterator[None]:
+def locked_balance(running: RunningGateway, org_id: OrgId) -> Iterator[None]:
     """A transaction of somebody else that keeps the balance of an organization locked."""
     database = running.gateway.settings.database
     assert database is not None

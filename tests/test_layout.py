@@ -297,6 +297,18 @@ def test_modules_do_not_print() -> None:
     )
 
 
+def test_ids_of_organizations_have_their_own_type() -> None:
+    """So that mypy finds the id of a key or a request where that of an organization is expected."""
+    none(
+        f"{module}, line {node.lineno}: org_id is an OrgId"
+        for module in modules()
+        for node in nodes(module)
+        if (isinstance(node, ast.arg) and node.arg == "org_id" and node.annotation)
+        or (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "org_id")
+        if "OrgId" not in ast.unparse(node.annotation or node)
+    )
+
+
 def test_folders_of_modules_are_packages() -> None:
     """Otherwise they would be missing from the wheel."""
     folders = sorted({module.path.parent for module in modules()})

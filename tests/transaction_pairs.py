@@ -37,7 +37,7 @@ from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.postgres import PostgresStore
-from penstock.values import Nanos, nanos
+from penstock.values import Nanos, OrgId, nanos
 from tests.gateway import OpenGateway, RunningGateway, caller_with
 
 FAR_MS = 2**62
@@ -73,7 +73,7 @@ class Group:
     items: list[Any] = field(default_factory=list)
     written: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def add(self, groups: WriteGroups[Any, Any], item: Any, org_id: str | None) -> None:
+    async def add(self, groups: WriteGroups[Any, Any], item: Any, org_id: OrgId | None) -> None:
         self.items.append(item)
         if len(self.items) == 1:
             await self.written.wait()
@@ -87,7 +87,7 @@ class Group:
 GROUP: ContextVar[Group | None] = ContextVar("GROUP", default=None)
 
 
-async def add_to_group(groups: WriteGroups[Any, Any], item: Any, org_id: str | None = None) -> Any:
+async def add_to_group(groups: WriteGroups[Any, Any], item: Any, org_id: OrgId | None = None) -> Any:
     """Write an item alone or in its task's group, instead of in a task that cannot be stopped."""
     if group := GROUP.get():
         return await group.add(groups, item, org_id)
@@ -136,7 +136,7 @@ class Scene:
         return self.running.gateway.store
 
     @property
-    def org_id(self) -> str:
+    def org_id(self) -> OrgId:
         return self.running.caller.org_id
 
 

@@ -12,14 +12,14 @@ from penstock.net.client import HttpClient
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import event_body, message_row
 from tests.databases import Database
 
 VAULT = Vault("v" * 43)
-ORG = "org_" + "0" * 32
+ORG = OrgId("org_" + "0" * 32)
 FIRST_DELAYS = (5, 15, 45)  # of the default schedule, enough for most tests
 URL = "https://hooks.example.com/in"
 
@@ -100,12 +100,12 @@ async def open_process(
         yield Process(store, clock, receiver, Deliveries(store, receiver, VAULT, clock, settings))
 
 
-async def add_org(tx: Transaction, org_id: str) -> None:
+async def add_org(tx: Transaction, org_id: OrgId) -> None:
     if await tx.one("get_balance", org_id=org_id) is None:
         await tx.run("add_org", id=org_id, name="Acme", billing="prepaid", created_at_ms=0)
 
 
-async def add_messages(store: Store, *urls: str, org_id: str = ORG) -> list[str]:
+async def add_messages(store: Store, *urls: str, org_id: OrgId = ORG) -> list[str]:
     """Add a message for each URL, or one for the default URL. Returns their ids."""
     urls = urls or (URL,)
     ids = [new_id("req", 1) for _ in urls]

@@ -57,7 +57,7 @@ from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
 from penstock.upstream import local
 from penstock.upstream.client import Upstream
-from penstock.values import nanos, new_id
+from penstock.values import OrgId, nanos, new_id
 from penstock.vault import Vault, open_vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
@@ -74,7 +74,7 @@ _ABANDONED_SECONDS = 86_400.0  # where other processes write too, an unfinished 
 class Welcome:
     """The first organization, and its key if this start created it: the key is shown once and stored nowhere."""
 
-    org_id: str
+    org_id: OrgId
     key: str | None = field(repr=False)
 
 
@@ -295,10 +295,10 @@ async def _repeat(gateway: Gateway, work: Callable[[], Awaitable[int]], seconds:
         await gateway.clock.sleep(seconds)
 
 
-async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> str:
+async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> OrgId:
     """Return the default organization; create it with its starting credit if it does not exist."""
     now = clock.now_ms()
-    org_id = new_id("org", now)
+    org_id = OrgId(new_id("org", now))
 
     async def write(tx: Transaction) -> None:
         if await tx.run("add_fact", name="first_org", value=org_id):
@@ -310,7 +310,7 @@ async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> st
         await store.write(write)
         row = await store.one("get_fact", name="first_org")
     assert row is not None, "this process or another has added it"
-    return str(row["value"])
+    return OrgId(row["value"])
 
 
 async def ensure_first_key(gateway: Gateway) -> Welcome:

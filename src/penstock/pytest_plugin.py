@@ -16,6 +16,7 @@ import pytest
 
 if TYPE_CHECKING:  # pytest loads this module in every run where the package is installed, so imports are made late
     from penstock.gateway import Gateway
+    from penstock.values import OrgId
 
 T = TypeVar("T")
 _START_SECONDS = 60.0
@@ -66,7 +67,7 @@ def penstock(request: pytest.FixtureRequest, _penstock_gateway: _GatewayThread) 
             _penstock_gateway.call(_export_recordings(_penstock_gateway.gateway, org_id, folder))
 
 
-async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> tuple[str, str]:
+async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> tuple[OrgId, str]:
     """Create an organization for a test module, import its recordings, and return the id and a key."""
     from penstock.accounts.orgs import create_org
     from penstock.accounts.transfers import add_credit
@@ -85,7 +86,7 @@ async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> t
     return org.id, made.key
 
 
-async def _export_recordings(gateway: Gateway, org_id: str, folder: Path) -> None:
+async def _export_recordings(gateway: Gateway, org_id: OrgId, folder: Path) -> None:
     """Replace the recordings in the folder by those of this run."""
     from penstock.recordings import files
 

@@ -13,6 +13,7 @@ from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
 from penstock.settings import Settings
+from penstock.values import OrgId
 from tests.child_tasks import run_tasks_in_threads
 
 MASTER = "m" * 43
@@ -22,7 +23,7 @@ MASTER = "m" * 43
 class Account:
     """An organization with two keys, one of them with the admin scope."""
 
-    org_id: str
+    org_id: OrgId
     admin: NewKey
     plain: NewKey
 

@@ -13,7 +13,7 @@ from penstock.accounts.transfers import add_credit
 from penstock.api.asgi import AsgiApp
 from penstock.api.route import Route
 from penstock.api.routes import ROUTES
-from penstock.values import nanos, new_id
+from penstock.values import OrgId, nanos, new_id
 from tests.api.accounts import Account, another_account, first_account, opened
 from tests.api.raw_http import RawResponse, Server, serving
 from tests.gateway import ENDED
@@ -50,7 +50,7 @@ async def make_something_of_each_kind(served: Server, victim: Account) -> None:
         assert made.status in (200, 202), made
 
 
-def stored_rows(folder: Path, org_id: str) -> dict[str, list[Any]]:
+def stored_rows(folder: Path, org_id: OrgId) -> dict[str, list[Any]]:
     """All rows of an organization by table, read directly from the database."""
     rows = {}
     with closing(apsw.Connection(str(folder / "penstock.db"), flags=apsw.SQLITE_OPEN_READONLY)) as connection:

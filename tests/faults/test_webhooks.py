@@ -17,7 +17,7 @@ import pytest
 import trustme
 
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 from penstock.webhooks.events import event_body, message_row
 from tests.databases import sqlite_database
 from tests.http_client import server_tls
@@ -26,7 +26,7 @@ from tests.webhook_receivers import FIRST_DELAYS
 
 pytestmark = pytest.mark.faults
 
-ORG = "org_" + "0" * 32
+ORG = OrgId("org_" + "0" * 32)
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -31,7 +31,7 @@ from penstock.generations.cancel import cancel_video
 from penstock.generations.purge import purge
 from penstock.recordings import files
 from penstock.schema import Call, Caller, Response
-from penstock.values import Nanos, nanos
+from penstock.values import Nanos, OrgId, nanos
 from tests.conftest import checking_loop
 from tests.fake_providers import faults
 from tests.fake_providers.chat import INPUT_USD, OUTPUT_USD
@@ -250,7 +250,7 @@ class Organization(RuleBasedStateMachine):
         await self._add_credit(100, org.id)
         return caller
 
-    async def _add_credit(self, cents: int, org_id: str) -> None:
+    async def _add_credit(self, cents: int, org_id: OrgId) -> None:
         usd = str(Decimal(cents) / 100)
         await self.running.add_credit(usd, org_id)
         self.credit = Nanos(self.credit + nanos(usd))

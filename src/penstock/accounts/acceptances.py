@@ -10,6 +10,7 @@ from penstock.accounts.transfers import NewHold
 from penstock.failpoints import failpoint
 from penstock.store.base import Change, Store, Transaction
 from penstock.store.groups import WriteGroups, in_lock_order
+from penstock.values import OrgId
 
 # The queries of an acceptance, in the order of docs/decisions/lock-order.md. The last one returns a row.
 _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_generation")
@@ -19,7 +20,7 @@ _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_
 class Acceptance:
     """A generation that is to be accepted, alone or together with others."""
 
-    org_id: str
+    org_id: OrgId
     hold: NewHold
     changes: Sequence[Change]  # all that is stored besides the hold
 
@@ -52,7 +53,7 @@ class Acceptances:
                 await tx.each([*same])
             else:
                 await tx.put_many(name, [values for _, values in same])
-        holds: dict[str, list[NewHold]] = {}
+        holds: dict[OrgId, list[NewHold]] = {}
         for item in acceptances:
             holds.setdefault(item.org_id, []).append(item.hold)
         await self._reservations.hold_all(tx, holds)

@@ -6,7 +6,7 @@ from typing import Any
 from penstock.clock import Clock
 from penstock.schema import SLOT_MS
 from penstock.store.base import Store
-from penstock.values import Nanos, dollars
+from penstock.values import Nanos, OrgId, dollars
 
 _DAY_MS = 86_400_000
 PACE_DAYS = 7
@@ -17,12 +17,12 @@ class Balances:
     its balance includes them.
     """
 
-    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[str], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
         self._catch_up = catch_up
 
-    async def get(self, org_id: str) -> dict[str, Any]:
+    async def get(self, org_id: OrgId) -> dict[str, Any]:
         """Return the balance object of the interface; a postpaid organization has no amount."""
         if self._catch_up:
             await self._catch_up(org_id)
@@ -37,7 +37,7 @@ class Balances:
             "pace": await self._pace(org_id, available),
         }
 
-    async def _pace(self, org_id: str, available: Nanos | None) -> dict[str, Any]:
+    async def _pace(self, org_id: OrgId, available: Nanos | None) -> dict[str, Any]:
         """Return what was spent in the last days, and how long the balance lasts at this pace.
 
         An organization whose first request is younger is judged by the time since then, but not by less than a day.

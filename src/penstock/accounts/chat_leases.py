@@ -87,7 +87,7 @@ class ChatLeases(msgspec.Struct, frozen=True):
             log.warning("released the holds of interrupted chat calls", calls=count)
         return count
 
-    async def _end_calls(self, org_id: str, process_id: str) -> int:
+    async def _end_calls(self, org_id: OrgId, process_id: str) -> int:
         count = 0
         while rows := await self.store.all(
             "list_requests_of_process", org_id=org_id, process_id=process_id, limit=_MAX_ABANDONED

@@ -14,7 +14,7 @@ from penstock.errors import StorageUnavailable, nothing_sent
 from penstock.schema import Call, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
-from penstock.values import ZERO, Nanos
+from penstock.values import ZERO, Nanos, OrgId
 
 _NEVER = -1e9
 _MOST_HOLDS = 200  # in one transaction
@@ -59,7 +59,7 @@ class ChatReservations:
     clock: Clock
     process_id: str  # of this process, which `chat_leases` keeps alive
     is_blocked: bool = False  # ended calls cannot be written, so none is reserved in memory
-    _balances: dict[str, _Balance] = field(default_factory=dict)
+    _balances: dict[OrgId, _Balance] = field(default_factory=dict)
     _holds: WriteGroups[Reservation, None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,14 +96,14 @@ class ChatReservations:
             balance.available -= cost
             balance.uncharged[reservation.call.id] = cost
 
-    def forget(self, org_id: str, request_ids: Iterable[str]) -> None:
+    def forget(self, org_id: OrgId, request_ids: Iterable[str]) -> None:
         """Stop counting the costs of ended calls: they are charged in the store."""
         if balance := self._balances.get(org_id):
             for request_id in request_ids:
                 balance.uncharged.pop(request_id, None)
 
     @contextmanager
-    def holding(self, org_id: str, amount: Nanos) -> Iterator[None]:
+    def holding(self, org_id: OrgId, amount: Nanos) -> Iterator[None]:
         """Keep chat calls from spending an amount while a hold of it is being written to the store."""
         balance = self._balances.setdefault(org_id, _Balance())
         balance.being_held += amount
@@ -113,14 +113,14 @@ class ChatReservations:
             balance.being_held -= amount
             balance.read_at = _NEVER
 
-    async def hold_all(self, tx: Transaction, holds: Mapping[str, Sequence[transfers.NewHold]]) -> None:
+    async def hold_all(self, tx: Transaction, holds: Mapping[OrgId, Sequence[transfers.NewHold]]) -> None:
         """Hold amounts by organization, and leave what chat calls of this process have reserved; see `transfers`."""
         reserved = {org_id: await self._reserved_amount(tx, org_id) for org_id in holds}
         await transfers.hold_all(
             tx, [transfers.OrgHolds(org_id, new, reserved[org_id]) for org_id, new in holds.items()]
         )
 
-    async def _reserved_amount(self, tx: Transaction, org_id: str) -> Nanos:
+    async def _reserved_amount(self, tx: Transaction, org_id: OrgId) -> Nanos:
         """What the chat calls of this process have cost or may cost beyond what the store has charged already; a hold
         in this transaction must leave it available.
         """
@@ -146,7 +146,7 @@ class ChatReservations:
         """Hold for calls: for all of them or, if a balance is too low, for none."""
         in_order = sorted(reservations, key=lambda reservation: reservation.call.id)
         await tx.put_many("add_request", [self._request_row(reservation) for reservation in in_order])
-        holds: dict[str, list[transfers.NewHold]] = {}
+        holds: dict[OrgId, list[transfers.NewHold]] = {}
         for item in in_order:
             hold = transfers.NewHold(item.call.id, item.amount, item.call.at_ms)
             holds.setdefault(item.call.caller.org_id, []).append(hold)
@@ -163,7 +163,7 @@ class ChatReservations:
             process_id=self.process_id,
         )
 
-    async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
+    async def _sufficient_balance(self, org_id: OrgId, amount: Nanos) -> _Balance:
         """Return a balance with the amount free; raise InsufficientBalance if there is less."""
         balance = self._balances.setdefault(org_id, _Balance())
         if self.clock.monotonic() - balance.read_at < _BALANCE_SECONDS and balance.free >= amount:
@@ -178,7 +178,7 @@ class ChatReservations:
             raise transfers.insufficient_balance(amount, Nanos(max(0, balance.free)))
         return balance
 
-    async def _read_balance(self, balance: _Balance, org_id: str) -> None:
+    async def _read_balance(self, balance: _Balance, org_id: OrgId) -> None:
         row = await self.store.one("get_balance", org_id=org_id)
         balance.available = (int(row["available"]) if row else 0) - sum(balance.uncharged.values())
         balance.read_at = self.clock.monotonic()

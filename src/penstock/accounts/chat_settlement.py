@@ -19,7 +19,7 @@ from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
-from penstock.values import ZERO, Nanos
+from penstock.values import ZERO, Nanos, OrgId
 
 log = structlog.get_logger()
 _RETRY_SECONDS = 0.5
@@ -40,7 +40,7 @@ class EndedCall(msgspec.Struct, frozen=True):
     loss: Nanos = ZERO  # what the provider bills and the caller does not pay
 
     @property
-    def org_id(self) -> str:
+    def org_id(self) -> OrgId:
         return self.reservation.call.caller.org_id
 
     @property
@@ -63,7 +63,7 @@ class EndedCall(msgspec.Struct, frozen=True):
 
 
 class _ResponseSize(msgspec.Struct, frozen=True):
-    org_id: str
+    org_id: OrgId
     id: str
     size_bytes: int
 
@@ -72,7 +72,7 @@ class _ResponseSize(msgspec.Struct, frozen=True):
 class _Queue:
     """What waits to be written for one organization."""
 
-    org_id: str
+    org_id: OrgId
     ended_calls: list[EndedCall] = field(default_factory=list)
     response_sizes: list[_ResponseSize] = field(default_factory=list)
     is_blocked: bool = False  # the last batch could not be written
@@ -103,7 +103,7 @@ class ChatSettlement:
     store: Store
     clock: Clock
     reservations: ChatReservations
-    _queues: dict[str, _Queue] = field(default_factory=dict)
+    _queues: dict[OrgId, _Queue] = field(default_factory=dict)
     _batches: WriteGroups[_Batch, None] = field(init=False)
     _is_running: bool = False
     _is_stopping: bool = False
@@ -138,7 +138,7 @@ class ChatSettlement:
         queue.ended_calls.append(ended)
         self._start_writing(queue)
 
-    def set_response_size(self, org_id: str, request_id: str, size_bytes: int) -> None:
+    def set_response_size(self, org_id: OrgId, request_id: str, size_bytes: int) -> None:
         """Write the size of a response with the next batch; it is known only after the request has ended."""
         queue = self._queue(org_id)
         queue.response_sizes.append(_ResponseSize(org_id, request_id, size_bytes))
@@ -156,7 +156,7 @@ class ChatSettlement:
             await asyncio.gather(*tasks)
         self._is_running = False
 
-    async def catch_up(self, org_id: str) -> None:
+    async def catch_up(self, org_id: OrgId) -> None:
         """Write what waits for an organization now instead of after the usual delay. Does nothing while that fails."""
         queue = self._queues.get(org_id)
         if queue and not queue.is_empty and not queue.is_blocked:
@@ -165,7 +165,7 @@ class ChatSettlement:
 
     # --------------------------------------------------------------------------------------------------------- batches
 
-    def _queue(self, org_id: str) -> _Queue:
+    def _queue(self, org_id: OrgId) -> _Queue:
         queue = self._queues.get(org_id)
         if queue is None:
             queue = self._queues[org_id] = _Queue(org_id)
@@ -221,7 +221,7 @@ class ChatSettlement:
         del queue.response_sizes[: len(sizes)]
         self.reservations.forget(queue.org_id, [ended.id for ended in batch])
 
-    async def _write_one_by_one(self, org_id: str, batch: list[EndedCall], sizes: list[_ResponseSize]) -> None:
+    async def _write_one_by_one(self, org_id: OrgId, batch: list[EndedCall], sizes: list[_ResponseSize]) -> None:
         """Write each call in its own transaction, so that one which cannot be written does not block the others.
 
         A StorageUnavailable ends this; the next try writes all again, and those that are stored already stay as they
@@ -238,7 +238,7 @@ class ChatSettlement:
                 if not ended.reservation.in_store:  # otherwise its hold shows it
                     await self._write_or_log(org_id, ended.id, partial(self._record_loss, ended))
 
-    async def _write_or_log(self, org_id: str, name: str, work: Callable[[Transaction], Awaitable[None]]) -> bool:
+    async def _write_or_log(self, org_id: OrgId, name: str, work: Callable[[Transaction], Awaitable[None]]) -> bool:
         """Write, and return whether that succeeded. Raises StorageUnavailable."""
         try:
             await self.store.write(work, org_id=org_id)
@@ -327,5 +327,5 @@ def _request_row(ended: EndedCall) -> Row:
     return ended_request(reservation.call, reservation.request, reservation.modality, ended.end)
 
 
-def _charges(calls: list[EndedCall]) -> list[tuple[str, str, Nanos]]:
+def _charges(calls: list[EndedCall]) -> list[tuple[OrgId, str, Nanos]]:
     return [(ended.org_id, ended.id, ended.end.cost) for ended in calls if ended.is_charged]

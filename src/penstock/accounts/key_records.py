@@ -10,7 +10,7 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.store.base import Row, Store
 from penstock.store.related import read_related
-from penstock.values import REPLAY_MODES, ZERO, Nanos, dollars, iso, nanos
+from penstock.values import REPLAY_MODES, ZERO, Nanos, OrgId, dollars, iso, nanos
 
 ADMIN = "admin"  # manages the keys of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
@@ -51,7 +51,7 @@ class KeyUsage:
     spent_this_month: Nanos = ZERO
 
 
-async def read_key_names(store: Store, key_ids: Sequence[str], org_id: str) -> dict[str, str | None]:
+async def read_key_names(store: Store, key_ids: Sequence[str], org_id: OrgId) -> dict[str, str | None]:
     """The names of keys of an organization, by their ids."""
     rows = await read_related(store, "list_names_of_keys", key_ids, org_id=org_id)
     return {row["id"]: row["name"] for row in rows}

@@ -18,7 +18,7 @@ from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.store.related import read_related
-from penstock.values import Nanos, id_ms, is_id, new_id
+from penstock.values import Nanos, OrgId, id_ms, is_id, new_id
 from penstock.vault import Vault
 
 # How long a key may still work after another process revoked it; the documentation promises 2 seconds.
@@ -113,7 +113,7 @@ class Keys:
         self._cache[digest] = (until, caller)
         return caller
 
-    async def create_key(self, org_id: str, *, derived: bool = False, **options: Any) -> NewKey:
+    async def create_key(self, org_id: OrgId, *, derived: bool = False, **options: Any) -> NewKey:
         """Create a key with any of the options in `key_records.OPTIONS`.
 
         The secret of a `derived` key follows from its id and the master secret; that of any other key is random. Raises
@@ -141,7 +141,7 @@ class Keys:
         await self._store.write(write, org_id=org_id)
         return NewKey(key, row)
 
-    async def change_key(self, org_id: str, key_id: str, options: Mapping[str, Any]) -> KeyRow:
+    async def change_key(self, org_id: OrgId, key_id: str, options: Mapping[str, Any]) -> KeyRow:
         """Change the options that are given, and return the key. Other processes notice within two seconds.
 
         Raises InvalidRequest for a bad value, NotFound, and Conflict for a revoked key.
@@ -163,7 +163,7 @@ class Keys:
         self._forget(key_id)
         return row
 
-    async def ensure_terminal_key(self, org_id: str) -> str:
+    async def ensure_terminal_key(self, org_id: OrgId) -> str:
         """Return the key that the owner of the data folder uses on the command line; create it if there is none.
 
         It is stored nowhere, but follows from the master secret. Once it is revoked, another one takes its place.
@@ -175,7 +175,7 @@ class Keys:
                     return key
         return (await self.create_key(org_id, name=_TERMINAL_KEY_NAME, derived=True)).key
 
-    async def revoke_key(self, org_id: str, key_id: str) -> KeyRow:
+    async def revoke_key(self, org_id: OrgId, key_id: str) -> KeyRow:
         """Revoke a key for good and return it; a key that is revoked already stays as it is.
 
         This process refuses the key at once, others when their cached entry is too old. Raises NotFound.
@@ -202,14 +202,14 @@ class Keys:
             raise AuthenticationFailed
         return (await self.records(caller.org_id, [KeyRow(**row)]))[0]
 
-    async def get_record_of(self, org_id: str, key_id: str) -> dict[str, Any]:
+    async def get_record_of(self, org_id: OrgId, key_id: str) -> dict[str, Any]:
         """Return the record of one key; raise NotFound."""
         row = await self._store.one("get_key", id=key_id, org_id=org_id)
         if row is None:
             raise NotFound(f"No such key: {key_id}.")
         return (await self.records(org_id, [KeyRow(**row)]))[0]
 
-    async def records(self, org_id: str, rows: Sequence[KeyRow]) -> list[dict[str, Any]]:
+    async def records(self, org_id: OrgId, rows: Sequence[KeyRow]) -> list[dict[str, Any]]:
         """Return the records of keys of an organization, with what they have used of their limits."""
         now_ms = self._clock.now_ms()
         slots = {"day": day_start_ms(now_ms) // SLOT_MS, "month": month_start_ms(now_ms) // SLOT_MS}
@@ -224,16 +224,16 @@ class Keys:
         }
         return [key_record(row, usage[row.id]) for row in rows]
 
-    async def get_org_id(self, key_id: str) -> str:
+    async def get_org_id(self, key_id: str) -> OrgId:
         """Return the organization of any key, for operators; raise NotFound."""
         row = await self._store.one("get_key_org", id=key_id) if is_id(key_id, "key") else None
         if row is None:
             raise NotFound(f"No such key: {key_id}.")
-        return str(row["org_id"])
+        return OrgId(row["org_id"])
 
     async def list_records(
         self,
-        org_id: str,
+        org_id: OrgId,
         limit: int = DEFAULT_LIMIT,
         starting_after: str | None = None,
         ending_before: str | None = None,
@@ -245,7 +245,7 @@ class Keys:
         page = await self._pager.page(org_id, limit, starting_after, ending_before, status=status)
         return page.with_data(await self.records(org_id, page.data))
 
-    async def list_all(self, org_id: str) -> list[KeyRow]:
+    async def list_all(self, org_id: OrgId) -> list[KeyRow]:
         """Return every key, newest first."""
         return await self._pager.all(org_id, status=None)
 

@@ -40,11 +40,11 @@ async def create_org(store: Store, clock: Clock, name: str, billing: str) -> Org
     return org
 
 
-async def add_org(tx: Transaction, org_id: str, name: str, billing: str, at_ms: int) -> None:
+async def add_org(tx: Transaction, org_id: OrgId, name: str, billing: str, at_ms: int) -> None:
     await tx.run("add_org", id=org_id, name=name, billing=billing, created_at_ms=at_ms)
 
 
-async def get_org(store: Store | Transaction, org_id: str) -> Org:
+async def get_org(store: Store | Transaction, org_id: OrgId) -> Org:
     """Raises NotFound for an unknown organization."""
     row = await store.one("get_org", id=org_id)
     if row is None:
@@ -52,7 +52,7 @@ async def get_org(store: Store | Transaction, org_id: str) -> Org:
     return Org(**row)
 
 
-async def change_org(store: Store, org_id: str, changes: Mapping[str, Any]) -> Org:
+async def change_org(store: Store, org_id: OrgId, changes: Mapping[str, Any]) -> Org:
     """Change the name or the limits, by the names of the fields of `Org`, and return the organization. None removes a
     limit. Every process notices within two seconds, and a storage limit within half a minute.
 

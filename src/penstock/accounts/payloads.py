@@ -4,7 +4,7 @@ import msgspec
 
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
-from penstock.values import Retention
+from penstock.values import OrgId, Retention
 
 MESSAGE_NOT_STORED = "The message is not stored."
 # With `payloads = "none"` everything is removed this long after the end, so that a waiting caller is answered first.
@@ -26,7 +26,7 @@ def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
     return ended_at_ms + Retention.parse(settings.payload_retention).seconds * 1000
 
 
-async def add_payload(tx: Transaction, org_id: str, request_id: str, payload: Payload) -> None:
+async def add_payload(tx: Transaction, org_id: OrgId, request_id: str, payload: Payload) -> None:
     """Store the bodies of a chat call whose request is in the store; does nothing when they are stored already."""
     await tx.put(
         "add_payload",
@@ -38,6 +38,6 @@ async def add_payload(tx: Transaction, org_id: str, request_id: str, payload: Pa
     )
 
 
-async def get_payload(store: Store, org_id: str, request_id: str) -> Payload | None:
+async def get_payload(store: Store, org_id: OrgId, request_id: str) -> Payload | None:
     row = await store.one("get_payload", org_id=org_id, request_id=request_id)
     return None if row is None else Payload(**row)

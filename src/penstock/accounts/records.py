@@ -9,7 +9,7 @@ import msgspec
 
 from penstock import states
 from penstock.schema import CostLine, FailedAttempt
-from penstock.values import Nanos, dollars, iso
+from penstock.values import Nanos, OrgId, dollars, iso
 
 OPEN_STATUSES = tuple(status for status in states.REQUEST if status not in states.ended(states.REQUEST))
 NOT_CHARGED = "not_charged"  # the metric of the line for a cost above the hold, which nobody is charged for
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 class RequestRow:
     """A row of the table `requests`. Money is in nano-dollars."""
 
-    org_id: str
+    org_id: OrgId
     id: str
     key_id: str
     created_at_ms: int

@@ -15,7 +15,7 @@ from penstock.errors import Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, PlannedCandidate, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import ZERO, Nanos, dollars, first_id
+from penstock.values import ZERO, Nanos, OrgId, dollars, first_id
 
 KINDS = ("image", "edit", "upscale", "video", "chat")
 STATUSES = tuple(states.REQUEST)
@@ -64,7 +64,7 @@ class RequestEnd(msgspec.Struct, frozen=True):
 class Usage(NamedTuple):
     """An ended request, as the usage slots count it."""
 
-    org_id: str
+    org_id: OrgId
     key_id: str
     status: str
     slot: int
@@ -177,7 +177,7 @@ def opened_request(
     }
 
 
-async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> Usage | None:
+async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: RequestEnd) -> Usage | None:
     """End an open request; return what the caller counts with `count_usage`, or None if it had ended already."""
     row = await tx.one("end_request", **request_end(org_id, request_id, end))
     if row is None:
@@ -185,7 +185,7 @@ async def end_request(tx: Transaction, org_id: str, request_id: str, end: Reques
     return Usage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
 
 
-def request_end(org_id: str, request_id: str, end: RequestEnd) -> Row:
+def request_end(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
     """Return the values for the query `end_request`."""
     return {"id": request_id, "org_id": org_id, **end.columns()}
 
@@ -258,7 +258,7 @@ class Requests:
     `catch_up` writes requests that wait in memory, so that a caller finds the request it has just made.
     """
 
-    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[str], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
         self._pager = Pager(store, "request", "req", RequestRow)
@@ -295,22 +295,22 @@ class Requests:
 
         await self._store.write(write, org_id=call.caller.org_id)
 
-    async def get(self, org_id: str, request_id: str) -> RequestRow | None:
+    async def get(self, org_id: OrgId, request_id: str) -> RequestRow | None:
         if self._catch_up:
             await self._catch_up(org_id)
         row = await self._store.one("get_request", id=request_id, org_id=org_id)
         return RequestRow(**row) if row else None
 
-    async def get_record(self, org_id: str, request_id: str) -> dict[str, Any] | None:
+    async def get_record(self, org_id: OrgId, request_id: str) -> dict[str, Any] | None:
         row = await self.get(org_id, request_id)
         return request_record(row) if row else None
 
-    async def list_records(self, org_id: str, filters: Filters) -> Page[dict[str, Any]]:
+    async def list_records(self, org_id: OrgId, filters: Filters) -> Page[dict[str, Any]]:
         """Return the matching records, newest first, and their summary if the filters ask for it."""
         page = await self.list_page(org_id, filters)
         return page.with_data([request_record(row) for row in page.data])
 
-    async def list_page(self, org_id: str, filters: Filters) -> Page[RequestRow]:
+    async def list_page(self, org_id: OrgId, filters: Filters) -> Page[RequestRow]:
         """Return the matching rows, as `list_records` does."""
         if self._catch_up:
             await self._catch_up(org_id)
@@ -326,7 +326,7 @@ class Requests:
         )
         return replace(page, summary=await self._summary(org_id, filters) if filters.summary else None)
 
-    async def iterate(self, org_id: str, filters: Filters) -> AsyncIterator[RequestRow]:
+    async def iterate(self, org_id: OrgId, filters: Filters) -> AsyncIterator[RequestRow]:
         """Yield all matching rows, newest first, reading a part of them at a time."""
         if self._catch_up:
             await self._catch_up(org_id)
@@ -341,7 +341,7 @@ class Requests:
                 yield row
             high = rows[-1].id if rows else None
 
-    async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
+    async def _summary(self, org_id: OrgId, filters: Filters) -> dict[str, Any]:
         """Return count and cost of everything that matches, on all pages.
 
         Whole slots are read from the table of slots, the time before the first and after the last from the rows.

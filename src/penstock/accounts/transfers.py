@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.errors import InsufficientBalance
 from penstock.store.base import Change, Row, Store, Transaction
-from penstock.values import ZERO, Nanos, dollars, new_id
+from penstock.values import ZERO, Nanos, OrgId, dollars, new_id
 
 # Accounts that belong to no organization.
 FUNDING = "funding"
@@ -17,12 +17,12 @@ PLATFORM_LOSS = "platform_loss"
 PROVIDERS = "providers"
 
 
-def available_account(org_id: str) -> str:
+def available_account(org_id: OrgId) -> str:
     """Return the account of what an organization may spend."""
     return f"{org_id}:available"
 
 
-def held_account(org_id: str) -> str:
+def held_account(org_id: OrgId) -> str:
     """Return the account of what is held for an organization's open requests."""
     return f"{org_id}:held"
 
@@ -31,13 +31,13 @@ class Credit(msgspec.Struct, frozen=True):
     """Money that was added to what an organization may spend."""
 
     id: str
-    org_id: str
+    org_id: OrgId
     amount: Nanos
     note: str | None
     created_at_ms: int
 
 
-async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> Credit:
+async def add_credit(tx: Transaction, org_id: OrgId, amount: Nanos, at_ms: int, note: str) -> Credit:
     """Add to what an organization may spend."""
     credit = Credit(new_id("crd", at_ms), org_id, amount, note, at_ms)
     transfer = _transfer("credit", org_id, credit.id, FUNDING, available_account(org_id), amount, at_ms, note=note)
@@ -46,7 +46,7 @@ async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, no
     return credit
 
 
-async def list_credits(store: Store, org_id: str, limit: int) -> list[Credit]:
+async def list_credits(store: Store, org_id: OrgId, limit: int) -> list[Credit]:
     """The newest credits of an organization."""
     return [Credit(**row) for row in await store.slow("list_credits", org_id=org_id, limit=limit)]
 
@@ -60,7 +60,7 @@ class NewHold(NamedTuple):
 
 
 async def hold(
-    tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = ZERO
+    tx: Transaction, org_id: OrgId, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = ZERO
 ) -> None:
     """Hold an amount for a request; see `hold_all`."""
     await hold_all(tx, [OrgHolds(org_id, [NewHold(request_id, amount, at_ms)], reserved)])
@@ -69,7 +69,7 @@ async def hold(
 class OrgHolds(NamedTuple):
     """Amounts to hold for requests of one organization."""
 
-    org_id: str
+    org_id: OrgId
     holds: Sequence[NewHold]
     reserved: Nanos  # what this process has reserved in memory for chat calls; a hold does not touch it
 
@@ -98,7 +98,7 @@ async def hold_all(tx: Transaction, by_org: Sequence[OrgHolds]) -> None:
             raise insufficient_balance(values["amount"], Nanos(balance["available"] if balance else 0))
 
 
-def _hold_transfers(org_id: str, holds: Sequence[NewHold]) -> list[Row]:
+def _hold_transfers(org_id: OrgId, holds: Sequence[NewHold]) -> list[Row]:
     source = available_account(org_id)
     target = held_account(org_id)
     return [_transfer("hold", org_id, new.request_id, source, target, new.amount, new.at_ms) for new in holds]
@@ -113,7 +113,7 @@ def insufficient_balance(amount: Nanos, available: Nanos) -> InsufficientBalance
 class EndedHold(NamedTuple):
     """A hold that ends: the cost is charged, at most what was held; without a cost the hold is released."""
 
-    org_id: str
+    org_id: OrgId
     request_id: str
     held: Nanos
     cost: Nanos | None
@@ -137,8 +137,8 @@ async def end_holds(tx: Transaction, ended: Sequence[EndedHold], at_ms: int) -> 
     if not ended:
         return
     rows: list[Row] = []
-    held = defaultdict[str, int](int)
-    charged = defaultdict[str, int](int)
+    held = defaultdict[OrgId, int](int)
+    charged = defaultdict[OrgId, int](int)
     for hold_end in ended:
         held[hold_end.org_id] += hold_end.held
         charged[hold_end.org_id] += hold_end.charged
@@ -158,14 +158,14 @@ def _end_transfers(ended: EndedHold, at_ms: int) -> list[Row]:
     return [*rows, _loss(org_id, request_id, ended.loss, at_ms)] if ended.loss else rows
 
 
-async def capture_reserved(tx: Transaction, charges: Sequence[tuple[str, str, Nanos]], at_ms: int) -> None:
+async def capture_reserved(tx: Transaction, charges: Sequence[tuple[OrgId, str, Nanos]], at_ms: int) -> None:
     """Charge requests whose money was reserved in memory instead of held; `charges` are (org id, request id, cost).
 
     Each organization's balance is changed once for all its requests.
     """
     if not charges:
         return
-    costs: dict[str, int] = defaultdict(int)
+    costs = defaultdict[OrgId, int](int)
     for org_id, _, cost in charges:
         costs[org_id] += cost
     accounts = {org_id: available_account(org_id) for org_id in costs}
@@ -178,18 +178,18 @@ async def capture_reserved(tx: Transaction, charges: Sequence[tuple[str, str, Na
         await tx.put("capture_reserved", org_id=org_id, amount=costs[org_id])
 
 
-async def record_loss(tx: Transaction, org_id: str, ref: str, amount: Nanos, at_ms: int) -> None:
+async def record_loss(tx: Transaction, org_id: OrgId, ref: str, amount: Nanos, at_ms: int) -> None:
     """Record what a provider bills and no caller pays; `ref` is the id of the request or the attempt."""
     await tx.put("add_transfer", **_loss(org_id, ref, amount, at_ms))
 
 
-def _loss(org_id: str, ref: str, amount: Nanos, at_ms: int) -> Row:
+def _loss(org_id: OrgId, ref: str, amount: Nanos, at_ms: int) -> Row:
     return _transfer("loss", org_id, ref, PLATFORM_LOSS, PROVIDERS, amount, at_ms)
 
 
 def _transfer(
     kind: str,
-    org_id: str,
+    org_id: OrgId,
     ref: str,
     source: str,
     target: str,

@@ -12,7 +12,7 @@ import msgspec
 from penstock.accounts.key_records import read_key_names
 from penstock.errors import InvalidRequest
 from penstock.store.base import Row, Store
-from penstock.values import Nanos, dollars, first_id, iso
+from penstock.values import Nanos, OrgId, dollars, first_id, iso
 
 BUCKETS = ("hour", "day", "week", "month")
 GROUPS = ("model", "provider", "key", "kind")
@@ -154,11 +154,11 @@ def _percentile(durations: Mapping[int, int], percent: int) -> int | None:
 class UsageReports:
     """Sums up requests. `catch_up` writes requests of an organization that wait in memory, so that they are counted."""
 
-    def __init__(self, store: Store, catch_up: Callable[[str], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._catch_up = catch_up
 
-    async def report(self, org_id: str, filters: UsageFilters, bucket: str, group_by: str | None) -> dict[str, Any]:
+    async def report(self, org_id: OrgId, filters: UsageFilters, bucket: str, group_by: str | None) -> dict[str, Any]:
         """Return the figures of each bucket of time, also of the empty ones, and of the whole time.
 
         Raises InvalidRequest for a time with too many buckets.
@@ -183,7 +183,7 @@ class UsageReports:
             _report_body, sums, spans, bucket, group_by, names
         )  # long, with many buckets and groups
 
-    async def list_failures(self, org_id: str, filters: UsageFilters, limit: int) -> list[dict[str, Any]]:
+    async def list_failures(self, org_id: OrgId, filters: UsageFilters, limit: int) -> list[dict[str, Any]]:
         """Return the most frequent failures, with the message of the newest request of each."""
         if self._catch_up:
             await self._catch_up(org_id)

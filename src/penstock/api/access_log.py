@@ -14,6 +14,7 @@ import msgspec
 
 from penstock.settings import Settings
 from penstock.telemetry.logs import DIM, RESET, Style, escape_controls, log_style, redact
+from penstock.values import OrgId
 
 DISCONNECTED = 499  # the status in the line of a call whose caller left before a response was sent; nginx's number
 _DELAY_SECONDS = 0.05
@@ -31,7 +32,7 @@ class AccessLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     overhead_ms: float | None = None  # of this, what the gateway itself took until it sent the head
     code: str | None = None  # of the error
     request_id: str
-    org_id: str | None = None
+    org_id: OrgId | None = None
     key_id: str | None = None
     model: str | None = None
     provider: str | None = None

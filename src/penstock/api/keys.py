@@ -15,7 +15,7 @@ from penstock.fields import Field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import KEY
-from penstock.values import REPLAY_MODES
+from penstock.values import REPLAY_MODES, OrgId
 
 KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
 
@@ -61,7 +61,7 @@ async def create_key(gateway: Gateway, call: Call) -> Response:
     return await create_key_of(gateway, call.caller.org_id, call.json)
 
 
-async def create_key_of(gateway: Gateway, org_id: str, body: Mapping[str, Any]) -> Response:
+async def create_key_of(gateway: Gateway, org_id: OrgId, body: Mapping[str, Any]) -> Response:
     """Create a key of an organization."""
     options = {name: value for name, value in _key_options(body, KEY_FIELDS).items() if value is not None}
     new = await gateway.keys.create_key(org_id, **options)

@@ -14,7 +14,7 @@ from penstock.api.paging import LIMIT, path_id
 from penstock.fields import Field
 from penstock.gateway import Gateway
 from penstock.schema import SLOT_MS, Call, Response
-from penstock.values import ZERO, Nanos, dollars, iso, nanos
+from penstock.values import ZERO, Nanos, OrgId, dollars, iso, nanos
 
 _MIN_USD = 0.01
 _MAX_USD = 1_000_000
@@ -116,10 +116,10 @@ async def list_credits(gateway: Gateway, call: Call) -> Response:
 
 
 async def _org(gateway: Gateway, call: Call) -> Org:
-    return await get_org(gateway.store, path_id(call, "org_id", "org", "organization"))
+    return await get_org(gateway.store, OrgId(path_id(call, "org_id", "org", "organization")))
 
 
-async def _spent_this_month(gateway: Gateway, org_id: str | None) -> dict[str, Nanos]:
+async def _spent_this_month(gateway: Gateway, org_id: OrgId | None) -> dict[str, Nanos]:
     """Return what one organization or each one has spent in this UTC month."""
     month = month_start_ms(gateway.clock.now_ms()) // SLOT_MS
     rows = await gateway.store.slow("sum_spend_of_orgs", id=org_id, month=month)

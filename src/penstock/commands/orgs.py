@@ -12,7 +12,7 @@ from penstock.clock import Clock
 from penstock.commands import output
 from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.store.base import Store
-from penstock.values import Nanos, dollars, nanos
+from penstock.values import Nanos, OrgId, dollars, nanos
 from penstock.vault import Vault
 
 _NONE = "none"
@@ -68,7 +68,7 @@ def set_limits(
         changes["storage_bytes"] = None if storage_bytes == _NONE else _bytes(storage_bytes)
     if not changes:
         raise ValueError("nothing to change: give --name, --usd-per-month or --storage-bytes")
-    with_store(settings, lambda store, _: change_org(store, org, changes))
+    with_store(settings, lambda store, _: change_org(store, OrgId(org), changes))
     report(f"changed {org}", as_json, id=org)
 
 

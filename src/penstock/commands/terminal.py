@@ -63,7 +63,7 @@ async def org_id(store: "Store", named: str | None, settings: Settings) -> OrgId
     from penstock.app import ensure_first_org
     from penstock.clock import Clock
 
-    return OrgId(named or await ensure_first_org(store, settings, Clock()))
+    return OrgId(named) if named else await ensure_first_org(store, settings, Clock())
 
 
 def report(text: str, as_json: bool, **fields: Any) -> None:

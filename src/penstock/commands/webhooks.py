@@ -9,7 +9,7 @@ from penstock.commands.terminal import Config, Data, Json, Org, load_settings, o
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.store.base import Store
-from penstock.values import iso
+from penstock.values import OrgId, iso
 from penstock.vault import Vault
 from penstock.webhooks import records
 from penstock.webhooks.deliveries import Deliveries
@@ -65,7 +65,10 @@ def redeliver(
     if exhausted == (message_id is not None):
         raise ValueError("give either the id of a message or --exhausted")
     if message_id is None:
-        count = with_store(settings, lambda store, vault: _deliveries(store, vault, settings).redeliver_exhausted(org))
+        owner = None if org is None else OrgId(org)
+        count = with_store(
+            settings, lambda store, vault: _deliveries(store, vault, settings).redeliver_exhausted(owner)
+        )
         report(f"queued {count} messages", as_json, count=count)
         return
     name = message_id if message_id.startswith("msg_") else f"msg_{message_id}"

@@ -34,7 +34,7 @@ from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
-from penstock.values import InputFile, Nanos, new_id
+from penstock.values import InputFile, Nanos, OrgId, new_id
 
 _FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
@@ -138,7 +138,7 @@ async def _store_alone(gateway: Gateway, planned: PlannedCall, new: "_NewGenerat
     return accepted
 
 
-async def _claim_recording(tx: Transaction, org_id: str, request_id: str, planned: PlannedCall) -> Plan:
+async def _claim_recording(tx: Transaction, org_id: OrgId, request_id: str, planned: PlannedCall) -> Plan:
     """The plan with its final source: of several alike calls that would record, the first records, others follow it."""
     plan = planned.plan
     source = plan.source

@@ -17,10 +17,10 @@ from penstock.providers.spec import Model
 from penstock.schema import Input, Request
 from penstock.upstream import checks, translate
 from penstock.upstream.roles import table_name
-from penstock.values import INPUT_VIDEOS, dollars
+from penstock.values import INPUT_VIDEOS, OrgId, dollars
 
 
-async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
+async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
     """The candidates that can serve a call and that the caller allows. Its input images are only counted."""
     route = gateway.routing.route(validated.request.model, tasks)
     task = validated.request.task

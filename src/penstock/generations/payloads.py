@@ -13,6 +13,7 @@ from penstock.generations.finish import failure_event_body
 from penstock.generations.rows import Follow, GenerationRow, Plan, Recording, get_generation
 from penstock.schema import Call, GenerationResult, Request, Response
 from penstock.store.base import Row, Transaction
+from penstock.values import OrgId
 
 _BATCH = 200
 # Fields of a request that hold no text of the caller's; the object of an image or a video still needs them.
@@ -110,7 +111,7 @@ async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
     return Response(json={"id": request_id, "object": "request.payloads", "request": request, "response": response})
 
 
-async def _stored(gateway: Gateway, org_id: str, request_id: str) -> tuple[Any, Any]:
+async def _stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tuple[Any, Any]:
     if payload := await get_payload(gateway.store, org_id, request_id):
         return _json_or_text(payload.request), _json_or_text(payload.response)
     row = await get_generation(gateway.store, request_id, org_id)

@@ -13,6 +13,7 @@ from penstock.generations.rows import GenerationRow, get_generation
 from penstock.media.rows import list_media
 from penstock.schema import Call, Measures, Response
 from penstock.store.base import Transaction
+from penstock.values import OrgId
 
 
 async def purge(gateway: Gateway, call: Call) -> Response:
@@ -61,7 +62,7 @@ def _response(request_id: str, *, already_purged: bool, media_deleted: int) -> R
     )
 
 
-async def _delete_files(gateway: Gateway, org_id: str, request_id: str) -> int:
+async def _delete_files(gateway: Gateway, org_id: OrgId, request_id: str) -> int:
     """Delete the request's media and recordings; return the number of files."""
     files = await list_media(gateway.store, request_id, org_id)
     deleted = await gateway.media.delete([file.id for file in files])

@@ -13,7 +13,7 @@ from penstock.media.rows import list_outputs
 from penstock.schema import Call
 from penstock.store.base import Store
 from penstock.store.related import read_related
-from penstock.values import iso
+from penstock.values import OrgId, iso
 from penstock.webhooks.records import list_messages_of_requests, message_records
 
 # Why an attempt failed, in plain words, by the kind of the failure.
@@ -100,13 +100,13 @@ class ShownAttempt(msgspec.Struct, frozen=True, kw_only=True):
     updated_at_ms: int
 
 
-async def _list_attempts(store: Store, request_ids: Sequence[str], org_id: str) -> list[ShownAttempt]:
+async def _list_attempts(store: Store, request_ids: Sequence[str], org_id: OrgId) -> list[ShownAttempt]:
     """The attempts of generations, in the order in which candidates are tried."""
     rows = await read_related(store, "list_attempts_of_requests", request_ids, org_id=org_id)
     return [ShownAttempt(**row) for row in rows]
 
 
-async def failure_reasons(store: Store, org_id: str, request_ids: Sequence[str]) -> dict[str, str]:
+async def failure_reasons(store: Store, org_id: OrgId, request_ids: Sequence[str]) -> dict[str, str]:
     """Return by request why its last failed attempt failed; requests without a stored attempt are left out."""
     attempts = await _list_attempts(store, request_ids, org_id)
     chats = await read_related(store, "list_failed_chat_attempts", request_ids, org_id=org_id)

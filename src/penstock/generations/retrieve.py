@@ -30,6 +30,7 @@ from penstock.media.rows import MediaRow, list_media
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.paging import Pager
+from penstock.values import OrgId
 
 _PREVIEW_BYTES_MAX = 256 * 1024**2
 encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
@@ -54,7 +55,7 @@ async def job_result(gateway: Gateway, call: Call, mailbox: Mailbox) -> Response
     return await image_result(gateway, call.caller.org_id, call.id, call.base_url)
 
 
-async def image_result(gateway: Gateway, org_id: str, request_id: str, base_url: str) -> Response:
+async def image_result(gateway: Gateway, org_id: OrgId, request_id: str, base_url: str) -> Response:
     """The stored result of an image request, with URLs under `base_url`.
 
     Raises the Problem of a failed request, and NotFound when the images were purged or have expired.
@@ -123,7 +124,7 @@ def mark_recorded(problem: Problem) -> Problem:
 
 
 async def delayed_image_result(
-    gateway: Gateway, org_id: str, request_id: str, base_url: str, due_ms: tuple[int, int]
+    gateway: Gateway, org_id: OrgId, request_id: str, base_url: str, due_ms: tuple[int, int]
 ) -> Response:
     """The result of an image request, with its first and last byte sent at the moments in `due_ms`.
 
@@ -221,7 +222,7 @@ def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, st
     return Response(status=202, json=body, headers={**respond.poll_headers(row), **replay_headers, **(headers or {})})
 
 
-async def get_video_row(gateway: Gateway, video_id: str, org_id: str) -> GenerationRow:
+async def get_video_row(gateway: Gateway, video_id: str, org_id: OrgId) -> GenerationRow:
     """The video that the call's path names. Raises NotFound."""
     row = await get_generation(gateway.store, video_id, org_id)
     if row is None or row.task != "video":

@@ -152,12 +152,12 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ("intent", "submitted")
 
 
-async def get_generation(store: Store | Transaction, request_id: str, org_id: str) -> GenerationRow | None:
+async def get_generation(store: Store | Transaction, request_id: str, org_id: OrgId) -> GenerationRow | None:
     row = await store.one("get_generation", id=request_id, org_id=org_id)
     return None if row is None else GenerationRow(**row)
 
 
-async def get_generation_by_key(store: Store | Transaction, org_id: str, key: str) -> GenerationRow | None:
+async def get_generation_by_key(store: Store | Transaction, org_id: OrgId, key: str) -> GenerationRow | None:
     """The generation that first used an idempotency key."""
     row = await store.one("get_generation_by_key", org_id=org_id, idempotency_key=key)
     return None if row is None else GenerationRow(**row)

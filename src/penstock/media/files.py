@@ -12,6 +12,7 @@ from penstock.media.rows import MediaRow, get_media
 from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
+from penstock.values import OrgId
 from penstock.vault import Vault
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -40,7 +41,7 @@ class MediaFiles:
 
     # ----------------------------------------------------------------------------------------------------------- rows
 
-    def output_rows(self, org_id: str, request_id: str, outputs: Sequence[StoredOutput], until_ms: int) -> list[Row]:
+    def output_rows(self, org_id: OrgId, request_id: str, outputs: Sequence[StoredOutput], until_ms: int) -> list[Row]:
         """The rows of outputs, for `add_media`."""
         return [
             self._row(org_id, request_id, "output", position, stored.output, stored.sha256, until_ms)
@@ -48,7 +49,7 @@ class MediaFiles:
         ]
 
     def input_rows(
-        self, org_id: str, request_id: str, inputs: Sequence[tuple[Input, bytes]], until_ms: int
+        self, org_id: OrgId, request_id: str, inputs: Sequence[tuple[Input, bytes]], until_ms: int
     ) -> list[Row]:
         """The rows of inputs, which come with their SHA-256, for `add_media`."""
         rows = []
@@ -59,7 +60,7 @@ class MediaFiles:
         return rows
 
     def _row(
-        self, org_id: str, request_id: str, role: str, position: int, file: Output, sha256: bytes, until_ms: int
+        self, org_id: OrgId, request_id: str, role: str, position: int, file: Output, sha256: bytes, until_ms: int
     ) -> Row:
         return {
             "id": file.media_id,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from penstock.clock import Clock
 from penstock.errors import StorageQuotaExceeded
 from penstock.store.base import Store
+from penstock.values import OrgId
 
 _CACHE_SECONDS = 30.0
 _MAX_CACHED = 10_000
@@ -24,7 +25,7 @@ class StorageQuota:
         self._max_bytes = max_bytes  # of organizations without a limit of their own; 0: no limit
         self._known: dict[str, _Usage] = {}
 
-    async def check(self, org_id: str, more_bytes: int = 0) -> None:
+    async def check(self, org_id: OrgId, more_bytes: int = 0) -> None:
         """Raise StorageQuotaExceeded unless there is room for `more_bytes`; without them, for anything at all."""
         usage = self._known.get(org_id, _Usage())
         if self._clock.monotonic() >= usage.until:
@@ -42,12 +43,12 @@ class StorageQuota:
             self._known.clear()
         self._known[org_id] = replace(usage, used=usage.used + more_bytes) if more_bytes else usage
 
-    def count(self, org_id: str, stored_bytes: int) -> None:
+    def count(self, org_id: OrgId, stored_bytes: int) -> None:
         """Add what was stored for an organization since its bytes were added up."""
         if usage := self._known.get(org_id):
             self._known[org_id] = replace(usage, used=usage.used + stored_bytes)
 
-    async def _read(self, org_id: str, until: float) -> "_Usage":
+    async def _read(self, org_id: OrgId, until: float) -> "_Usage":
         row = await self._store.one("get_stored_bytes", org_id=org_id)
         assert row is not None, "sums are always returned"
         max_bytes = self._max_bytes if row["max_bytes"] is None else int(row["max_bytes"])

@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.store.base import Store
 from penstock.store.related import read_related
+from penstock.values import OrgId
 
 
 class OutputRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True):
 class MediaRow(OutputRow, frozen=True, kw_only=True):
     """A row of the table `media`."""
 
-    org_id: str
+    org_id: OrgId
     role: str  # output, image, mask or reference
     position: int
     sha256: bytes
@@ -64,18 +65,18 @@ async def get_media(store: Store, media_id: str) -> MediaRow | None:
     return None if row is None else MediaRow(**row)
 
 
-async def list_media(store: Store, request_id: str, org_id: str) -> list[MediaRow]:
+async def list_media(store: Store, request_id: str, org_id: OrgId) -> list[MediaRow]:
     """The files of a request, in order."""
     return [MediaRow(**row) for row in await store.all("list_media", request_id=request_id, org_id=org_id)]
 
 
-async def list_outputs(store: Store, request_ids: Sequence[str], org_id: str, now_ms: int) -> list[OutputRow]:
+async def list_outputs(store: Store, request_ids: Sequence[str], org_id: OrgId, now_ms: int) -> list[OutputRow]:
     """The outputs of requests that have not expired, in order."""
     rows = await read_related(store, "list_outputs_of_requests", request_ids, org_id=org_id, now_ms=now_ms)
     return [OutputRow(**row) for row in rows]
 
 
-async def list_examples(store: Store, models: Sequence[str], org_id: str, now_ms: int) -> list[ExampleRow]:
+async def list_examples(store: Store, models: Sequence[str], org_id: OrgId, now_ms: int) -> list[ExampleRow]:
     """The first output of the newest request of each model that still has one."""
     rows = await read_related(store, "list_examples_of_models", models, org_id=org_id, now_ms=now_ms)
     return [ExampleRow(**row) for row in rows]

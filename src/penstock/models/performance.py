@@ -12,7 +12,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.schema import FailedAttempt
 from penstock.store.base import Store
-from penstock.values import first_id
+from penstock.values import OrgId, first_id
 
 _DAY_MS = 86_400_000
 _ROWS_MAX = 1000  # the newest are read
@@ -93,7 +93,7 @@ class Records:
     clock: Clock
     kept: dict[str, tuple[float, Mapping[tuple[str, str], Performance]]] = field(default_factory=dict)
 
-    async def performance(self, task: str, org_id: str) -> Mapping[tuple[str, str], Performance]:
+    async def performance(self, task: str, org_id: OrgId) -> Mapping[tuple[str, str], Performance]:
         """By provider and its name of the model: of images and videos for all organizations, of chat for one."""
         key = org_id if task == "chat" else ""
         found = self.kept.get(key)

@@ -13,10 +13,11 @@ from penstock.models.performance import Performance
 from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
 from penstock.providers.spec import Model
 from penstock.upstream.candidate import Candidate
+from penstock.values import OrgId
 
 IsHealthy = Callable[[str, str], bool]  # for the slug of a provider and its name of a model
 Performances = Mapping[tuple[str, str], Performance]  # by the same
-ReadPerformances = Callable[[str, str], Awaitable[Performances]]  # for a task and an organization
+ReadPerformances = Callable[[str, OrgId], Awaitable[Performances]]  # for a task and an organization
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
 
 
@@ -106,7 +107,7 @@ class Routing:
         preferences: Preferences = NO_PREFERENCES,
         *,
         task: str,
-        org_id: str,
+        org_id: OrgId,
     ) -> Choice:
         """The candidates that the caller allows and whose model passes `check`, which raises InvalidRequest otherwise.
 

@@ -237,7 +237,7 @@ async def _check_svg(pool: WorkerPool, org_id: OrgId, where: str, content: Buffe
         raise InvalidRequest(f"`{where}` is not an SVG as gateways store it: cleaned of all but shapes.", param=where)
 
 
-async def _find_imported(store: Store, org_id: str, import_digest: bytes) -> str | None:
+async def _find_imported(store: Store, org_id: OrgId, import_digest: bytes) -> str | None:
     row = await store.one("find_imported_recording", org_id=org_id, import_digest=import_digest)
     return row["id"] if row else None
 

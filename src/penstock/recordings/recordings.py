@@ -26,7 +26,7 @@ from penstock.recordings.rows import (
 from penstock.schema import Fingerprint, GenerationResult, Output, Request, StoredOutput
 from penstock.store.base import Change, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
+from penstock.values import REPLAY_MATCHES, REPLAY_MODES, OrgId, is_id, new_id
 
 # Fields that the match `standard` ignores: they do not change the output, except for the prompt, whose wording a test
 # may change.
@@ -182,7 +182,7 @@ class Recordings:
         self._clock = clock
         self._pager = Pager(store, "recording", "rec", ListedRecording)
 
-    async def find(self, org_id: str, options: ReplayOptions, fingerprint: Fingerprint) -> RecordingRow | None:
+    async def find(self, org_id: OrgId, options: ReplayOptions, fingerprint: Fingerprint) -> RecordingRow | None:
         """The newest recording that matches, or None."""
         if options.match == "pinned":
             assert options.recording is not None, "`replay_options` requires it"
@@ -192,7 +192,9 @@ class Recordings:
             return await self._find_specific(org_id, options.fields, fingerprint)
         return await find_recording(self._store, org_id, fingerprint)
 
-    async def _find_specific(self, org_id: str, fields: Sequence[str], fingerprint: Fingerprint) -> RecordingRow | None:
+    async def _find_specific(
+        self, org_id: OrgId, fields: Sequence[str], fingerprint: Fingerprint
+    ) -> RecordingRow | None:
         high = "rec_~"
         rows_read = 0
         bytes_read = 0
@@ -216,7 +218,7 @@ class Recordings:
             bytes_read += sum(len(row["request"]) for row in rows)
         return None
 
-    async def get(self, org_id: str, recording_id: str) -> RecordingRow:
+    async def get(self, org_id: OrgId, recording_id: str) -> RecordingRow:
         """One recording. Raises NotFound for an unknown id and for one of another organization."""
         recording = None
         if is_id(recording_id, "rec"):
@@ -234,7 +236,7 @@ class Recordings:
 
     async def page(
         self,
-        org_id: str,
+        org_id: OrgId,
         limit: int = DEFAULT_LIMIT,
         starting_after: str | None = None,
         ending_before: str | None = None,
@@ -242,7 +244,7 @@ class Recordings:
         """Return rows, newest first, without results and without very long requests."""
         return await self._pager.page(org_id, limit, starting_after, ending_before, max_bytes=SHOWN_REQUEST_BYTES)
 
-    async def all(self, org_id: str) -> list[ListedRecording]:
+    async def all(self, org_id: OrgId) -> list[ListedRecording]:
         """Return every row, newest first, without results and without very long requests."""
         return await self._pager.all(org_id, max_bytes=SHOWN_REQUEST_BYTES)
 
@@ -294,7 +296,7 @@ class Recordings:
         for name, values in new_recording(recording, files):
             await tx.put(name, **values)
 
-    async def delete(self, org_id: str, recording_id: str) -> int:
+    async def delete(self, org_id: OrgId, recording_id: str) -> int:
         """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
         recording = await self.get(org_id, recording_id)
         deleted = await self.delete_files(await self.list_files(recording.id))

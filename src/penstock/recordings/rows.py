@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.schema import Fingerprint, Output
 from penstock.store.base import Store, Transaction
+from penstock.values import OrgId
 
 
 class RecordedResult(msgspec.Struct, frozen=True):
@@ -23,7 +24,7 @@ class ListedRecording(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of the table `recordings` that lists have."""
 
     id: str
-    org_id: str
+    org_id: OrgId
     request_id: str | None  # the request that was recorded; None when imported
     imported_id: str | None = None  # the id in the file that it was imported from
     kind: str
@@ -62,18 +63,18 @@ class RecordingFileRow(msgspec.Struct, frozen=True, kw_only=True):
     sha256: bytes
 
 
-async def get_recording(store: Store | Transaction, recording_id: str, org_id: str) -> RecordingRow | None:
+async def get_recording(store: Store | Transaction, recording_id: str, org_id: OrgId) -> RecordingRow | None:
     row = await store.one("get_recording", id=recording_id, org_id=org_id)
     return None if row is None else RecordingRow(**row)
 
 
-async def find_pinned_recording(store: Store | Transaction, recording_id: str, org_id: str) -> RecordingRow | None:
+async def find_pinned_recording(store: Store | Transaction, recording_id: str, org_id: OrgId) -> RecordingRow | None:
     """The recording with an id, else the newest one that was imported from a file with that id."""
     row = await store.one("find_pinned_recording", id=recording_id, org_id=org_id)
     return None if row is None else RecordingRow(**row)
 
 
-async def find_recording(store: Store | Transaction, org_id: str, fingerprint: Fingerprint) -> RecordingRow | None:
+async def find_recording(store: Store | Transaction, org_id: OrgId, fingerprint: Fingerprint) -> RecordingRow | None:
     """The newest recording with the digest that a call is matched by."""
     row = await store.one(
         f"find_{fingerprint.by}_recording", org_id=org_id, kind=fingerprint.kind, digest=fingerprint.digest

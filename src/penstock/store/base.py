@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from penstock.errors import StorageUnavailable
+from penstock.values import OrgId
 
 __all__ = [
     "BackupRefused",
@@ -93,7 +94,7 @@ class Store(Protocol):
         self,
         work: Callable[[Transaction], Awaitable[T]],
         *,
-        org_id: str | None = None,
+        org_id: OrgId | None = None,
         lock_ms: int | None = None,
     ) -> T:
         """Run `work` in a transaction, and return its result when the transaction is durable.

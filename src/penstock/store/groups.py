@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from penstock.errors import StorageUnavailable
 from penstock.store.base import Change, RowsLocked, Store, Transaction
+from penstock.values import OrgId
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,7 +25,7 @@ class _Entry(Generic[Item, Result]):
     """An item that waits to be written, and the task that waits for its result."""
 
     item: Item
-    org_id: str | None
+    org_id: OrgId | None
     future: "asyncio.Future[Result]"
 
     def fail(self, problem: Exception) -> None:
@@ -58,7 +59,7 @@ class WriteGroups(Generic[Item, Result]):
         self._is_writing = False
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def add(self, item: Item, org_id: str | None = None) -> Result:
+    async def add(self, item: Item, org_id: OrgId | None = None) -> Result:
         """Write an item, and return its result when it is durable. Raises what `Store.write` raises.
 
         The item may be written although its caller was cancelled.
@@ -83,7 +84,7 @@ class WriteGroups(Generic[Item, Result]):
         task.add_done_callback(self._tasks.discard)
 
     async def _write_group(
-        self, group: Sequence[_Entry[Item, Result]], org_id: str | None, lock_ms: int | None = None
+        self, group: Sequence[_Entry[Item, Result]], org_id: OrgId | None, lock_ms: int | None = None
     ) -> None:
         """Write items, and tell their callers if the store is unavailable. Raises what else `Store.write` raises."""
         items = [entry.item for entry in group]
@@ -136,18 +137,18 @@ class WriteGroups(Generic[Item, Result]):
 
     # ---------------------------------------------------------------------------------------------- one organization
 
-    def _keep_apart(self, org_id: str | None) -> None:
+    def _keep_apart(self, org_id: OrgId | None) -> None:
         now = asyncio.get_running_loop().time()
         for expired in [known for known, until in self._apart_until.items() if until <= now or known == org_id]:
             del self._apart_until[expired]
         self._apart_until[org_id] = now + APART_SECONDS
 
-    def _write_apart(self, org_id: str | None, entries: Iterable[_Entry[Item, Result]]) -> None:
+    def _write_apart(self, org_id: OrgId | None, entries: Iterable[_Entry[Item, Result]]) -> None:
         """Write items of an organization, and what else of it waits or comes meanwhile, by themselves."""
         self._apart[org_id] = deque([*entries, *self._waiting.pop(org_id, ())])
         self._start(self._write_organization(org_id))
 
-    async def _write_organization(self, org_id: str | None) -> None:
+    async def _write_organization(self, org_id: OrgId | None) -> None:
         entries = self._apart[org_id]
         group: Sequence[_Entry[Item, Result]] = ()
         try:
@@ -159,7 +160,7 @@ class WriteGroups(Generic[Item, Result]):
             del self._apart[org_id]
             _cancel([*group, *entries])  # those without an outcome: this task was cancelled
 
-    async def _write_own(self, group: Sequence[_Entry[Item, Result]], org_id: str | None) -> None:
+    async def _write_own(self, group: Sequence[_Entry[Item, Result]], org_id: OrgId | None) -> None:
         try:
             await self._write_group(group, org_id)
         except Exception as problem:

@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.errors import InvalidRequest, NotFound
 from penstock.store.base import Store
-from penstock.values import is_id
+from penstock.values import OrgId, is_id
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -61,7 +61,7 @@ class Pager(Generic[TypedRow]):
 
     async def page(
         self,
-        org_id: str,
+        org_id: OrgId,
         limit: int = DEFAULT_LIMIT,
         starting_after: str | None = None,
         ending_before: str | None = None,
@@ -112,7 +112,7 @@ class Pager(Generic[TypedRow]):
 
     async def rows(
         self,
-        org_id: str,
+        org_id: OrgId,
         limit: int,
         *,
         low: str | None = None,
@@ -133,7 +133,7 @@ class Pager(Generic[TypedRow]):
         )
         return [self._row(**row) for row in rows[:limit]], len(rows) > limit
 
-    async def all(self, org_id: str, **filters: Any) -> list[TypedRow]:
+    async def all(self, org_id: OrgId, **filters: Any) -> list[TypedRow]:
         """Return every row, newest first."""
         found: list[TypedRow] = []
         high: str | None = None
@@ -144,7 +144,7 @@ class Pager(Generic[TypedRow]):
             high = rows[-1].id if rows else None
         return found
 
-    async def _check_cursor(self, org_id: str, cursor: str) -> None:
+    async def _check_cursor(self, org_id: OrgId, cursor: str) -> None:
         row = None
         if is_id(cursor, self._prefix):
             row = await self._store.one(self._get, id=cursor, org_id=org_id)

@@ -33,6 +33,7 @@ from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue
 from penstock.store.shares import WriteShares
+from penstock.values import OrgId
 
 T = TypeVar("T")
 
@@ -145,7 +146,7 @@ class PostgresStore:
         self,
         work: Callable[[Transaction], Awaitable[T]],
         *,
-        org_id: str | None = None,
+        org_id: OrgId | None = None,
         lock_ms: int | None = None,
     ) -> T:
         started = perf_counter()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from penstock.errors import StorageUnavailable
+from penstock.values import OrgId
 
 
 class WriteShares:
@@ -21,7 +22,7 @@ class WriteShares:
         self._by_org: dict[str, tuple[asyncio.Semaphore, int]] = {}  # with the number of its users
 
     @asynccontextmanager
-    async def take(self, org_id: str | None) -> AsyncIterator[None]:
+    async def take(self, org_id: OrgId | None) -> AsyncIterator[None]:
         """Wait for a share, and keep it while this is open. Raises StorageUnavailable when none becomes free."""
         if org_id is None:
             async with self._held(self._all):

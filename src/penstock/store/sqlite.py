@@ -16,6 +16,7 @@ from penstock.store.migrate import Migration, migrate_sqlite
 from penstock.store.queries import Queries, QueryFile
 from penstock.store.sqlite_session import Session, open_session, store_error
 from penstock.store.sqlite_writer import Writer
+from penstock.values import OrgId
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class SqliteStore:
         self,
         work: Callable[[Transaction], Awaitable[T]],
         *,
-        org_id: str | None = None,
+        org_id: OrgId | None = None,
         lock_ms: int | None = None,
     ) -> T:
         started = perf_counter()

@@ -21,7 +21,7 @@ from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.tracing import Tracing, span, trace_headers
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from penstock.webhooks.delivery import (
     SUSPECT_UNRECORDED,
@@ -362,7 +362,7 @@ class Deliveries:
 
     # ------------------------------------------------------------------------------------------------------- operators
 
-    async def redeliver(self, message_id: str, org_id: str | None = None) -> None:
+    async def redeliver(self, message_id: str, org_id: OrgId | None = None) -> None:
         """Start the deliveries of an ended message over, with the same id and body; without `org_id`, of anyone.
 
         Raises NotFound for an unknown message and Conflict for one that has not ended.
@@ -374,7 +374,7 @@ class Deliveries:
             raise Conflict(f"{message_id} is still being delivered.", should_retry=False)
         self.wake()
 
-    async def redeliver_exhausted(self, org_id: str | None = None) -> int:
+    async def redeliver_exhausted(self, org_id: OrgId | None = None) -> int:
         """Start the deliveries of all exhausted messages over; without `org_id`, of everyone. Returns their number."""
         total = 0
         while True:
@@ -387,7 +387,7 @@ class Deliveries:
         self.wake()
         return total
 
-    async def send_trial(self, org_id: str, url: str) -> TrialDelivery:
+    async def send_trial(self, org_id: OrgId, url: str) -> TrialDelivery:
         """Send a test event to a URL once, signed and checked like any other delivery; nothing is stored.
 
         Raises InvalidRequest for a URL that breaks a rule.

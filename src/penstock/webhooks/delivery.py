@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.store.base import Row, Transaction
+from penstock.values import OrgId
 
 SUSPECT_UNRECORDED = 3  # after so many deliveries in a row without a result, the message itself may crash processes
 
@@ -13,7 +14,7 @@ class LeasedMessage:
     """A message that only this process may deliver until its lease ends."""
 
     id: str
-    org_id: str
+    org_id: OrgId
     url: str
     body: bytes
     deliveries: int  # deliveries whose result was recorded

@@ -12,11 +12,12 @@ from penstock.clock import Clock
 from penstock.errors import NotFound
 from penstock.recent import Recent
 from penstock.store.base import Row, Store, Transaction
+from penstock.values import OrgId
 from penstock.vault import Vault
 
 PREFIX = "whsec_"
 TRIAL_EVENT = "webhook.test"
-OPERATOR = "operator"  # stands for an organization in messages to the operator
+OPERATOR = OrgId("operator")  # stands for an organization in messages to the operator
 ALERT_PREFIX = "msg_alr"
 _ALERTS = msgspec.json.Encoder(decimal_format="number")
 _SECRET_BYTES = 32
@@ -42,7 +43,7 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 class _SecretsRow(msgspec.Struct, frozen=True, kw_only=True):
     """The signing secrets of an organization, encrypted."""
 
-    id: str
+    id: OrgId
     secret: bytes | None  # None until it is first needed
     old_secret: bytes | None  # the secret before the last rotation; signs too until `old_secret_until_ms`
     old_secret_until_ms: int | None
@@ -61,11 +62,11 @@ class WebhookSecrets:
         self._vault = vault
         self._clock = clock
 
-    async def get_secret(self, org_id: str) -> str:
+    async def get_secret(self, org_id: OrgId) -> str:
         """The current secret. Creates the first one; raises NotFound for an unknown organization."""
         return (await self.get_signing_secrets(org_id))[0]
 
-    async def get_signing_secrets(self, org_id: str) -> tuple[str, ...]:
+    async def get_signing_secrets(self, org_id: OrgId) -> tuple[str, ...]:
         """The current secret and, for a day after a rotation, the one before it. Creates the first one.
 
         The secret of alerts to the operator follows from the master secret.
@@ -77,7 +78,7 @@ class WebhookSecrets:
             row = await self._create_secret(org_id)
         return tuple(self._vault.open(secret, org_id).decode() for secret in row.signing(self._clock.now_ms()))
 
-    async def _create_secret(self, org_id: str) -> _SecretsRow:
+    async def _create_secret(self, org_id: OrgId) -> _SecretsRow:
         new = self._new_sealed_secret(org_id)
 
         async def work(tx: Transaction) -> _SecretsRow | None:
@@ -88,13 +89,13 @@ class WebhookSecrets:
             raise NotFound(f"No such organization: {org_id}.")
         return row
 
-    async def get_previous_expiry_ms(self, org_id: str) -> int | None:
+    async def get_previous_expiry_ms(self, org_id: OrgId) -> int | None:
         """When the secret before the last rotation stops signing; None if it does not sign any more."""
         row = await _get_secrets(self._store, org_id)
         until_ms = row.old_secret_until_ms if row and row.old_secret is not None else None
         return until_ms if until_ms is not None and self._clock.now_ms() < until_ms else None
 
-    async def rotate(self, org_id: str, overlap_ms: int = _OLD_SECRET_MS) -> str:
+    async def rotate(self, org_id: OrgId, overlap_ms: int = _OLD_SECRET_MS) -> str:
         """Set a new secret and return it. During the overlap, a day by default, deliveries carry both signatures."""
         await self.get_secret(org_id)
         new = self._new_sealed_secret(org_id)
@@ -124,15 +125,15 @@ class WebhookSecrets:
             "old_secret": self._resealed(row.old_secret, row.id),
         }
 
-    def _resealed(self, secret: bytes | None, org_id: str) -> bytes | None:
+    def _resealed(self, secret: bytes | None, org_id: OrgId) -> bytes | None:
         return None if secret is None else self._vault.seal(self._vault.open(secret, org_id), org_id)
 
-    def _new_sealed_secret(self, org_id: str) -> bytes:
+    def _new_sealed_secret(self, org_id: OrgId) -> bytes:
         text = PREFIX + b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         return self._vault.seal(text.encode(), org_id)
 
 
-async def _get_secrets(store: Store | Transaction, org_id: str) -> _SecretsRow | None:
+async def _get_secrets(store: Store | Transaction, org_id: OrgId) -> _SecretsRow | None:
     row = await store.one("get_secrets", org_id=org_id)
     return None if row is None else _SecretsRow(**row)
 
@@ -147,7 +148,7 @@ class RecentSecrets:
         self._secrets = secrets
         self._recent: Recent[str, tuple[str, ...]] = Recent(clock.monotonic)
 
-    async def get(self, org_id: str) -> tuple[str, ...]:
+    async def get(self, org_id: OrgId) -> tuple[str, ...]:
         """As `WebhookSecrets.get_signing_secrets`."""
         found = self._recent.get(org_id)
         if found is None:
@@ -210,7 +211,7 @@ async def add_alert(tx: Transaction, *, message_id: str, url: str, event: str, b
 
 def message_row(
     *,
-    org_id: str,
+    org_id: OrgId,
     request_id: str,
     url: str,
     event: str,

@@ -8,14 +8,14 @@ import msgspec
 
 from penstock.store.base import Store
 from penstock.store.related import read_related
-from penstock.values import iso
+from penstock.values import OrgId, iso
 
 
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table `messages`, without what only its delivery needs."""
 
     id: str
-    org_id: str
+    org_id: OrgId
     request_id: str | None  # None for an alert
     event: str
     url: str
@@ -49,12 +49,12 @@ async def list_messages(store: Store, state: str | None = None, limit: int = 50)
     return [MessageRow(**row) for row in await store.slow("list_messages", state=state, limit=limit)]
 
 
-async def get_message(store: Store, message_id: str, org_id: str) -> MessageWithBody | None:
+async def get_message(store: Store, message_id: str, org_id: OrgId) -> MessageWithBody | None:
     row = await store.one("get_message_of_org", id=message_id, org_id=org_id)
     return None if row is None else MessageWithBody(**row)
 
 
-async def list_messages_of_requests(store: Store, request_ids: Sequence[str], org_id: str) -> list[MessageRow]:
+async def list_messages_of_requests(store: Store, request_ids: Sequence[str], org_id: OrgId) -> list[MessageRow]:
     rows = await read_related(store, "list_messages_of_requests", request_ids, org_id=org_id)
     return [MessageRow(**row) for row in rows]
 

@@ -13,7 +13,7 @@ from penstock.errors import StorageUnavailable
 from penstock.schema import Caller
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.values import nanos
+from penstock.values import OrgId, nanos
 from penstock.webhooks.events import sign
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.webhook_receivers import Receiver
@@ -146,7 +146,7 @@ async def test_alerts_are_delivered_signed_by_a_running_gateway(open_gateway: Op
         await running.wait_until(met)
         [sent] = receiver.sent
         assert sent.url == ALERT_URL
-        secret = await running.gateway.webhooks.get_secret("operator")
+        secret = await running.gateway.webhooks.get_secret(OrgId("operator"))
         signature = sign(secret, sent.headers["webhook-id"], int(sent.headers["webhook-timestamp"]), sent.body)
         assert sent.headers["webhook-signature"] == signature
         assert json.loads(sent.body)["data"]["id"] == sent.headers["webhook-id"]

@@ -8,14 +8,14 @@ from penstock.accounts.requests import Usage, count_usage
 from penstock.clock import ManualClock
 from penstock.schema import SLOT_MS
 from penstock.store.base import Store, Transaction
-from penstock.values import nanos, new_id
+from penstock.values import OrgId, nanos, new_id
 from tests.databases import Database
 
 NOW = 1_700_000_000_000
 
 
-async def create_org(store: Store, billing: str, credit_usd: str, hold_usd: str) -> str:
-    org_id = new_id("org", NOW)
+async def create_org(store: Store, billing: str, credit_usd: str, hold_usd: str) -> OrgId:
+    org_id = OrgId(new_id("org", NOW))
 
     async def write(tx: Transaction) -> None:
         await tx.run("add_org", id=org_id, name="o", billing=billing, created_at_ms=NOW)

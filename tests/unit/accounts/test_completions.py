@@ -9,7 +9,7 @@ from penstock.accounts.transfers import EndedHold
 from penstock.jobs.running import LeaseLost
 from penstock.schema import SLOT_MS
 from penstock.store.base import Change, Row
-from penstock.values import Nanos
+from penstock.values import Nanos, OrgId
 
 
 class Statements:
@@ -37,7 +37,7 @@ def completion(request_id: str, cost: int, attempt_id: str) -> Completion:
         ("end_request", {"id": request_id, "org_id": "org_1", "status": "completed", "cost": cost}),
         ("complete_generation", {"id": request_id}),
     ]
-    return Completion(EndedHold("org_1", request_id, Nanos(10), Nanos(cost)), 1000, changes)
+    return Completion(EndedHold(OrgId("org_1"), request_id, Nanos(10), Nanos(cost)), 1000, changes)
 
 
 async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_once() -> None:

@@ -17,7 +17,7 @@ from penstock.clock import ManualClock
 from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound, Problem
 from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store
-from penstock.values import Nanos, dollars, iso, new_id
+from penstock.values import Nanos, OrgId, dollars, iso, new_id
 from penstock.vault import Vault
 from tests.databases import Database
 
@@ -243,7 +243,7 @@ async def test_only_keys_of_the_own_organization_can_be_revoked(database: Databa
 # -------------------------------------------------------------------------------------------------------------- listing
 
 
-async def make_keys(keys: Keys, clock: ManualClock, org_id: str, count: int) -> list[str]:
+async def make_keys(keys: Keys, clock: ManualClock, org_id: OrgId, count: int) -> list[str]:
     """Ids of new keys, newest first; every third is revoked."""
     ids: list[str] = []
     for number in range(count):
@@ -465,4 +465,4 @@ async def test_bad_values_are_refused_by_name(sqlite: Database) -> None:
 async def test_a_key_needs_an_existing_organization(database: Database) -> None:
     async with open_keys(database) as (keys, _, _):
         with pytest.raises(NotFound):
-            await keys.create_key("org_none")
+            await keys.create_key(OrgId("org_none"))

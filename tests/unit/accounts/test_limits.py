@@ -195,7 +195,7 @@ async def test_dollars_are_limited_while_images_end_in_two_processes(open_gatewa
     """A request that ends while the limit is checked is counted as held or as spent, not as neither."""
     async with two_providers() as labs, open_gateway(labs=labs) as first, open_gateway(labs=labs) as second:
         for _ in range(2):
-            caller = await first.create_caller(**{limit: "0.40"})
+            caller = await first.create_caller(None, **{limit: "0.40"})
 
             async def call_in_turn(running: RunningGateway, caller: Caller) -> int:
                 accepted = 0

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
+from penstock.values import OrgId
 from tests.databases import Database
 
 
@@ -50,5 +51,5 @@ async def test_a_bad_change_changes_nothing(database: Database) -> None:
             with pytest.raises(InvalidRequest):
                 await change_org(store, org.id, changes)
         with pytest.raises(NotFound):
-            await change_org(store, "org_nonesuch", {"name": "New"})
+            await change_org(store, OrgId("org_nonesuch"), {"name": "New"})
         assert await list_orgs(store) == [org]

@@ -34,8 +34,8 @@ KEYS = ("key_a", "key_b")
 REQUEST = Request(task="image", model="image-model", values={"user": "ann", "session_id": "s-body"})
 
 
-async def create_org(store: Store) -> str:
-    org_id = new_id("org", NOW)
+async def create_org(store: Store) -> OrgId:
+    org_id = OrgId(new_id("org", NOW))
 
     async def write(tx: Transaction) -> None:
         await tx.run("add_org", id=org_id, name="o", billing="prepaid", created_at_ms=NOW)
@@ -45,7 +45,7 @@ async def create_org(store: Store) -> str:
     return org_id
 
 
-def make_call(org_id: str, at_ms: int = NOW, key_id: str = "key_a", **fields: Any) -> Call:
+def make_call(org_id: OrgId, at_ms: int = NOW, key_id: str = "key_a", **fields: Any) -> Call:
     defaults: dict[str, Any] = {
         "id": new_id("req", at_ms),
         "caller": Caller(OrgId(org_id), key_id),
@@ -197,7 +197,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
     ],
 )
 def test_only_a_valid_traceparent_gives_a_trace_id(header: str, found: str | None) -> None:
-    assert trace_id(make_call("org_x", headers={"traceparent": header})) == found
+    assert trace_id(make_call(OrgId("org_x"), headers={"traceparent": header})) == found
 
 
 def test_times_are_written_as_iso_8601() -> None:
@@ -227,7 +227,7 @@ class Expected:
         )
 
 
-async def make_requests(store: Store, org_id: str, count: int, chance: random.Random) -> list[Expected]:
+async def make_requests(store: Store, org_id: OrgId, count: int, chance: random.Random) -> list[Expected]:
     """Make requests of every status over an hour and a half, several per millisecond; newest first."""
     requests, made = Requests(store, ManualClock(NOW)), []
     for _ in range(count):
@@ -356,7 +356,7 @@ async def add_ended(store: Store, rows: list[dict[str, Any]]) -> None:
     await store.write(lambda tx: tx.run_many("add_ended_request", rows))
 
 
-def ended_row(org_id: str, at_ms: int, **columns: Any) -> dict[str, Any]:
+def ended_row(org_id: OrgId, at_ms: int, **columns: Any) -> dict[str, Any]:
     call = make_call(org_id, at_ms)
     end = RequestEnd(columns.pop("status", "completed"), Nanos(columns.pop("cost", 0)), 5)
     return {**ended_request(call, REQUEST, "image", end), **columns}

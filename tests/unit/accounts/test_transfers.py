@@ -9,14 +9,14 @@ from penstock.accounts import transfers
 from penstock.accounts.transfers import EndedHold
 from penstock.errors import InsufficientBalance, StorageUnavailable
 from penstock.store.base import ConstraintViolated, Store
-from penstock.values import Nanos, nanos, new_id
+from penstock.values import Nanos, OrgId, nanos, new_id
 from tests.databases import Database
 
 NOW = 1_700_000_000_000
 
 
-async def org(store: Store, usd: str, billing_type: str = "prepaid") -> str:
-    org_id = new_id("org", NOW)
+async def org(store: Store, usd: str, billing_type: str = "prepaid") -> OrgId:
+    org_id = OrgId(new_id("org", NOW))
 
     async def write(tx: Any) -> None:
         await tx.run("add_org", id=org_id, name="o", billing=billing_type, created_at_ms=NOW)
@@ -26,13 +26,13 @@ async def org(store: Store, usd: str, billing_type: str = "prepaid") -> str:
     return org_id
 
 
-async def hold(store: Store, org_id: str, usd: str) -> str:
+async def hold(store: Store, org_id: OrgId, usd: str) -> str:
     request_id = new_id("req", NOW)
     await store.write(lambda tx: transfers.hold(tx, org_id, request_id, nanos(usd), NOW))
     return request_id
 
 
-async def balance(store: Store, org_id: str) -> tuple[int, int]:
+async def balance(store: Store, org_id: OrgId) -> tuple[int, int]:
     row = await store.one("get_balance", org_id=org_id)
     assert row is not None
     return row["available"], row["held"]

@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from penstock.accounts.usage import BUCKETS, GROUPS, MAX_BUCKETS, UsageFilters, UsageReports, bucket_spans
 from penstock.errors import InvalidRequest
-from penstock.values import Nanos, dollars, first_id, iso, new_id
+from penstock.values import Nanos, OrgId, dollars, first_id, iso, new_id
 from tests.databases import Database
 
 COUNT = 20_000
@@ -54,7 +54,7 @@ POSTGRES = {
 }
 
 
-def fill(database: Database, org_id: str, count: int = COUNT) -> list[dict[str, Any]]:
+def fill(database: Database, org_id: OrgId, count: int = COUNT) -> list[dict[str, Any]]:
     """Add the rows, and return them as the database has them."""
     made = SQLITE if database.dialect == "sqlite" else POSTGRES
     series = made["series"].format(count=count)
@@ -107,7 +107,7 @@ def shown(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def check(
-    reports: UsageReports, org_id: str, rows: list[dict[str, Any]], bucket: str, group_by: str | None = None
+    reports: UsageReports, org_id: OrgId, rows: list[dict[str, Any]], bucket: str, group_by: str | None = None
 ) -> None:
     """Compare a report of the time from the first to the last of these rows with the rows."""
     filters = UsageFilters(start_ms=rows[0]["created_at_ms"], end_ms=rows[-1]["created_at_ms"] + 1)
@@ -144,7 +144,7 @@ async def check(
 async def test_every_figure_is_the_sum_over_the_rows(database: Database) -> None:
     """Over 20,000 rows by day and model; the other buckets and groups over the last 3,000 of them."""
     async with database.open() as store:
-        org_id, other = new_id("org", START), new_id("org", START)
+        org_id, other = OrgId(new_id("org", START)), OrgId(new_id("org", START))
         for each in (org_id, other):
             values = {"id": each, "name": "o", "billing": "prepaid", "created_at_ms": START}
             await store.write(lambda tx, values=values: tx.run("add_org", **values))  # type: ignore[misc]
@@ -232,7 +232,7 @@ def test_too_many_buckets_and_an_empty_time_are_refused() -> None:
 async def test_durations_are_counted_in_the_database_not_listed(database: Database) -> None:
     """What is read for a group does not grow with its requests: durations within one percent are counted together."""
     async with database.open() as store:
-        org_id = new_id("org", START)
+        org_id = OrgId(new_id("org", START))
         await store.write(lambda tx: tx.run("add_org", id=org_id, name="o", billing="prepaid", created_at_ms=START))
         await asyncio.to_thread(fill, database, org_id)
         buckets = [(first_id("req", START), first_id("req", END), START)]

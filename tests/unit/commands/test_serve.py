@@ -19,6 +19,7 @@ from penstock.commands import serve
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
+from penstock.values import OrgId
 from tests import postgres
 from tests.command_line import penstock
 from tests.ports import unused_port
@@ -106,7 +107,7 @@ def test_serve_prints_its_url_imports_little_serves_and_exits_with_0(tmp_path: P
 
 @pytest.mark.parametrize("key", ["pk_1_secret", None])
 def test_the_first_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    serve._print_welcome(Settings(port=8123), Welcome("org_1", key), None)
+    serve._print_welcome(Settings(port=8123), Welcome(OrgId("org_1"), key), None)
     printed = capsys.readouterr().out
     assert "http://127.0.0.1:8123" in printed
     assert ("pk_1_secret" in printed) is (key is not None)

@@ -11,6 +11,7 @@ from penstock.errors import AllProvidersExhausted, Problem
 from penstock.generations.records import REASONS, complete_records, failure_reasons
 from penstock.providers.spec import FailureKind
 from penstock.schema import Caller, Response
+from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.webhook_receivers import Receiver
@@ -204,4 +205,4 @@ async def test_failures_of_images_and_chats_have_the_reason_of_their_last_attemp
         org_id = running.caller.org_id
         ids = [image["id"], failed_chat["id"], "req_unknown"]
         assert await failure_reasons(running.gateway.store, org_id, ids) == dict.fromkeys(ids[:2], REASONS["broken"])
-        assert await failure_reasons(running.gateway.store, "org_other", ids) == {}
+        assert await failure_reasons(running.gateway.store, OrgId("org_other"), ids) == {}

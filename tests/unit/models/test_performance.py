@@ -5,6 +5,7 @@ import pytest
 from penstock.chat.endpoint import complete
 from penstock.errors import ContentPolicyViolation
 from penstock.models.performance import Records
+from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway
 
@@ -51,10 +52,10 @@ async def test_chats_of_the_organization_count_with_their_failed_attempts(open_g
 async def test_figures_are_kept_for_some_seconds(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         records = records_of(running)
-        assert await records.performance("image", "org_x") == {}
+        assert await records.performance("image", OrgId("org_x")) == {}
         await running.image()
-        assert await records.performance("image", "org_x") == {}
+        assert await records.performance("image", OrgId("org_x")) == {}
         running.clock.advance(16)
-        assert (await records.performance("video", "org_y"))["lab", "easel-1"].successes == 1
+        assert (await records.performance("video", OrgId("org_y")))["lab", "easel-1"].successes == 1
         running.clock.advance(2 * 86_400)
-        assert await records_of(running).performance("image", "org_x") == {}
+        assert await records_of(running).performance("image", OrgId("org_x")) == {}

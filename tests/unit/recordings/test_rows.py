@@ -15,13 +15,13 @@ from penstock.recordings.rows import (
 )
 from penstock.schema import Fingerprint
 from penstock.store.base import Transaction
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 from tests.databases import Database
 
 RESULT = RecordedResult("lab", "Lab", "lab/m", "job-1", None, ())
 
 
-def recording(org_id: str, at_ms: int, imported_id: str | None = None) -> RecordingRow:
+def recording(org_id: OrgId, at_ms: int, imported_id: str | None = None) -> RecordingRow:
     return RecordingRow(
         id=new_id("rec", at_ms),
         org_id=org_id,
@@ -55,7 +55,7 @@ async def test_a_recording_is_read_as_it_was_written(database: Database) -> None
 
         await store.write(write)
         assert await get_recording(store, older.id, org_id) == older
-        assert await get_recording(store, older.id, "org_other") is None
+        assert await get_recording(store, older.id, OrgId("org_other")) is None
         assert [RecordingFileRow(**row) for row in await store.all("list_recording_files", recording_id=older.id)] == [
             file
         ]
@@ -68,5 +68,5 @@ async def test_a_recording_is_read_as_it_was_written(database: Database) -> None
 
 
 def test_a_recording_has_its_request_and_its_result() -> None:
-    stored = recording("org_1", 1)
+    stored = recording(OrgId("org_1"), 1)
     assert (stored.decode_request(), stored.decode_result()) == ({"prompt": "a fox"}, RESULT)

@@ -9,6 +9,10 @@ import pytest
 from penstock.errors import StorageUnavailable
 from penstock.store.base import RowsLocked
 from penstock.store.groups import LOCK_MS, WriteGroups
+from penstock.values import OrgId
+
+ORG = OrgId("org_1")
+OTHER_ORG = OrgId("org_2")
 
 
 class HeldStore:
@@ -25,7 +29,7 @@ class HeldStore:
     def transactions(self) -> list[str | None]:
         return [org_id for org_id, _ in self.calls]
 
-    async def write(self, work: Any, *, org_id: str | None = None, lock_ms: int | None = None) -> Any:
+    async def write(self, work: Any, *, org_id: OrgId | None = None, lock_ms: int | None = None) -> Any:
         self.calls.append((org_id, lock_ms))
         await self.may_run.wait()
         if self.problem:
@@ -51,7 +55,7 @@ class Groups(WriteGroups[str, str]):
         return [item.upper() for item in items]
 
 
-async def add_all(groups: Groups, items: Sequence[str], org_id: str | None = None) -> list[asyncio.Task[str]]:
+async def add_all(groups: Groups, items: Sequence[str], org_id: OrgId | None = None) -> list[asyncio.Task[str]]:
     tasks = [asyncio.create_task(groups.add(item, org_id)) for item in items]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -75,8 +79,8 @@ async def test_items_that_come_during_a_transaction_share_the_next_one() -> None
 async def test_items_of_several_organizations_share_a_transaction_in_turn() -> None:
     store = HeldStore()
     groups = Groups(store, most=4)
-    tasks = await add_all(groups, ["first"], "org_1")
-    tasks += await add_all(groups, ["a", "b", "c", "d", "e"], "org_1") + await add_all(groups, ["A", "B"], "org_2")
+    tasks = await add_all(groups, ["first"], ORG)
+    tasks += await add_all(groups, ["a", "b", "c", "d", "e"], ORG) + await add_all(groups, ["A", "B"], OTHER_ORG)
     store.may_run.set()
     await asyncio.gather(*tasks)
     assert groups.written == [["first"], ["a", "A", "b", "B"], ["c", "d", "e"]]
@@ -87,17 +91,17 @@ async def test_an_organization_whose_rows_are_locked_is_written_apart() -> None:
     store = HeldStore()
     groups = Groups(store)
     store.may_run.set()
-    store.locked = "org_1"
-    stuck = await add_all(groups, ["a"], "org_1")
-    results = await asyncio.gather(*await add_all(groups, ["b"], "org_2"))
-    later = await add_all(groups, ["c"], "org_1")
-    results += await asyncio.gather(*await add_all(groups, ["d"], "org_2"))
+    store.locked = ORG
+    stuck = await add_all(groups, ["a"], ORG)
+    results = await asyncio.gather(*await add_all(groups, ["b"], OTHER_ORG))
+    later = await add_all(groups, ["c"], ORG)
+    results += await asyncio.gather(*await add_all(groups, ["d"], OTHER_ORG))
     assert results == ["B", "D"]
     assert not any(task.done() for task in (*stuck, *later))
     store.unlocked.set()
     assert await asyncio.gather(*stuck, *later) == ["A", "C"]
     assert groups.written == [["b"], ["d"], ["a"], ["c"]]
-    assert await asyncio.gather(*await add_all(groups, ["e"], "org_1")) == ["E"]
+    assert await asyncio.gather(*await add_all(groups, ["e"], ORG)) == ["E"]
     assert store.transactions[-1] is None, "it shares transactions again"
 
 
@@ -106,15 +110,15 @@ async def test_an_organization_whose_items_fail_stays_apart_for_a_while() -> Non
     groups = Groups(store)
     for _ in range(2):
         store.may_run.clear()
-        tasks = await add_all(groups, ["first"], "org_1")
-        tasks += await add_all(groups, ["good"], "org_1") + await add_all(groups, ["bad", "a"], "org_2")
+        tasks = await add_all(groups, ["first"], ORG)
+        tasks += await add_all(groups, ["good"], ORG) + await add_all(groups, ["bad", "a"], OTHER_ORG)
         store.may_run.set()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert [result for result in results if isinstance(result, str)] == ["FIRST", "GOOD", "A"]
     mixed = [items for items in groups.attempted if "bad" in items and len(items) > 2]
     assert mixed == [["good", "bad", "a"]], "it spoils the transaction of another once"
-    groups._apart_until["org_2"] = 0.0
-    assert await asyncio.gather(*await add_all(groups, ["b"], "org_2")) == ["B"]
+    groups._apart_until[OTHER_ORG] = 0.0
+    assert await asyncio.gather(*await add_all(groups, ["b"], OTHER_ORG)) == ["B"]
     assert store.transactions[-1] is None
 
 

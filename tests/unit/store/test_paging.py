@@ -9,7 +9,7 @@ from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.store.base import Store
 from penstock.store.paging import MAX_LIMIT, Page, Pager
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from tests.databases import BOTH, Database, database_for
 
@@ -19,7 +19,7 @@ def database(request: pytest.FixtureRequest) -> Database:
     return database_for(request, request.param)
 
 
-async def make_keys(store: Store, count: int) -> tuple[str, list[str]]:
+async def make_keys(store: Store, count: int) -> tuple[OrgId, list[str]]:
     """Create an organization with keys; return its id and theirs, newest first."""
     clock = ManualClock()
     keys = Keys(store, Vault("m" * 43), clock)

@@ -10,6 +10,7 @@ import pytest
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem, StorageUnavailable
 from penstock.store.shares import WriteShares
+from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, caller_with, postgres_only, sqlite_only
 
@@ -18,15 +19,15 @@ async def test_one_organization_has_half_of_the_connections() -> None:
     shares = WriteShares(8, wait_seconds=0.01)
     async with AsyncExitStack() as stack:
         for _ in range(4):
-            await stack.enter_async_context(shares.take("org_a"))
+            await stack.enter_async_context(shares.take(OrgId("org_a")))
         with pytest.raises(StorageUnavailable):
-            await stack.enter_async_context(shares.take("org_a"))
-        await stack.enter_async_context(shares.take("org_b"))
+            await stack.enter_async_context(shares.take(OrgId("org_a")))
+        await stack.enter_async_context(shares.take(OrgId("org_b")))
         await stack.enter_async_context(shares.take(None))
         with pytest.raises(StorageUnavailable):  # two connections are left for reads
-            await stack.enter_async_context(shares.take("org_c"))
+            await stack.enter_async_context(shares.take(OrgId("org_c")))
     assert shares._by_org == {}
-    async with shares.take("org_a"):
+    async with shares.take(OrgId("org_a")):
         pass
 
 
@@ -34,11 +35,11 @@ async def test_a_single_connection_is_shared_in_turn() -> None:
     shares = WriteShares(1, wait_seconds=10)
     done = []
 
-    async def write(org_id: str) -> None:
+    async def write(org_id: OrgId) -> None:
         async with shares.take(org_id):
             done.append(org_id)
 
-    await asyncio.gather(write("org_a"), write("org_b"))
+    await asyncio.gather(write(OrgId("org_a")), write(OrgId("org_b")))
     assert done == ["org_a", "org_b"]
 
 
@@ -74,7 +75,7 @@ async def test_writes_that_change_one_balance_use_the_share_of_its_organization(
         write = store.write
         shares: list[str | None] = []
 
-        async def note_and_write(work: Any, *, org_id: str | None = None, lock_ms: int | None = None) -> Any:
+        async def note_and_write(work: Any, *, org_id: OrgId | None = None, lock_ms: int | None = None) -> Any:
             shares.append(org_id)
             return await write(work, org_id=org_id, lock_ms=lock_ms)
 

@@ -9,6 +9,7 @@ from penstock.clock import ManualClock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.settings import Settings
+from penstock.values import OrgId
 from penstock.webhooks import deliveries
 from penstock.webhooks.records import list_messages
 from tests.databases import Database
@@ -288,7 +289,7 @@ async def test_an_operator_sends_a_message_again(database: Database) -> None:
 
 async def test_all_exhausted_messages_are_sent_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliveries, "_REQUEUED_AT_ONCE", 2)
-    other = "org_" + "1" * 32
+    other = OrgId("org_" + "1" * 32)
     async with open_process(database, 500) as process:
         ids = [*await add_messages(process.store, *[URL] * 5), *await add_messages(process.store, org_id=other)]
         for _ in range(4):

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import StorageUnavailable
 from penstock.store.base import Transaction
-from penstock.values import new_id
+from penstock.values import OrgId, new_id
 from penstock.webhooks import deliveries as module
 from penstock.webhooks import places
 from penstock.webhooks.events import message_row
@@ -91,7 +91,7 @@ async def test_hanging_hosts_of_some_organizations_delay_no_other_organization(
 
     async with open_process(database, respond) as process, run_deliveries(process):
         for number, share in ((1, 30), (2, 12), (3, 5)):  # more than all places, each to many hosts
-            org_id = f"org_{number:032}"
+            org_id = OrgId(f"org_{number:032}")
             urls = [f"https://h{host % 17}.example.org/{number}" for host in range(100)]
             await add_messages(process.store, *urls, org_id=org_id)
             process.deliveries.wake()
@@ -339,7 +339,7 @@ async def test_a_locked_message_delays_no_result_of_another_organization(databas
     locked_now, go = asyncio.Event(), asyncio.Event()
     async with open_process(database) as process:
         (locked_id,) = await add_messages(process.store)
-        (other_id,) = await add_messages(process.store, org_id="org_" + "1" * 32)
+        (other_id,) = await add_messages(process.store, org_id=OrgId("org_" + "1" * 32))
 
         async def lock(tx: Transaction) -> None:
             await tx.run("purge_message", request_id=locked_id.removeprefix("msg_"), org_id=ORG, body=b"{}")

@@ -10,6 +10,7 @@ import standardwebhooks
 
 from penstock.errors import NotFound
 from penstock.store.base import Transaction
+from penstock.values import OrgId
 from penstock.vault import Vault
 from penstock.webhooks.events import WebhookSecrets, event_body, message_row, sign
 from penstock.webhooks.records import list_messages
@@ -60,7 +61,7 @@ async def test_a_secret_is_created_once(database: Database) -> None:
         assert row is not None
         assert found[0].encode() not in row["secret"]
         with pytest.raises(NotFound):
-            await secrets_of[0].get_secret("org_none")
+            await secrets_of[0].get_secret(OrgId("org_none"))
 
 
 async def test_after_a_rotation_both_secrets_verify_for_a_day(database: Database) -> None:

@@ -2,12 +2,16 @@
 
 import pytest
 
+from penstock.values import OrgId
 from penstock.webhooks import places
 from penstock.webhooks.delivery import LeasedMessage
 from penstock.webhooks.places import Places
 
+ORG = OrgId("org_1")
+OTHER_ORG = OrgId("org_2")
 
-def message(host: str, org_id: str = "org_1") -> LeasedMessage:
+
+def message(host: str, org_id: OrgId = ORG) -> LeasedMessage:
     return LeasedMessage("msg_1", org_id, f"https://{host}/in", b"{}", 0, 1, 1)
 
 
@@ -35,11 +39,11 @@ def test_an_organization_occupies_as_many_places_as_are_left_free(monkeypatch: p
         assert found.has_room(message(f"h{number}.test"))
         found.taken += 1
         found.begin_sending(message(f"h{number}.test"))
-    assert (found.free, found.busy_orgs) == (3, ["org_1"])
+    assert (found.free, found.busy_orgs) == (3, [ORG])
     assert not found.has_room(message("h4.test"))
-    assert found.has_room(message("h4.test", "org_2"))
+    assert found.has_room(message("h4.test", OTHER_ORG))
     found.taken = 6
-    assert not found.has_room(message("h4.test", "org_2")), "no place is left"
+    assert not found.has_room(message("h4.test", OTHER_ORG)), "no place is left"
 
 
 def test_fewer_places_during_a_shortage() -> None:
