@@ -120,6 +120,8 @@ async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | N
     if found is None:
         raise LeaseLost(lease.id)
     row = GenerationRow(**found)
+    if row.cancel_requested:
+        running.wakeups.wake()
     attempts = await list_last_attempts(gateway.store, row.id)
     stored_intents = {
         (attempt.candidate, attempt.part): attempt.id for attempt in attempts if attempt.id in unsent_attempts

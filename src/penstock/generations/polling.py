@@ -23,6 +23,7 @@ _PAUSE_SECONDS_MIN = 0.05
 _PAUSE_FACTOR_MIN = 0.9
 _PAUSE_FACTOR_MAX = 1.1
 _FIRST_POLLS_PER_SECOND = 500
+_POLLS_APART_SECONDS = 0.02  # between the moments at which jobs are polled
 _PAUSE_GROWTH = 1.15  # each pause between polls as a multiple of the one before
 
 
@@ -96,19 +97,23 @@ class Polling:
         """A pause of about `seconds`. The first pause of a resumed job is random, so that a restart with thousands of
         jobs does not poll them all at once; a suspect does not wait, because its trial must be short.
         """
-        if not self.job.attempts or rounds > 1:
-            return seconds * random.uniform(_PAUSE_FACTOR_MIN, _PAUSE_FACTOR_MAX)  # noqa: S311 - guards nothing
-        if self.job.running.lease.is_suspect:
-            return 0.0
-        longest = max(seconds * _PAUSE_FACTOR_MAX, self.gateway.jobs.running / _FIRST_POLLS_PER_SECOND)
-        return random.uniform(0.0, longest)  # noqa: S311 - guards nothing
+        shortest = seconds * _PAUSE_FACTOR_MIN
+        longest = seconds * _PAUSE_FACTOR_MAX
+        if self.job.attempts and rounds == 1:
+            if self.job.running.lease.is_suspect:
+                return 0.0
+            shortest = 0.0
+            longest = max(longest, self.gateway.jobs.running / _FIRST_POLLS_PER_SECOND)
+        pause = random.uniform(shortest, longest)  # noqa: S311 - guards nothing
+        return shared_pause(self.gateway.clock.monotonic(), pause)
 
     async def _cancel_if_requested(self, result: Result) -> None:
         """Ask the provider to cancel if a cancel was requested; raise Cancelled if it did.
 
-        A job that has just ended is not cancelled: some providers would delete outputs that are made and paid for.
+        A job that has just ended is not cancelled: some providers would delete outputs that are made and paid for. A
+        cancel wakes its job, so one that was never woken need not ask the store.
         """
-        if not await is_cancel_requested(self.gateway.store, self.job):
+        if not self.job.running.wakeups.was_woken or not await is_cancel_requested(self.gateway.store, self.job):
             return
         with suppress(AttemptFailed):
             if (await self.gateway.upstream.poll(self.candidate, result.ref)).done:
@@ -144,6 +149,14 @@ class Polling:
                 raise LeaseLost(job.id)
 
         await self.gateway.store.write(write)
+
+
+def shared_pause(now: float, pause: float) -> float:
+    """Shorten a pause so that it ends together with those of other jobs.
+
+    Jobs that end at the same moment share transactions and waits for the disk, so each of them costs less.
+    """
+    return max(0.0, pause - (now + pause) % _POLLS_APART_SECONDS)
 
 
 def _with_ids_of(polled: Result, before: Result) -> Result:

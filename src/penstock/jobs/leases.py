@@ -264,9 +264,19 @@ class Jobs:
             batch = jobs[start : start + _RENEWALS_AT_ONCE]
             leases = _encode_leases(batch)
             renewed = await self._store.write(partial(_renew_leases, leases, self.lease_until_ms))
+            self._wake_cancelled(renewed)
             if len(renewed) < len(batch):  # the others were taken over, or have just ended
                 lost = {row["id"] for row in await self._store.all("list_lost_leases", leases=leases)}
                 await self._give_up([job for job in batch if job.id in lost])
+
+    def _wake_cancelled(self, renewed: list[Row]) -> None:
+        """Wake jobs that are to be cancelled and were not woken yet: the process that was asked to may have died, or
+        its notification got lost.
+        """
+        for row in renewed:
+            job = self._running.get(row["id"])
+            if row["cancel_requested"] and job and not job.wakeups.was_woken:
+                job.wakeups.wake()
 
     async def _give_up(self, lost: list[RunningJob]) -> None:
         """Stop jobs that another worker has taken over."""

@@ -37,11 +37,12 @@ class Lease:
 class Wakeups:
     """Wakes the parts of a job that wait: to look for a cancel request, or to ask the provider now."""
 
-    __slots__ = ("_events", "_is_missed")
+    __slots__ = ("_events", "_is_missed", "was_woken")
 
     def __init__(self) -> None:
         self._events: set[asyncio.Event] = set()
         self._is_missed = False  # `wake` was called while nothing waited
+        self.was_woken = False  # until `wake` was called, no cancel is known to be requested
 
     @contextmanager
     def waiting(self) -> Iterator[asyncio.Event]:
@@ -57,6 +58,7 @@ class Wakeups:
             self._events.discard(event)
 
     def wake(self) -> None:
+        self.was_woken = True
         self._is_missed = not self._events
         for event in self._events:
             event.set()

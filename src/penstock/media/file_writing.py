@@ -17,7 +17,7 @@ from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
 
 UNFINISHED_SUFFIX = ".part"
 _AT_ONCE = 64  # files that are open at the same time
-_WORTH_SYNCING_ALL = 4  # files
+_WORTH_SYNCING_ALL = 2  # files
 _COPY_BYTES = 256 * 1024
 
 

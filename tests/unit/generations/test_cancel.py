@@ -6,10 +6,13 @@ from decimal import Decimal
 import pytest
 
 from penstock.errors import NotFound
+from penstock.generations import polling
 from penstock.generations.cancel import cancel_video
+from penstock.generations.job import Job
 from penstock.values import nanos
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway, sqlite_only
+from tests.gateway import OpenGateway, sqlite_only, two_providers
+from tests.unit.generations.test_job import start_video
 
 HOOK = "https://receiver.example/hook"
 
@@ -40,6 +43,41 @@ async def test_cancelling_while_a_provider_works(open_gateway: OpenGateway) -> N
         assert running.lab.invoice == []
         assert await running.money() == (nanos("10"), 0)
         assert len(await running.rows("SELECT id FROM messages")) == 1
+
+
+@sqlite_only
+async def test_a_cancel_requested_while_no_process_runs_is_done_at_the_start(open_gateway: OpenGateway) -> None:
+    async with two_providers() as labs:
+        async with open_gateway(labs=labs) as running:
+            video_id = await start_video(running)
+        async with open_gateway(labs=labs, works=False, worker=False) as running:
+            await running.cancel(video_id)
+        async with open_gateway(labs=labs) as running:
+            record = await running.wait_for_request(video_id)
+        assert (record["status"], len(labs[0].cancels)) == ("cancelled", 1)
+
+
+@sqlite_only
+async def test_the_store_is_asked_for_a_cancel_only_by_jobs_that_were_woken(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are thousands of jobs, and each is polled every few seconds."""
+    asked: list[str] = []
+
+    async def observed(_: object, job: Job) -> bool:
+        asked.append(job.id)
+        return False
+
+    monkeypatch.setattr(polling, "is_cancel_requested", observed)
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.video_states("queued", "queued", "in_progress 10", "completed"))
+        quiet = (await running.video()).json["id"]
+        await running.wait_for_video(quiet)
+        assert asked == []
+        woken = (await running.video()).json["id"]
+        running.gateway.jobs.wake(woken)
+        await running.wait_for_video(woken)
+        assert set(asked) == {woken}
 
 
 @sqlite_only

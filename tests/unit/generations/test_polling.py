@@ -1,5 +1,8 @@
 """Polling: failed polls fail no job, and a job ends at its deadline or when its provider ends it."""
 
+import itertools
+
+from penstock.generations.polling import shared_pause
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
@@ -127,3 +130,13 @@ async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> 
             [("queued", 0), ("in_progress", 10), ("in_progress", 55), ("in_progress", 99), ("completed", 100)]
         )
         assert [percent for _, percent in seen] == sorted(percent for _, percent in seen)
+
+
+def test_pauses_of_several_jobs_end_at_the_same_moments() -> None:
+    """At most fifty times a second, and never more than a fiftieth of a second early."""
+    for now, pause in itertools.product((0.0, 17.3, 123456.789), (0.0, 0.011, 0.05, 2.9, 3.1, 60.0)):
+        shared = shared_pause(now, pause)
+        assert max(0.0, pause - 0.02) <= shared <= pause, (now, pause)
+        if pause >= 0.02:
+            moment = (now + shared) * 50
+            assert abs(moment - round(moment)) < 1e-6, (now, pause)

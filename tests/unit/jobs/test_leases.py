@@ -204,6 +204,30 @@ async def test_leases_of_running_jobs_are_renewed(open_gateway: OpenGateway) -> 
             assert (await get_row(running, request_id))["lease_until_ms"] > running.clock.steady_ms()
 
 
+async def test_a_cancel_whose_notification_got_lost_wakes_its_job_with_the_next_renewal(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway(works=False, worker=False) as running:
+        run = ManualRun()
+        async with open_jobs(running, run) as ours:
+            cancelled, other = await accept_videos(running, 2)
+            await ours.resume()
+            async with renewing(running, ours) as look:
+                cancel = {"id": cancelled, "org_id": running.caller.org_id}
+                await running.gateway.store.write(lambda tx: tx.one("request_cancel", **cancel))
+                for _ in range(2):  # one of two looks renews
+                    await look()
+                woken = {job.id: job.wakeups.was_woken for job in run.started}
+                assert woken == {cancelled: True, other: False}
+                for job in run.started:
+                    with job.wakeups.waiting() as wakeup:
+                        assert wakeup.is_set() == (job.id == cancelled)
+                for _ in range(2):
+                    await look()
+                with run.started[0].wakeups.waiting() as wakeup:
+                    assert not wakeup.is_set(), "a job that knows of it is not woken again and again"
+
+
 async def test_a_job_that_lost_its_lease_is_stopped(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, worker=False) as running:
         run = ManualRun()

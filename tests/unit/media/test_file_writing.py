@@ -77,12 +77,13 @@ async def test_files_are_synced_one_by_one_where_a_whole_sync_does_not_do(disk: 
     disk.is_quick = reason != "slow"
     disk.can_sync = reason != "impossible"
     disk.device += reason == "another disk"
-    count = 2 if reason == "few" else 6
+    count = 0 if reason == "few" else 6
     assert await write_all(disk, count) == [None] * (count + 1)
     assert len(disk.whole) == (2 if reason in ("failed", "another disk") else 0)
     drafts = [name.partition(".")[0] for name in disk.single if name.endswith(".part")]
     assert sorted(drafts) == sorted(["first", *map(str, range(count))])
-    assert {"a", "b"} == {name for name in disk.single if not name.endswith(".part")}
+    folders = {"a", "b"} if count else {"a"}
+    assert folders == {name for name in disk.single if not name.endswith(".part")}
 
 
 async def test_a_file_that_cannot_be_written_does_not_harm_the_others(disk: Disk) -> None:

@@ -71,14 +71,16 @@ FROM free WHERE generations.id = free.id
 RETURNING generations.id, lease_token, crashes;
 
 -- name: renew_leases [sqlite]
--- Extend leases. Returns the renewed ones: not those that were taken over or whose generation has ended.
+-- Extend leases. Returns the renewed ones, and whether they are to be cancelled: not those that were taken over or whose
+-- generation has ended.
 UPDATE generations SET lease_until_ms = :until_ms FROM json_each(:leases) AS one
 WHERE generations.id = one.value ->> 0 AND generations.lease_token = one.value ->> 1
     AND generations.status IN ('queued', 'in_progress')
-RETURNING generations.id;
+RETURNING generations.id, generations.cancel_requested;
 
 -- name: renew_leases [postgres]
--- Extend leases. Returns the renewed ones: not those that were taken over or whose generation has ended.
+-- Extend leases. Returns the renewed ones, and whether they are to be cancelled: not those that were taken over or whose
+-- generation has ended.
 WITH held AS MATERIALIZED (
     SELECT id FROM generations JOIN json_array_elements(CAST(:leases AS json)) AS one
         ON generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT)
@@ -86,7 +88,7 @@ WITH held AS MATERIALIZED (
     ORDER BY id FOR NO KEY UPDATE OF generations
 )
 UPDATE generations SET lease_until_ms = :until_ms FROM held WHERE generations.id = held.id
-RETURNING generations.id;
+RETURNING generations.id, generations.cancel_requested;
 
 -- name: list_lost_leases [sqlite]
 -- Of these leases, those that another worker has taken over.
