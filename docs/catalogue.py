@@ -222,10 +222,13 @@ def limits(row: Param) -> str:
     if row.max_items is not None:
         said.append(f"{row.max_items} at most")
     if row.max_seconds is not None:
-        said.append(f"{row.max_seconds:g} seconds at most")
+        seconds = f"{row.max_seconds:g} seconds"
+        said.append(f"{row.min_seconds:g} to {seconds}" if row.min_seconds else f"{seconds} at most")
     if row.max_bytes is not None:
         size = f"{row.max_bytes / 1_000_000:g} MB"
         said.append(f"{size} at most" if row.name in INPUT_VIDEOS else f"made smaller above {size}")
+    if row.by_url:
+        said.append("fetched by the provider")
     if row.default is not None:
         said.append(f"default `{row.default}`")
     return ", ".join(said)

@@ -49,7 +49,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     host: Annotated[str, Meta(description="Host name or IP address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535, description="Port to listen on.")] = 8080
     public_url: Annotated[
-        PublicUrl, Meta(description="URL under which callers reach the gateway; empty: made from host and port.")
+        PublicUrl,
+        Meta(
+            description="URL under which callers reach the gateway; empty: made from host and port. If it is an HTTPS "
+            "URL, providers get it for callbacks and input videos."
+        ),
     ] = ""
     behind_tls: Annotated[
         bool,
@@ -290,6 +294,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The URL that callers use, without a slash at the end."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
+
+    @property
+    def url_for_providers(self) -> str:
+        """The HTTPS URL under which providers reach the gateway, without a slash at the end; empty if there is none."""
+        return self.public_url.rstrip("/") if self.public_url.startswith("https://") else ""
 
 
 def _check_network(network: str) -> None:

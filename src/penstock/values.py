@@ -194,6 +194,7 @@ class InputFile:
     seconds: float = 0.0  # of a video
     frames: int = 0  # of a video
     uploaded_name: str = ""  # the provider's name for it, after an upload
+    url: str = ""  # where a provider that takes only URLs can fetch it; `data` is then empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from penstock.upstream import checks, translate
 from penstock.values import INPUT_VIDEOS, InputFile
 
 IMAGE = InputFile(b"image data", "image/png", 720, 1280, uploaded_name="17")
-VIDEO = InputFile(b"video data", "video/mp4", 720, 1280, seconds=5.0, frames=120)
+VIDEO = InputFile(b"video data", "video/mp4", 720, 1280, seconds=5.0, frames=120, url="https://gateway.test/m/1")
 # Roles by the names in the tables.
 INPUTS = {"images": "image", "mask": "mask", "input_reference": "reference", **{role: role for role in INPUT_VIDEOS}}
 SIZES = "120x60 512x512 1024x1024 1792x1024 1024x1792 1280x720 1920x1080 2048x2048 3840x2160 4096x4096".split()

@@ -2,6 +2,7 @@
 
 import base64
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 import pytest
@@ -10,12 +11,14 @@ from penstock.errors import InvalidRequest, Problem
 from penstock.fields import UploadedFile
 from penstock.generations import endpoints
 from tests.fake_providers.bfl import BlackForestLabs
+from tests.fake_providers.dashscope import DashScope
+from tests.fake_providers.kling import Kling
 from tests.fake_providers.luma import Luma
 from tests.fake_providers.runway import Runway
 from tests.fake_providers.scripted import mp4
 from tests.fake_providers.wavespeed import WaveSpeed
 from tests.fake_providers.xai import XAI
-from tests.gateway import OpenGateway, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for, gateways_for
 
 VIDEO = mp4(2)
@@ -82,6 +85,59 @@ async def test_luma_edits_videos_and_changes_their_aspect_ratio(open_gateway: Op
     assert edit["video"] == {"resolution": "1080p", "edit": {"auto_controls": True}}
     assert (reframe["type"], reframe["source"]) == ("video_reframe", source)
     assert (reframe["aspect_ratio"], reframe["video"]) == ("21:9", {"resolution": "540p"})
+
+
+# -------------------------------------------------------------------------------------------------- videos by their URL
+
+PUBLIC_URL = "https://gateway.test"
+FOUR_SECONDS = mp4(4)
+BY_URL: Any = {"input_reference": {"video_url": f"data:video/mp4;base64,{base64.b64encode(FOUR_SECONDS).decode()}"}}
+
+
+async def fetched(running: RunningGateway, url: str) -> bytes:
+    """What a provider gets that fetches a file from the gateway."""
+    assert url.startswith(f"{PUBLIC_URL}/m/med_")
+    media_id = urlsplit(url).path.rpartition("/")[2]
+    response = await running.gateway.media.open(media_id, dict(parse_qsl(urlsplit(url).query)), None)
+    return b"".join([chunk async for chunk in response.chunks])
+
+
+async def test_kling_fetches_the_video_that_it_edits(open_gateway: OpenGateway) -> None:
+    kling = Kling()
+    async with gateways_for(open_gateway, {"kling": (kling, "")}, public_url=PUBLIC_URL) as running:
+        video = await create_video(running, model="kling-3-omni", **BY_URL)
+        (sent,) = kling.received("omni")
+        (source,) = sent.fields["video_list"]
+        assert await fetched(running, source["video_url"]) == FOUR_SECONDS
+    assert (video["status"], video["seconds"], str(video["metadata"]["cost"])) == ("completed", "4", "0.504")
+    assert (source["refer_type"], source["keep_original_sound"]) == ("base", "yes")
+    assert {"duration", "aspect_ratio", "image_list", "sound"}.isdisjoint(sent.fields)
+
+
+async def test_dashscope_fetches_the_video_that_it_edits_and_bills_both(open_gateway: OpenGateway) -> None:
+    dashscope = DashScope()
+    dashscope.made_seconds = 8
+    async with gateways_for(open_gateway, {"dashscope": (dashscope, "")}, public_url=PUBLIC_URL) as running:
+        video = await create_video(running, model="wan-2.7", **BY_URL, resolution="1080p")
+        (sent,) = dashscope.received("create")
+        (source,) = sent.fields["input"]["media"]
+        assert await fetched(running, source["url"]) == FOUR_SECONDS
+    assert (video["status"], video["seconds"], str(video["metadata"]["cost"])) == ("completed", "4", "1.2")
+    assert (sent.fields["model"], source["type"]) == ("wan2.7-videoedit", "video")
+    assert sent.fields["parameters"] == {"resolution": "1080P"}
+
+
+@sqlite_only
+async def test_without_a_public_url_no_video_can_be_fetched(open_gateway: OpenGateway) -> None:
+    kling, dashscope = Kling(), DashScope()
+    fakes: Any = {"kling": (kling, ""), "dashscope": (dashscope, "")}
+    for public_url in ("", "http://gateway.test"):
+        async with gateways_for(open_gateway, fakes, public_url=public_url) as running:
+            for model in ("kling-o1-pro", "wan-2.7"):
+                with pytest.raises(InvalidRequest, match=f"of {model} is fetched by its provider .* `public_url`"):
+                    await running.video(model=model, **BY_URL)
+    assert not kling.jobs
+    assert not dashscope.jobs
 
 
 # ------------------------------------------------------------------------------------------------------------ upscaling
@@ -165,6 +221,14 @@ async def test_videos_in_forms(open_gateway: OpenGateway) -> None:
     assert (len(xai.received("edit_video")), len(xai.received("extend_video"))) == (2, 1)
 
 
+@sqlite_only
+async def test_a_refusal_is_that_of_the_model_which_takes_such_inputs(open_gateway: OpenGateway) -> None:
+    """One id may stand for a model that makes videos and for one that edits them."""
+    async with gateways_for(open_gateway, {"xai": (XAI(), "/v1")}) as running:
+        with pytest.raises(InvalidRequest, match="`seconds` of grok-imagine-video must be at most 15"):
+            await running.video(model="grok-imagine-video", seconds=60)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a model that takes none": (
         {"model": "atelier/clip", "input_reference": EDITED},
@@ -205,6 +269,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         },
         "A video in `input_reference` of grok-imagine-video may have 8.7 seconds.",
     ),
+    "a video that is too short": (
+        {"model": "kling-3-omni", "input_reference": EDITED},
+        "A video in `input_reference` of kling-3-omni may have 3 seconds or more.",
+    ),
     "a private address": (
         {"model": "grok-imagine-video", "input_reference": {"video_url": "https://localhost/a.mp4"}},
         "`input_reference`",
@@ -215,8 +283,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @sqlite_only
 async def test_what_cannot_be_done_with_a_video_is_refused(open_gateway: OpenGateway) -> None:
     xai, runway = XAI(), Runway()
-    fakes: Any = {"xai": (xai, "/v1"), "runway": (runway, "/v1")}
-    async with gateways_for(open_gateway, fakes, disabled_providers=()) as running:
+    fakes: Any = {"xai": (xai, "/v1"), "runway": (runway, "/v1"), "kling": (Kling(), "")}
+    async with gateways_for(open_gateway, fakes, disabled_providers=(), public_url=PUBLIC_URL) as running:
         for name, (body, message) in REFUSED.items():
             with pytest.raises(InvalidRequest) as refusal:
                 await running.video(**body)

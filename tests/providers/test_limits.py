@@ -44,6 +44,7 @@ def _words(row: Param) -> Iterator[str]:
         "items from": row.min_items or None,
         "items up to": row.max_items,
         "bytes up to": row.max_bytes,
+        "input seconds from": row.min_seconds or None,
         "input seconds up to": row.max_seconds,
     }
     yield from (f"{word} {number_text(limit)}" for word, limit in named.items() if limit is not None)

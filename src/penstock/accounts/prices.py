@@ -11,7 +11,7 @@ import msgspec
 from penstock.providers.spec import Model, Price
 from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
-from penstock.values import INPUT_VIDEOS, Nanos, nanos
+from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, Nanos, nanos
 
 _MAX_TOKENS_PER_IMAGE = 3000
 _DEFAULT_PIXELS = (1024, 1024)
@@ -239,7 +239,12 @@ def _megapixels(price: Price, pixels: int) -> Decimal:
 
 
 def _requested_seconds(model: Model, request: Request) -> Decimal:
-    """Return how long a video will be: the requested duration as the model's table converts it."""
+    """Return how long a video will be: as long as one that is edited, or the requested duration as the model's table
+    converts it.
+    """
+    for item in request.inputs:
+        if item.role == EDIT_VIDEO:
+            return Decimal(str(item.seconds))
     row = model.op.param("seconds")
     requested = request.seconds if request.seconds is not None else (row.default if row else None)
     converted = row.convert(requested) if row and row.convert and requested is not None else requested

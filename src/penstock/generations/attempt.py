@@ -34,6 +34,7 @@ from penstock.telemetry.tracing import span
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
+from penstock.upstream.roles import table_name
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO, InputFile, Nanos, nanos, new_id
 
@@ -165,12 +166,29 @@ class _Attempt:
             max_bytes = images.max_bytes if images else None
             in_memory, self.job.inputs = self.job.inputs, ()  # not kept, because a job may last for minutes
             return await self.gateway.transfer.read_inputs(
-                self.job.request, polarity, max_bytes, for_org=self.job.org_id, in_memory=in_memory
+                self.job.request,
+                polarity,
+                max_bytes,
+                for_org=self.job.org_id,
+                in_memory=in_memory,
+                urls=await self._input_urls(),
             )
         except WorkFailed as problem:
             raise AttemptFailed(slug, "rejected", f"An input image could not be prepared: {problem}") from problem
         except FileMissing as problem:
             raise AttemptFailed(slug, "rejected", "The input files of the request are gone.") from problem
+
+    async def _input_urls(self) -> dict[str, str]:
+        """Where the provider can fetch the inputs that it takes only as URLs, by media id, until the job's deadline."""
+        gateway = self.gateway
+        left_ms = self.job.row.deadline_ms - gateway.clock.steady_ms()
+        until_ms = gateway.clock.now_ms() + left_ms
+        base_url = gateway.settings.url_for_providers
+        return {
+            stored.media_id: await gateway.media.signed_url(stored.media_id, until_ms, base_url)
+            for stored in self.job.request.inputs
+            if (row := self.op.param(table_name(stored.role))) and row.by_url
+        }
 
     async def _store_intent(self) -> None:
         """Store the attempt before it is sent. Raises UpstreamTimeout after the generation's deadline, Cancelled when

@@ -27,10 +27,16 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     if validated.provider is None:
         preferences = NO_PREFERENCES
         request = with_defaults(validated, route.first.model)
-        check = _check(validated, lambda model: request)
+        fits = _check(validated, lambda model: request)
     else:
         preferences = read_preferences(validated.provider, task)
-        check = _check(validated, lambda model: with_defaults(validated, model))
+        fits = _check(validated, lambda model: with_defaults(validated, model))
+    names = {table_name(item.role) for item in validated.inputs}
+
+    def check(model: Model) -> None:
+        fits(model)
+        checks.check_fetchable(model, names, gateway.settings.url_for_providers)
+
     choice = await gateway.routing.choose(route, check, preferences, task=task, org_id=org_id)
     _check_prompt(choice.route, validated)
     return choice
@@ -88,8 +94,8 @@ def _check(validated: ValidatedCall, request_for: Callable[[Model], Request]) ->
     video_roles = [item.role for item in validated.inputs if table_name(item.role) == "input_reference"]
 
     def check(model: Model) -> None:
-        checks.check(model, request_for(model))
         checks.check_inputs(model, counts, video_roles)
+        checks.check(model, request_for(model))
 
     return check
 

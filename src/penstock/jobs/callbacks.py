@@ -51,12 +51,12 @@ class Callbacks:
         has no public HTTPS URL.
         """
         op = candidate.model.op
-        public_url = self._settings.public_url
-        if not op.callback_field or not op.poll or not public_url.startswith("https://"):
+        base_url = self._settings.url_for_providers
+        if not op.callback_field or not op.poll or not base_url:
             return ""
         slug = candidate.provider.slug
         token = f"{attempt_id}-{self._vault.sign(_signed(slug, attempt_id))}"
-        return f"{public_url.rstrip('/')}/callbacks/{slug}/{token}"
+        return f"{base_url}/callbacks/{slug}/{token}"
 
     async def receive(self, slug: str, token: str, headers: Mapping[str, str], body: bytes) -> None:
         """Wake the job that a callback is about. Raises PermissionDenied unless the URL carries the gateway's signature

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -151,14 +151,16 @@ class Transfer:
         *,
         for_org: OrgId,
         in_memory: Sequence[InputFile] = (),
+        urls: Mapping[str, str] | None = None,
     ) -> dict[str, list[InputFile]]:
         """Return the request's input files by their names in tables, and convert images to what the provider takes: the
         mask to its polarity, and images with more than `max_bytes` to smaller files. They are read from the storage,
-        unless they are in memory.
+        unless they are in memory. Of files that have one of the `urls`, by media id, only the URL is returned.
         """
         files: dict[str, list[InputFile]] = {}
         for position, stored in enumerate(request.inputs):
-            data = in_memory[position].data if in_memory else await self._read_stored(stored)
+            url = (urls or {}).get(stored.media_id, "")
+            data = b"" if url else in_memory[position].data if in_memory else await self._read_stored(stored)
             if stored.role == "mask" and polarity != "alpha":
                 mask = await self._pool.run("image.convert_mask", for_org=for_org, data=data, polarity=polarity)
                 data = mask["data"]
@@ -170,6 +172,7 @@ class Transfer:
                 stored.role,
                 seconds=stored.seconds,
                 frames=stored.frames,
+                url=url,
             )
             if max_bytes is not None and len(data) > max_bytes and stored.role not in ("mask", *INPUT_VIDEOS):
                 small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)

@@ -143,22 +143,23 @@ class Routing:
 def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
     """The route without candidates whose model cannot serve the request: for those, `check` raises InvalidRequest.
 
-    Of a forced route, only the first capable candidate is left. Raises the first InvalidRequest if there is none.
+    Of a forced route, only the first capable candidate is left. If there is none, raises the first InvalidRequest of a
+    model that takes such input files, or else the first one.
     """
     capable: list[Candidate] = []
     left_out: list[LeftOut] = []
-    refusal: InvalidRequest | None = None
+    refusals: list[InvalidRequest] = []
     for candidate in route.candidates:
         try:
             check(candidate.model)
         except InvalidRequest as problem:
-            refusal = refusal or problem
+            refusals.append(problem)
             left_out.append(LeftOut(candidate, problem.message))
         else:
             capable.append(candidate)
-    if not capable and refusal:
-        raise refusal
-    if refusal is None and not (route.forced and len(capable) > 1):
+    if refusals and not capable:
+        raise next((refusal for refusal in refusals if not refusal.is_of_other_inputs), refusals[0])
+    if not refusals and not (route.forced and len(capable) > 1):
         return route
     tried = tuple(capable[:1] if route.forced else capable)
     return replace(route, candidates=tried, left_out=(*route.left_out, *left_out))

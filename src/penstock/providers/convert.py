@@ -142,6 +142,11 @@ def _base64(image: InputFile, head: str = "") -> str | FileAsBase64:
     return text if len(image.data) > _LONG_BYTES else str(text)
 
 
+def file_url(file: InputFile) -> str:
+    """Where the provider can fetch a file, for rows that are `by_url`."""
+    return file.url
+
+
 def inline_image(image: InputFile) -> dict[str, object]:
     """An image as Google's APIs take it inside a message."""
     return {"mimeType": image.content_type, "data": plain_base64(image)}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import closest_label, data_uri, first_image
+from penstock.providers.convert import closest_label, data_uri, file_url, first_image
 from penstock.providers.dashscope_errors import code_kind, error_message, failure_kind
 from penstock.providers.spec import (
     ALWAYS_SOUND,
@@ -24,10 +24,12 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
+    ignored,
+    input_video,
     price_list,
     renamed,
 )
-from penstock.values import InputFile
+from penstock.values import EDIT_VIDEO, InputFile
 
 # UNKNOWN is left out on purpose: a task that DashScope does not find may have been made. It is polled until its time is
 # up.
@@ -103,6 +105,16 @@ FIRST_IMAGE = converted(
     max_items=1,
     max_bytes=MAX_IMAGE_BYTES,
 )
+# The edited video has the length and the shape of the input.
+SOURCE_VIDEO = input_video(
+    EDIT_VIDEO,
+    to="input.media",
+    convert=lambda video: [{"type": "video", "url": file_url(video)}],
+    min_seconds=2,
+    max_seconds=10,
+    max_bytes=100 * 10**6,
+    by_url=True,
+)
 
 
 def wan_duration(*seconds: int) -> Param:
@@ -152,10 +164,12 @@ price = price_list(
 )
 PRICES_BY_SIZE = (*(price("0.15", **{"parameters.size": SIZE_LABELS[size]}) for size in SIZES_1080P), price("0.10"))
 PRICES_2 = prices_by_resolution("0.10", {"1080P": "0.15"})
+PRICES_2_EDIT = tuple(replace(row, ceiling="2") for row in PRICES_2)  # input and output are billed, and reported
 PRICES_3 = prices_by_resolution("0.10", {"480P": "0.05", "1080P": "0.20"})
 PRICES_3_PRIME = prices_by_resolution("0.14", {"480P": "0.068", "1080P": "0.28"})
 FIXED_DURATIONS = (wan_duration(5, 10, 15), NEGATIVE_PROMPT)
 ANY_DURATION = (wan_duration(*range(2, 16)), NEGATIVE_PROMPT)
+EDIT = (wan_frame("", "720P", "1080P"), *ignored("seconds"), NEGATIVE_PROMPT, SOURCE_VIDEO)
 WAN_3 = (
     wan_frame(RATIOS, "720P", "480P", "1080P"),
     wan_duration(*range(2, 31)),
@@ -177,6 +191,7 @@ PROVIDER = Provider(
         wan("wan-2.6", "wan2.6-i2v", 1500, PRICES_2, wan_frame("", "720P", "1080P"), FIRST_IMAGE, *ANY_DURATION),
         wan("wan-2.7", "wan2.7-t2v", 5000, PRICES_2, wan_frame(RATIOS, "720P", "1080P"), *ANY_DURATION),
         wan("wan-2.7", "wan2.7-i2v", 5000, PRICES_2, wan_frame("", "720P", "1080P"), images_row(2), *ANY_DURATION),
+        wan("wan-2.7", "wan2.7-videoedit", 5000, PRICES_2_EDIT, *EDIT),
         *happy_horse("1.0", "0.14", "0.24"),
         *happy_horse("1.1", "0.14", "0.18"),
         wan("wan-3", "wan3.0-video", 20_000, PRICES_3, *WAN_3),

@@ -50,7 +50,9 @@ class Param:
     max_items: int | None = None  # items in a list
     min_items: int = 0  # images that the model needs, where one is not enough
     max_bytes: int | None = None  # of one input; the gateway makes a larger image smaller and refuses a larger video
+    min_seconds: float = 0.0  # of an input video; a shorter one is refused
     max_seconds: float | None = None  # of an input video; a longer one is refused
+    by_url: bool = False  # an input video is sent as a URL of the gateway, which the provider fetches
     frames: int = 2  # so many images at most are frames that a video begins and ends with; more are references
     needs_role: bool = False  # takes only images whose role the caller has stated
     value: Any = None  # for `fixed`

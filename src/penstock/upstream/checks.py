@@ -1,7 +1,7 @@
 """Check a request against a model's table: fields and their limits, input files, extra fields."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -156,13 +156,13 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
     for name, count in counts.items():
         row = model.op.param(name)
         if count and (row is None or row.handling == "refused"):
-            raise InvalidRequest(f"{_input_words(name)} is not supported by {model.id}.", param=_INPUTS[name])
+            raise _other_inputs(model, name, "not supported")
     for name, param in _INPUTS.items():
         row, count = model.op.param(name), counts.get(name, 0)
         if row is None:
             continue
         if not count and row.required:
-            raise InvalidRequest(f"{_input_words(name)} is required by {model.id}.", param=param)
+            raise _other_inputs(model, name, "required")
         if 0 < count < row.min_items:
             raise InvalidRequest(f"`{param}` of {model.id} takes at least {row.min_items}.", param=param)
         if row.max_items is not None and count > row.max_items:
@@ -171,19 +171,42 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
         roles.check_roles(model, row, video_roles)
 
 
+def _other_inputs(model: Model, name: str, verdict: str) -> InvalidRequest:
+    problem = InvalidRequest(f"{_input_words(name)} is {verdict} by {model.id}.", param=_INPUTS[name])
+    problem.is_of_other_inputs = True
+    return problem
+
+
 def _input_words(name: str) -> str:
     """What a caller calls an input, by its name in provider tables."""
     return f"`{_INPUTS[name]}` with {_VIDEO_WORDS[name]}" if name in _VIDEO_WORDS else f"`{_INPUTS[name]}`"
 
 
+def check_fetchable(model: Model, names: Iterable[str], base_url: str) -> None:
+    """Raise InvalidRequest if the model takes one of these inputs only as a URL, and providers cannot reach the gateway
+    under any.
+    """
+    for name in names:
+        if (row := model.op.param(name)) and row.by_url and not base_url:
+            raise InvalidRequest(
+                f"{_input_words(name)} of {model.id} is fetched by its provider from this gateway, which has no HTTPS "
+                "URL for that: its operator can set `public_url`.",
+                param=_INPUTS[name],
+            )
+
+
 def check_input_video(model: Model, request: Request) -> None:
-    """Raise InvalidRequest if an input video is longer or larger than the model takes, or is to become larger."""
+    """Raise InvalidRequest if an input video is shorter, longer or larger than the model takes, or is to become larger
+    than the model makes one.
+    """
     if row := model.op.param("scale_factor"):
         check_row(model, row, request.values.get("scale_factor"))
     for video in request.inputs:
         row = model.op.param(video.role) if video.role in INPUT_VIDEOS else None
         if row and row.max_seconds is not None and video.seconds > row.max_seconds:
             limit = f"{number_text(row.max_seconds)} seconds"
+        elif row and video.seconds < row.min_seconds:
+            limit = f"{number_text(row.min_seconds)} seconds or more"
         elif row and row.max_bytes is not None and video.size_bytes > row.max_bytes:
             limit = f"{row.max_bytes} bytes"
         else:
