@@ -227,12 +227,12 @@ async def test_the_caller_of_an_interrupted_image_is_gone_and_pays_nothing(open_
             with failpoint_raises("submit.intent_committed"), pytest.raises(Problem):
                 await running.image(prompt="awaited")
         async with open_gateway(labs=labs) as running:
-            record = await running.wait_for_request((await running.records())[0]["id"], step_seconds=10)
+            record = await running.wait_for_request((await running.records())[0]["id"])
             assert (record["status"], record["cost"]) == ("upstream_failure", 0)
             assert [row["state"] for row in await running.attempts(record["id"])] == ["unknown"]
             with failpoint_raises("accept.after_commit"), pytest.raises(FailpointRaised):
                 await running.image(prompt="not awaited", headers={"prefer": "respond-async"})
         async with open_gateway(labs=labs) as running:
             (other,) = [found["id"] for found in await running.records() if found["id"] != record["id"]]
-            assert (await running.wait_for_request(other, step_seconds=10))["status"] == "completed"
+            assert (await running.wait_for_request(other))["status"] == "completed"
         assert len(labs[0].images) == 1
