@@ -10,7 +10,6 @@ from penstock.accounts.transfers import NewHold
 from penstock.failpoints import failpoint
 from penstock.store.base import Change, Store, Transaction
 from penstock.store.groups import WriteGroups, in_lock_order
-from penstock.values import OrgId
 
 # The queries of an acceptance, in the order of docs/decisions/lock-order.md. The last one returns a row.
 _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_generation")
@@ -20,7 +19,6 @@ _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_
 class Acceptance:
     """A generation that is to be accepted, alone or together with others."""
 
-    org_id: OrgId
     hold: NewHold
     changes: Sequence[Change]  # all that is stored besides the hold
 
@@ -40,23 +38,20 @@ class Acceptances:
 
         Raises InsufficientBalance, or what `Store.write` raises.
         """
-        await self._groups.add(acceptance, acceptance.org_id)
+        await self._groups.add(acceptance, acceptance.hold.org_id)
 
     async def write(self, tx: Transaction, acceptances: Sequence[Acceptance]) -> list[None]:
         """Accept generations: all of them or, by raising InsufficientBalance, none.
 
         The balance, which all generations of an organization share, is changed once and last.
         """
-        changes = in_lock_order((change for item in acceptances for change in item.changes), _QUERIES)
+        changes = in_lock_order((change for acceptance in acceptances for change in acceptance.changes), _QUERIES)
         for name, same in groupby(changes, key=itemgetter(0)):
             if name == "defer_generation":
                 await tx.each([*same])
             else:
                 await tx.put_many(name, [values for _, values in same])
-        holds: dict[OrgId, list[NewHold]] = {}
-        for item in acceptances:
-            holds.setdefault(item.org_id, []).append(item.hold)
-        await self._reservations.hold_all(tx, holds)
+        await self._reservations.hold_all(tx, [acceptance.hold for acceptance in acceptances])
         for _ in acceptances:
             failpoint("accept.in_tx")
         return [None] * len(acceptances)

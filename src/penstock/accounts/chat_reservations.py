@@ -1,6 +1,6 @@
 """Reserve the highest possible cost of a chat call before it is sent: in memory, or as a hold in the store."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +29,10 @@ class Reservation(msgspec.Struct, frozen=True):
     amount: Nanos
     modality: str | None
     in_store: bool  # a hold in the store, which other processes see; otherwise in the memory of this process
+
+    @property
+    def new_hold(self) -> transfers.NewHold:
+        return transfers.NewHold(self.call.caller.org_id, self.call.id, self.amount, self.call.at_ms)
 
 
 @dataclass(slots=True)
@@ -113,12 +117,10 @@ class ChatReservations:
             balance.being_held -= amount
             balance.read_at = _NEVER
 
-    async def hold_all(self, tx: Transaction, holds: Mapping[OrgId, Sequence[transfers.NewHold]]) -> None:
-        """Hold amounts by organization, and leave what chat calls of this process have reserved; see `transfers`."""
-        reserved = {org_id: await self._reserved_amount(tx, org_id) for org_id in holds}
-        await transfers.hold_all(
-            tx, [transfers.OrgHolds(org_id, new, reserved[org_id]) for org_id, new in holds.items()]
-        )
+    async def hold_all(self, tx: Transaction, holds: Sequence[transfers.NewHold]) -> None:
+        """Hold amounts for requests, and leave what chat calls of this process have reserved; see `transfers`."""
+        org_ids = dict.fromkeys(new.org_id for new in holds)
+        await transfers.hold_all(tx, holds, {org_id: await self._reserved_amount(tx, org_id) for org_id in org_ids})
 
     async def _reserved_amount(self, tx: Transaction, org_id: OrgId) -> Nanos:
         """What the chat calls of this process have cost or may cost beyond what the store has charged already; a hold
@@ -146,11 +148,7 @@ class ChatReservations:
         """Hold for calls: for all of them or, if a balance is too low, for none."""
         in_order = sorted(reservations, key=lambda reservation: reservation.call.id)
         await tx.put_many("add_request", [self._request_row(reservation) for reservation in in_order])
-        holds: dict[OrgId, list[transfers.NewHold]] = {}
-        for item in in_order:
-            hold = transfers.NewHold(item.call.id, item.amount, item.call.at_ms)
-            holds.setdefault(item.call.caller.org_id, []).append(hold)
-        await self.hold_all(tx, holds)
+        await self.hold_all(tx, [reservation.new_hold for reservation in in_order])
         return [None] * len(in_order)
 
     def _request_row(self, reservation: Reservation) -> Row:

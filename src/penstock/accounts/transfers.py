@@ -1,7 +1,7 @@
 """Move money between accounts in double entry: credit, hold, capture, release, loss."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -54,54 +54,36 @@ async def list_credits(store: Store, org_id: OrgId, limit: int) -> list[Credit]:
 class NewHold(NamedTuple):
     """An amount to hold for a request."""
 
+    org_id: OrgId
     request_id: str
     amount: Nanos
     at_ms: int
 
 
-async def hold(
-    tx: Transaction, org_id: OrgId, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = ZERO
-) -> None:
-    """Hold an amount for a request; see `hold_all`."""
-    await hold_all(tx, [OrgHolds(org_id, [NewHold(request_id, amount, at_ms)], reserved)])
-
-
-class OrgHolds(NamedTuple):
-    """Amounts to hold for requests of one organization."""
-
-    org_id: OrgId
-    holds: Sequence[NewHold]
-    reserved: Nanos  # what this process has reserved in memory for chat calls; a hold does not touch it
-
-    @property
-    def amount(self) -> Nanos:
-        return Nanos(sum(new.amount for new in self.holds))
-
-
-async def hold_all(tx: Transaction, by_org: Sequence[OrgHolds]) -> None:
+async def hold_all(tx: Transaction, holds: Iterable[NewHold], reserved: Mapping[OrgId, Nanos]) -> None:
     """Hold amounts for requests; raise InsufficientBalance if a prepaid organization does not have the sum of its own.
 
-    The check and the change are one statement, so that parallel calls cannot hold the same money. Balances are changed
-    in the order of their ids and as the last step of a transaction, because many transactions share them.
+    `reserved` is what this process has reserved in memory for chat calls of each organization; a hold does not touch
+    it. The check and the change are one statement, so that parallel calls cannot hold the same money. Balances are
+    changed in the order of their ids and as the last step of a transaction, because many transactions share them.
     """
-    by_org = sorted(by_org, key=lambda org: org.org_id)
-    await tx.put_many("add_transfer", [row for org_id, holds, _ in by_org for row in _hold_transfers(org_id, holds)])
+    transfers: list[Row] = []
+    amounts = defaultdict[OrgId, int](int)
+    for org_id, request_id, amount, at_ms in sorted(holds, key=lambda new: new.org_id):
+        source = available_account(org_id)
+        transfers.append(_transfer("hold", org_id, request_id, source, held_account(org_id), amount, at_ms))
+        amounts[org_id] += amount
+    await tx.put_many("add_transfer", transfers)
     changes: list[Change] = [
-        ("hold_amount", {"org_id": org.org_id, "amount": org.amount, "reserved": org.reserved})
-        for org in by_org
-        if org.amount
+        ("hold_amount", {"org_id": org_id, "amount": amount, "reserved": reserved.get(org_id, ZERO)})
+        for org_id, amount in amounts.items()
+        if amount
     ]
     changed = await tx.each(changes) if changes else []
     for (_, values), rows in zip(changes, changed, strict=True):
         if not rows:
             balance = await tx.one("get_balance", org_id=values["org_id"])
             raise insufficient_balance(values["amount"], Nanos(balance["available"] if balance else 0))
-
-
-def _hold_transfers(org_id: OrgId, holds: Sequence[NewHold]) -> list[Row]:
-    source = available_account(org_id)
-    target = held_account(org_id)
-    return [_transfer("hold", org_id, new.request_id, source, target, new.amount, new.at_ms) for new in holds]
 
 
 def insufficient_balance(amount: Nanos, available: Nanos) -> InsufficientBalance:

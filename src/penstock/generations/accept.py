@@ -185,10 +185,10 @@ class _NewGeneration:
         ]
         if first:
             changes.append(("add_attempt", self._first_attempt(first)))
-        hold = NewHold(call.id, self.hold, call.at_ms)
+        hold = NewHold(call.caller.org_id, call.id, self.hold, call.at_ms)
         row = GenerationRow(**columns, **NEW_GENERATION)
         accepted = Accepted(row, self.request, plan, self.lease, self.attempt_id if first else None)
-        return accepted, Acceptance(call.caller.org_id, hold, changes)
+        return accepted, Acceptance(hold, changes)
 
     def _first_attempt(self, candidate: PlannedCandidate) -> Row:
         return {

@@ -26,11 +26,11 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     task = validated.request.task
     if validated.provider is None:
         preferences = NO_PREFERENCES
-        request = with_defaults(validated, route.first.model)
+        request = translate.with_defaults(validated.request, route.first.model)
         fits = _check(validated, lambda model: request)
     else:
         preferences = read_preferences(validated.provider, task)
-        fits = _check(validated, lambda model: with_defaults(validated, model))
+        fits = _check(validated, lambda model: translate.with_defaults(validated.request, model))
     names = {table_name(item.role) for item in validated.inputs}
 
     def check(model: Model) -> None:
@@ -58,33 +58,23 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
         lambda candidate: _costs(candidate.model, _complete(validated, candidate.model, inputs))
     )
     request = _complete(validated, choice.route.first.model, inputs)
-    route = _capable_route(choice.route, validated, lambda model: request)
+    route = capable_route(choice.route, validated, request)
     route = routing.affordable_route(route, choice.preferences, lambda candidate: _costs(candidate.model, request))
     return replace(choice, route=route), request
 
 
-def capable_route(route: Route, validated: ValidatedCall) -> Route:
-    """The candidates that can do what is asked, with the defaults of the first. Raises InvalidRequest if none can."""
-    request = with_defaults(validated, route.first.model)
-    return _capable_route(route, validated, lambda model: request)
-
-
-def with_defaults(validated: ValidatedCall, model: Model) -> Request:
-    """The request as one for this model: with its task and its defaults."""
-    return translate.with_defaults(msgspec.structs.replace(validated.request, task=model.op.task), model)
+def capable_route(route: Route, validated: ValidatedCall, request: Request) -> Route:
+    """The candidates that can do what is asked. Raises InvalidRequest if none can."""
+    route = routing.capable_route(route, _check(validated, lambda model: request))
+    _check_prompt(route, validated)
+    return route
 
 
 def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...]) -> Request:
-    """As `with_defaults`, with the input files, which may decide the shape and the length of a video."""
-    request = msgspec.structs.replace(with_defaults(validated, model), inputs=inputs)
+    """The request as one for this model, with the input files, which may decide the shape and the length of a video."""
+    request = msgspec.structs.replace(translate.with_defaults(validated.request, model), inputs=inputs)
     request = translate.with_input_shape(request, validated.request, model)
     return translate.with_input_video(request, validated.request, model)
-
-
-def _capable_route(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:
-    route = routing.capable_route(route, _check(validated, request_for))
-    _check_prompt(route, validated)
-    return route
 
 
 def _check(validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Callable[[Model], None]:

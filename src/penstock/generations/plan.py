@@ -12,7 +12,7 @@ from penstock.event_loop import run_aside
 from penstock.fields import TABLES, UploadedFile
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.candidates import capable_route, find_candidates, order_candidates, with_defaults
+from penstock.generations.candidates import capable_route, find_candidates, order_candidates
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import FIELD
@@ -22,6 +22,7 @@ from penstock.recordings.recordings import ReplayOptions
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.translate import with_defaults
 from penstock.values import InputFile, OrgId
 
 
@@ -191,8 +192,8 @@ async def _plan_mock(
     """Any known model will do, also without a credential. Input URLs are not fetched."""
     await gateway.live_models.prepare(validated.request.model)
     route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
-    capable_route(route, validated)
-    request = with_defaults(validated, route.first.model)
+    request = with_defaults(validated.request, route.first.model)
+    capable_route(route, validated, request)
     inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)

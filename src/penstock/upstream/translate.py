@@ -22,14 +22,17 @@ INTERNAL = ("frame", "images", *INPUT_VIDEOS, "random_seed", "random_id", "own_i
 
 
 def with_defaults(request: Request, model: Model) -> Request:
-    """The request with the model's default duration and size, which the response to a new video shows."""
-    if request.task != "video":
-        return request
+    """The request as one for this model: with its task and, for a video, its default duration and size, which the
+    response to a new video shows.
+    """
+    task = model.op.task
+    if task != "video":
+        return msgspec.structs.replace(request, task=task)
     values = dict(request.values)
     for name, row in (("seconds", model.op.param("seconds")), ("size", model.op.param("frame"))):
         if row and row.default is not None and values.get(name) is None and (name == "seconds" or not request.frame):
             values[name] = row.default
-    return msgspec.structs.replace(request, values=values)
+    return msgspec.structs.replace(request, task=task, values=values)
 
 
 def with_input_shape(request: Request, written: Request, model: Model) -> Request:

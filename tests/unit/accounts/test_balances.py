@@ -20,7 +20,7 @@ async def create_org(store: Store, billing: str, credit_usd: str, hold_usd: str)
     async def write(tx: Transaction) -> None:
         await tx.run("add_org", id=org_id, name="o", billing=billing, created_at_ms=NOW)
         await transfers.add_credit(tx, org_id, nanos(credit_usd), NOW, "test credit")
-        await transfers.hold(tx, org_id, new_id("req", NOW), nanos(hold_usd), NOW)
+        await transfers.hold_all(tx, [transfers.NewHold(org_id, new_id("req", NOW), nanos(hold_usd), NOW)], {})
 
     await store.write(write)
     return org_id

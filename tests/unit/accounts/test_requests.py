@@ -59,7 +59,7 @@ def make_call(org_id: OrgId, at_ms: int = NOW, key_id: str = "key_a", **fields: 
 
 async def open_one(store: Store, call: Call, hold: int = 50) -> None:
     async def write(tx: Transaction) -> None:
-        await transfers.hold(tx, call.caller.org_id, call.id, Nanos(hold), call.at_ms)
+        await transfers.hold_all(tx, [transfers.NewHold(call.caller.org_id, call.id, Nanos(hold), call.at_ms)], {})
         await tx.put("add_request", **opened_request(call, REQUEST, Nanos(hold)))
 
     await store.write(write)

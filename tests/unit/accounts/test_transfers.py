@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.accounts import transfers
-from penstock.accounts.transfers import EndedHold
+from penstock.accounts.transfers import EndedHold, NewHold
 from penstock.errors import InsufficientBalance, StorageUnavailable
 from penstock.store.base import ConstraintViolated, Store
 from penstock.values import Nanos, OrgId, nanos, new_id
@@ -28,7 +28,7 @@ async def org(store: Store, usd: str, billing_type: str = "prepaid") -> OrgId:
 
 async def hold(store: Store, org_id: OrgId, usd: str) -> str:
     request_id = new_id("req", NOW)
-    await store.write(lambda tx: transfers.hold(tx, org_id, request_id, nanos(usd), NOW))
+    await store.write(lambda tx: transfers.hold_all(tx, [NewHold(org_id, request_id, nanos(usd), NOW)], {}))
     return request_id
 
 
@@ -108,7 +108,7 @@ async def test_a_request_has_only_one_hold(database: Database) -> None:
         org_id = await org(store, "1")
         request_id = await hold(store, org_id, "0.10")
         with pytest.raises(ConstraintViolated):
-            await store.write(lambda tx: transfers.hold(tx, org_id, request_id, nanos("0.10"), NOW))
+            await store.write(lambda tx: transfers.hold_all(tx, [NewHold(org_id, request_id, nanos("0.10"), NOW)], {}))
         assert await balance(store, org_id) == (nanos("0.90"), nanos("0.10"))
 
 
@@ -129,7 +129,9 @@ async def test_a_hold_does_not_touch_what_is_reserved_in_memory(database: Databa
         org_id = await org(store, "1")
         with pytest.raises(InsufficientBalance):
             await store.write(
-                lambda tx: transfers.hold(tx, org_id, new_id("req", NOW), nanos("0.5"), NOW, reserved=nanos("0.6"))
+                lambda tx: transfers.hold_all(
+                    tx, [NewHold(org_id, new_id("req", NOW), nanos("0.5"), NOW)], {org_id: nanos("0.6")}
+                )
             )
 
 
