@@ -37,7 +37,7 @@ _PARTS = (
     ("file: storing", "transfer.py", "_put"),
     ("result, price, signed URL and message", "run.py", "_complete_made"),
     ("transactions", "sqlite_writer.py", "_run_pump"),
-    ("webhook: secret and signature", "deliveries.py", "_headers"),
+    ("webhook: secret and signature", "sender.py", "_headers"),
     ("webhook: address and call", "client.py", "post_guarded"),
     ("webhook: TLS handshakes", "ssl.py", "do_handshake"),
     ("webhook: result", "deliveries.py", "_record"),

@@ -15,6 +15,7 @@ from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
+from penstock.webhooks.delivery import LeasedMessage
 from penstock.webhooks.events import event_body, message_row
 from tests.databases import Database
 
@@ -78,6 +79,11 @@ class Process:
     clock: ManualClock
     receiver: Receiver
     deliveries: Deliveries
+
+    def deliver(self, message: LeasedMessage) -> None:
+        """Start the delivery of a message that was just claimed."""
+        place = self.deliveries._places.take(message)
+        self.deliveries._start(message, place, self.clock.steady_ms())
 
     async def state(self, message_id: str) -> MessageState:
         row = await self.store.one("get_message", id=message_id)

@@ -3,36 +3,32 @@
 import asyncio
 import logging
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from typing import Any
 
 import msgspec
 
 from penstock.clock import Clock
-from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailable
+from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.net.client import HttpClient
-from penstock.net.errors import LookupBusy, MaybeSent, NotSent
-from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
-from penstock.telemetry.tracing import Tracing, span, trace_headers
-from penstock.values import OrgId, new_id
+from penstock.telemetry.tracing import Tracing
+from penstock.values import OrgId
 from penstock.vault import Vault
 from penstock.webhooks.delivery import (
     SUSPECT_UNRECORDED,
     DeliveryResult,
     LeasedMessage,
     MessageChange,
-    TrialDelivery,
     write_changes,
 )
-from penstock.webhooks.events import RecentSecrets, WebhookSecrets, sign, trial_event_body
-from penstock.webhooks.places import Places
+from penstock.webhooks.places import Place, Places
+from penstock.webhooks.sender import Sender
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +37,6 @@ _BUSY_PAUSE_SECONDS = 0.05
 _POLL_SECONDS = 1.0  # how late a message of another process may be noticed
 _JITTER = 0.18  # pauses are documented as up to a fifth longer; the difference allows for delays of our own
 _LOCAL_PAUSE_SECONDS = 1.0
-_LATE_SECONDS = 0.25  # the client enforces the timeout itself; this is for a client that is delayed
 _LEASE_EXTRA = 0.5  # a lease lasts this fraction longer than a delivery may take, to record the result
 _UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, a message is given up
 _NO_SUSPECTS_SECONDS = 5.0  # how long, at least, a process lives before it delivers a suspect; at most twice as long
@@ -74,12 +69,9 @@ class Deliveries:
         settings: Settings,
         tracing: Tracing | None = None,
     ) -> None:
+        self.sender = Sender(store, client, vault, clock, settings, tracing)
         self._store = store
-        self._client = client
         self._clock = clock
-        self._tracing = tracing
-        self._secrets = RecentSecrets(WebhookSecrets(store, vault, clock), clock)
-        self._egress = egress_rules(settings)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
@@ -157,8 +149,9 @@ class Deliveries:
     def adding(self, row: Row | None) -> Iterator[list[Change]]:
         """Yield what adds a message, if there is one, to a transaction that is committed when the block ends.
 
-        A message for which there is a place is added as leased by this process, and sent after the block without being
-        claimed. If the block raises although the transaction was committed, it is sent when that lease ends.
+        If there is a place for it, the message is leased as it is added, and its delivery starts after the block;
+        otherwise it is claimed when there is one. If the block raises although the transaction was committed, it is
+        claimed when its lease ends.
         """
         if row is None:
             yield []
@@ -168,30 +161,22 @@ class Deliveries:
             yield [("add_message", row)]
             self.wake()
             return
-        leased_at_ms = self._clock.steady_ms()
-        lease = {"next_at_ms": leased_at_ms + self._lease_ms, "unrecorded": 1, "lease_token": message.lease_token}
-        self._places.taken += 1
-        self._places.begin_sending(message)
+        now_ms = self._clock.steady_ms()
+        lease = {"next_at_ms": now_ms + self._lease_ms, "unrecorded": 1, "lease_token": message.lease_token}
+        place = self._places.take(message)
         try:
             yield [("add_message", {**row, **lease})]
-        finally:
-            self._places.end_sending(message)
-            self._places.taken -= 1
-        is_sent = self._clock.steady_ms() <= leased_at_ms + self._late_ms and not self._is_stopping
-        self._start(message, self._deliver(message) if is_sent else self._record(message, _NOT_STARTED))
-
-    def _start(self, message: LeasedMessage, delivery: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(delivery, name=message.id, context=Context())  # it outlives the one that starts it
-        self._running.add(task)
-        self._places.taken += 1
-        task.add_done_callback(self._remove_running)
-        return task
+        except BaseException:
+            place.give_back()
+            raise
+        self._start(message, place, now_ms)
 
     async def _start_due_deliveries(self) -> bool:
         """Start a batch of due deliveries. Returns True when there may be more to start."""
         if self._places.free <= 0:
             return False
         room = min(_BATCH, max(1, self._places.free // 2))  # after which it is known again who has too many
+        now_ms = self._clock.steady_ms()
         claiming = asyncio.create_task(self._claim(room))
         try:
             messages = await asyncio.shield(claiming)
@@ -200,21 +185,27 @@ class Deliveries:
             await asyncio.gather(*[self._record(message, _NOT_STARTED) for message in await claiming])
             raise
         for message in messages:
-            task = self._start(message, self._deliver(message))
-            if message.is_suspect:
-                self._suspect = task
+            self._start(message, self._places.take(message), now_ms)
         return len(messages) >= room
 
-    def _remove_running(self, task: asyncio.Task[None]) -> None:
-        if self._places.free <= 0:
-            self.wake()  # a message may have waited for this place
-        self._running.remove(task)
-        self._places.taken -= 1
-        if task is self._suspect:
-            self._suspect_at = self._clock.monotonic()
-            self.wake()  # for the next suspect
-        if not task.cancelled() and (problem := task.exception()) is not None:
-            _log.error("webhook delivery of %s raised an exception", task.get_name(), exc_info=problem)
+    def _start(self, message: LeasedMessage, place: Place, leased_at_ms: int) -> None:
+        """Start the delivery of a message that this process has leased."""
+
+        def end(task: asyncio.Task[None]) -> None:
+            self._running.remove(task)
+            place.give_back()
+            if task is self._suspect:
+                self._suspect_at = self._clock.monotonic()
+                self.wake()  # for the next suspect
+            if not task.cancelled() and (problem := task.exception()) is not None:
+                _log.error("webhook delivery of %s raised an exception", message.id, exc_info=problem)
+
+        delivery = self._deliver(message, place, leased_at_ms)
+        task = asyncio.create_task(delivery, name=message.id, context=Context())  # it outlives the one that starts it
+        self._running.add(task)
+        task.add_done_callback(end)
+        if message.is_suspect:
+            self._suspect = task
 
     async def _claim(self, limit: int) -> list[LeasedMessage]:
         now_ms = self._clock.steady_ms()
@@ -239,14 +230,21 @@ class Deliveries:
 
     # ------------------------------------------------------------------------------------------------------ delivering
 
-    async def _deliver(self, message: LeasedMessage) -> None:
+    async def _deliver(self, message: LeasedMessage, place: Place, leased_at_ms: int) -> None:
+        """Send a message and record the result. Give it back if this process stops, or much of the lease is over."""
+        if self._is_stopping or self._clock.steady_ms() > leased_at_ms + self._late_ms:
+            await self._record(message, _NOT_STARTED)
+            return
         started_at_ms = self._clock.now_ms()
         try:
-            result = await self._send_traced(message)
+            is_hopeless = message.unrecorded > _UNRECORDED_MAX
+            result = _INTERRUPTED if is_hopeless else await self.sender.send(message)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
                 await self._record(message, _INTERRUPTED, started_at_ms)
             raise
+        finally:
+            place.end_sending()
         failpoint("hook.sent")
         if result.delivered:
             failpoint("hook.after_2xx")
@@ -263,67 +261,6 @@ class Deliveries:
             message_id=message.id,
         )
         failpoint("hook.between")
-
-    async def _send_traced(self, message: LeasedMessage) -> DeliveryResult:
-        """Send a message in the trace of the call whose generation it tells about."""
-        if self._tracing is None:
-            return await self._send(message)
-        with self._tracing.continued(message.trace_context), span("deliver webhook", "client") as delivery:
-            delivery.set("server.address", message.host)
-            delivery.set("penstock.webhook.id", message.id)
-            delivery.set("penstock.webhook.delivery", message.deliveries + 1)
-            result = await self._send(message)
-            delivery.set("http.response.status_code", result.status)
-            if not result.delivered:
-                delivery.fail(str(result.status or "not_delivered"))
-            return result
-
-    async def _send(self, message: LeasedMessage) -> DeliveryResult:
-        self._places.begin_sending(message)
-        try:
-            return await self._post(message)
-        finally:
-            self._places.end_sending(message)
-
-    async def _post(self, message: LeasedMessage) -> DeliveryResult:
-        if message.unrecorded > _UNRECORDED_MAX:
-            return _INTERRUPTED
-        try:
-            url = check_webhook_url(message.url, self._egress)
-            headers = await self._headers(message)
-            async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
-                status = await self._client.post_guarded(
-                    url,
-                    message.body,
-                    headers,
-                    timeout_seconds=self._timeout_seconds,
-                    egress=self._egress,
-                    share=message.org_id,
-                )
-        except InvalidRequest:
-            return DeliveryResult("the URL is refused")
-        except TimeoutError:
-            return DeliveryResult("timed out")
-        except StorageUnavailable as problem:
-            return DeliveryResult(str(problem), counts=False)
-        except LookupBusy as problem:
-            return DeliveryResult(str(problem), counts=False, short_of_places=False)
-        except NotSent as problem:
-            return DeliveryResult(str(problem), counts=not problem.local)
-        except MaybeSent as problem:
-            return DeliveryResult(str(problem))
-        return DeliveryResult(f"status {status}", status, delivered=200 <= status < 300)
-
-    async def _headers(self, message: LeasedMessage) -> dict[str, str]:
-        timestamp = self._clock.now_ms() // 1000
-        keys = await self._secrets.get(message.org_id)
-        return {
-            "content-type": "application/json",
-            "webhook-id": message.id,
-            "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(sign(key, message.id, timestamp, message.body) for key in keys),
-            **trace_headers(),
-        }
 
     async def _record(self, message: LeasedMessage, result: DeliveryResult, started_at_ms: int | None = None) -> None:
         """End the message or schedule its next delivery. Changes nothing when the lease has passed on.
@@ -386,15 +323,3 @@ class Deliveries:
                 break
         self.wake()
         return total
-
-    async def send_trial(self, org_id: OrgId, url: str) -> TrialDelivery:
-        """Send a test event to a URL once, signed and checked like any other delivery; nothing is stored.
-
-        Raises InvalidRequest for a URL that breaks a rule.
-        """
-        url = check_webhook_url(url, self._egress)
-        message_id = new_id("msg", self._clock.now_ms())
-        message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
-        started = self._clock.monotonic()
-        result = await self._send(message)
-        return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))

@@ -13,13 +13,35 @@ _PER_HOST = 128
 _FEWEST = 8  # when this machine runs out of sockets or file descriptors
 
 
+class Place:
+    """The place of one delivery."""
+
+    __slots__ = ("_is_sending", "_message", "_places")
+
+    def __init__(self, places: "Places", message: LeasedMessage) -> None:
+        self._places = places
+        self._message = message
+        self._is_sending = True
+
+    def end_sending(self) -> None:
+        """Let others have it who wait for its host or its organization: the message was sent, or will not be."""
+        if self._is_sending:
+            self._is_sending = False
+            self._places.end_sending(self._message)
+
+    def give_back(self) -> None:
+        """Let anybody have it: the result is recorded."""
+        self.end_sending()
+        self._places.end()
+
+
 class Places:
-    """Counts deliveries that have begun: in all until their result is recorded, of a host and of an organization only
-    while they are sent.
+    """Counts messages that this process has leased: in all until their result is recorded, of a host and of an
+    organization only until they were sent.
     """
 
     def __init__(self, on_room: Callable[[], None]) -> None:
-        """`on_room` is called when a message that has waited for its host or its organization may have room."""
+        """`on_room` is called when a message that has waited for a place may have room."""
         self._on_room = on_room
         self.limit = _MOST
         self.taken = 0
@@ -47,16 +69,25 @@ class Places:
         """Whether this message may be sent now."""
         return self._per_host[message.host] < _PER_HOST and self._per_org[message.org_id] < self.free
 
-    def begin_sending(self, message: LeasedMessage) -> None:
-        """Count a message as being sent, until `end_sending`."""
+    def take(self, message: LeasedMessage) -> Place:
+        """Take a place for a message; the caller gives it back."""
+        self.taken += 1
         self._per_host[message.host] += 1
         self._per_org[message.org_id] += 1
+        return Place(self, message)
 
     def end_sending(self, message: LeasedMessage) -> None:
+        """For `Place`."""
         if self._per_host[message.host] >= _PER_HOST or self.busy_orgs:
             self._on_room()
         _subtract_one(self._per_host, message.host)
         _subtract_one(self._per_org, message.org_id)
+
+    def end(self) -> None:
+        """For `Place`."""
+        if self.free <= 0:
+            self._on_room()
+        self.taken -= 1
 
     def add_one(self) -> None:
         """Allow one more, after a delivery for which this machine had what it takes."""

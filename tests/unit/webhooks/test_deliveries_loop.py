@@ -201,9 +201,10 @@ async def test_a_leased_message_that_is_not_sent_is_sent_later(sqlite: Database,
             assert not process.receiver.sent
             assert process.deliveries._places.taken == 0
         process.clock.advance(46 if trouble == "killed after the commit" else 2)
-        await process.deliveries.deliver_due_messages()
-        assert await process.state(message_id) == ("delivered", 1, "status 200")
-        assert len(process.receiver.sent) == 1
+        async with open_process(sqlite, clock=process.clock) as another:
+            await another.deliveries.deliver_due_messages()
+            assert await another.state(message_id) == ("delivered", 1, "status 200")
+            assert len(another.receiver.sent) == 1
 
 
 @asynccontextmanager
@@ -317,6 +318,28 @@ async def test_cancelling_reschedules_claimed_messages(database: Database, monke
         assert len(process.receiver.sent) == 1
 
 
+async def test_a_message_whose_claim_took_long_is_given_back(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lease would end before the result is recorded, and another process would send it too."""
+    async with open_process(sqlite) as process:
+        (message_id,) = await add_messages(process.store)
+        write = process.store.write
+
+        async def slow(work: Any, **options: Any) -> Any:
+            done = await write(work, **options)
+            process.clock.advance(8)
+            return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(process.store, "write", slow)
+            assert not await process.deliveries._start_due_deliveries()
+        await process.deliveries._wait_for_running()
+        assert (await process.state(message_id)).last_result == "stopped before it was sent"
+        process.clock.advance(2)
+        await process.deliveries.deliver_due_messages()
+        assert await process.state(message_id) == ("delivered", 1, "status 200")
+        assert len(process.receiver.sent) == 1
+
+
 async def test_an_unavailable_database_is_waited_for(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_process(sqlite) as process:
         await add_messages(process.store)
@@ -349,15 +372,13 @@ async def test_a_locked_message_delays_no_result_of_another_organization(databas
         messages = {message.id: message for message in await process.deliveries._claim(2)}
         purge = asyncio.create_task(process.store.write(lock))
         await locked_now.wait()
-        waiting, other = (
-            asyncio.create_task(process.deliveries._deliver(messages[message_id]))
-            for message_id in (locked_id, other_id)
-        )
+        for message_id in (locked_id, other_id):
+            process.deliver(messages[message_id])
         try:
-            await until(other.done)
+            await until(lambda: len(process.deliveries._running) == 1)
             assert (await process.state(other_id)).state == "delivered"
-            assert not waiting.done()
         finally:
             go.set()
-            await asyncio.gather(purge, waiting, other)
+            await purge
+            await process.deliveries._wait_for_running()
         assert (await process.state(locked_id)).state == "delivered"

@@ -68,7 +68,9 @@ async def test_only_the_message_that_crashes_processes_is_exhausted(database: Da
                 process.clock.advance(LEASE_SECONDS)
                 process = restarted(process)
             else:
-                await asyncio.gather(*(process.deliveries._deliver(message) for message in due))
+                for message in due:
+                    process.deliver(message)
+                await process.deliveries._wait_for_running()
         assert crashes == 10
         assert await process.state(bad_id) == ("exhausted", 0, "interrupted")
         process.clock.advance(LEASE_SECONDS)

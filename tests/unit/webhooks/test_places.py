@@ -19,17 +19,22 @@ def test_a_host_has_room_again_when_one_of_its_messages_was_sent(monkeypatch: py
     monkeypatch.setattr(places, "_PER_HOST", 2)
     calls: list[str] = []
     found = Places(lambda: calls.append("room"))
+    taken = []
     for _ in range(2):
         assert found.has_room(message("a.test"))
-        found.begin_sending(message("a.test"))
+        taken.append(found.take(message("a.test")))
     assert (found.has_room(message("a.test")), found.has_room(message("b.test"))) == (False, True)
     assert (found.busy_hosts, found.are_crowded) == (["a.test"], True)
-    found.end_sending(message("a.test"))
+    taken[0].end_sending()
     assert calls == ["room"]
     assert found.has_room(message("a.test"))
-    found.end_sending(message("a.test"))
+    taken[1].end_sending()
     assert calls == ["room"], "nobody waited"
     assert not found.are_crowded
+    assert found.taken == 2, "until the results are recorded"
+    for place in taken:
+        place.give_back()
+    assert (found.taken, found.has_room(message("a.test")), calls) == (0, True, ["room"])
 
 
 def test_an_organization_occupies_as_many_places_as_are_left_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,8 +42,7 @@ def test_an_organization_occupies_as_many_places_as_are_left_free(monkeypatch: p
     found = Places(lambda: None)
     for number in range(3):
         assert found.has_room(message(f"h{number}.test"))
-        found.taken += 1
-        found.begin_sending(message(f"h{number}.test"))
+        found.take(message(f"h{number}.test"))
     assert (found.free, found.busy_orgs) == (3, [ORG])
     assert not found.has_room(message("h4.test"))
     assert found.has_room(message("h4.test", OTHER_ORG))

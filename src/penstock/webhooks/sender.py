@@ -1,0 +1,102 @@
+"""Send a webhook message: check its URL, sign it, post it, and say how that ended."""
+
+import asyncio
+
+from penstock.clock import Clock
+from penstock.errors import InvalidRequest, StorageUnavailable
+from penstock.net.client import HttpClient
+from penstock.net.errors import LookupBusy, MaybeSent, NotSent
+from penstock.net.guard import check_webhook_url, egress_rules
+from penstock.settings import Settings
+from penstock.store.base import Store
+from penstock.telemetry.tracing import Tracing, span, trace_headers
+from penstock.values import OrgId, new_id
+from penstock.vault import Vault
+from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery
+from penstock.webhooks.events import RecentSecrets, WebhookSecrets, sign, trial_event_body
+
+_LATE_SECONDS = 0.25  # the client enforces the timeout itself; this is for a client that is delayed
+
+
+class Sender:
+    """Sends messages; what was sent and with what result is recorded by others."""
+
+    def __init__(
+        self,
+        store: Store,
+        client: HttpClient,
+        vault: Vault,
+        clock: Clock,
+        settings: Settings,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._tracing = tracing
+        self._secrets = RecentSecrets(WebhookSecrets(store, vault, clock), clock)
+        self._egress = egress_rules(settings)
+        self._timeout_seconds = settings.webhook_timeout_seconds
+
+    async def send(self, message: LeasedMessage) -> DeliveryResult:
+        """Send a message in the trace of the call whose generation it tells about."""
+        if self._tracing is None:
+            return await self._post(message)
+        with self._tracing.continued(message.trace_context), span("deliver webhook", "client") as delivery:
+            delivery.set("server.address", message.host)
+            delivery.set("penstock.webhook.id", message.id)
+            delivery.set("penstock.webhook.delivery", message.deliveries + 1)
+            result = await self._post(message)
+            delivery.set("http.response.status_code", result.status)
+            if not result.delivered:
+                delivery.fail(str(result.status or "not_delivered"))
+            return result
+
+    async def send_trial(self, org_id: OrgId, url: str) -> TrialDelivery:
+        """Send a test event to a URL once, signed and checked like any other delivery; nothing is stored.
+
+        Raises InvalidRequest for a URL that breaks a rule.
+        """
+        url = check_webhook_url(url, self._egress)
+        message_id = new_id("msg", self._clock.now_ms())
+        message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
+        started = self._clock.monotonic()
+        result = await self._post(message)
+        return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
+
+    async def _post(self, message: LeasedMessage) -> DeliveryResult:
+        try:
+            url = check_webhook_url(message.url, self._egress)
+            headers = await self._headers(message)
+            async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
+                status = await self._client.post_guarded(
+                    url,
+                    message.body,
+                    headers,
+                    timeout_seconds=self._timeout_seconds,
+                    egress=self._egress,
+                    share=message.org_id,
+                )
+        except InvalidRequest:
+            return DeliveryResult("the URL is refused")
+        except TimeoutError:
+            return DeliveryResult("timed out")
+        except StorageUnavailable as problem:
+            return DeliveryResult(str(problem), counts=False)
+        except LookupBusy as problem:
+            return DeliveryResult(str(problem), counts=False, short_of_places=False)
+        except NotSent as problem:
+            return DeliveryResult(str(problem), counts=not problem.local)
+        except MaybeSent as problem:
+            return DeliveryResult(str(problem))
+        return DeliveryResult(f"status {status}", status, delivered=200 <= status < 300)
+
+    async def _headers(self, message: LeasedMessage) -> dict[str, str]:
+        timestamp = self._clock.now_ms() // 1000
+        keys = await self._secrets.get(message.org_id)
+        return {
+            "content-type": "application/json",
+            "webhook-id": message.id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": " ".join(sign(key, message.id, timestamp, message.body) for key in keys),
+            **trace_headers(),
+        }
