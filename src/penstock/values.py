@@ -9,6 +9,8 @@ from functools import lru_cache
 from math import gcd
 from typing import NewType
 
+import msgspec
+
 from penstock.buffers import Buffer
 
 # ---------------------------------------------------------------------------------------------------------------- ids
@@ -102,8 +104,7 @@ _LONGEST_SIDE = 16_384
 VIDEO_RESOLUTIONS = {"1K": "1080p", "2K": "1440p", "4K": "2160p"}
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """The shape of an image or video that a caller asked for by `size`, `aspect_ratio` or `resolution`.
 
     The sides of an `exact` frame are pixels. Those of another frame are a ratio, perhaps with a resolution.
@@ -197,8 +198,7 @@ class InputFile:
     url: str = ""  # where a provider that takes only URLs can fetch it; `data` is then empty
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(msgspec.Struct, frozen=True):
     """How long outputs are kept, such as `12h` or `7d`."""
 
     seconds: int

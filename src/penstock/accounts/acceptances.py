@@ -1,9 +1,10 @@
 """Accept several generations in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+
+import msgspec
 
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.transfers import NewHold
@@ -15,8 +16,7 @@ from penstock.store.groups import WriteGroups, in_lock_order
 _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_generation")
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(msgspec.Struct, frozen=True):
     """A generation that is to be accepted, alone or together with others."""
 
     hold: NewHold

@@ -1,7 +1,8 @@
 """Complete several generations in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from penstock.accounts.requests import Usage, count_usage
 from penstock.accounts.transfers import EndedHold, end_holds
@@ -26,8 +27,7 @@ _QUERIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True):
     """A generation that is to be completed, alone or together with others."""
 
     hold_end: EndedHold

@@ -1,7 +1,6 @@
 """The row of an API key, the record that the API shows of it, and the check of its values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,8 +21,7 @@ _MAX_MODELS = 200
 _MAX_MODEL_CHARS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRow:
+class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of the table `keys` that are shown."""
 
     id: str
@@ -42,8 +40,7 @@ class KeyRow:
     expires_at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyUsage:
+class KeyUsage(msgspec.Struct, frozen=True):
     """When a key was last used, and what it spent this day and this month (UTC)."""
 
     last_used_at_ms: int | None = None

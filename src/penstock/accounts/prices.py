@@ -1,7 +1,6 @@
 """Compute what a request may cost at most and what its outputs did cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil
 from typing import Any, NamedTuple
@@ -175,8 +174,7 @@ def _lines(price: Price | None, amounts: "_Amounts") -> list[Line]:
 # -------------------------------------------------------------------------------------------------------------- amounts
 
 
-@dataclass(frozen=True, slots=True)
-class _Amounts:
+class _Amounts(msgspec.Struct, frozen=True):
     """What a price is multiplied with: measured and reported amounts, and requested ones where those are missing."""
 
     model: Model
@@ -184,7 +182,7 @@ class _Amounts:
     outputs: int
     calls: int = 1  # to the provider; each is sent all inputs
     pixels: int | None = None  # of all outputs
-    usage: Mapping[str, int | float] = field(default_factory=dict)
+    usage: Mapping[str, int | float] = msgspec.field(default_factory=dict)
     is_quote: bool = False  # the most that may be billed
 
     def output_quantity(self, price: Price) -> Decimal:

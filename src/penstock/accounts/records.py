@@ -1,7 +1,6 @@
 """The row of a request, and the record that the API shows of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -19,8 +18,7 @@ decode_attempts = msgspec.json.Decoder(tuple[FailedAttempt, ...]).decode  # what
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table `requests`. Money is in nano-dollars."""
 
     org_id: OrgId

@@ -1,9 +1,9 @@
 """Parse multipart forms as they arrive, within limits and without writing to the disk."""
 
 import logging
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
@@ -25,10 +25,9 @@ _PLAIN_ENCODINGS = ("", "7bit", "8bit", "binary")
 logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
 
-@dataclass(slots=True)
-class _Part:
-    headers: dict[str, str] = field(default_factory=dict)
-    data: bytearray = field(default_factory=bytearray)
+class _Part(msgspec.Struct):
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    data: bytearray = msgspec.field(default_factory=bytearray)
     name: str = ""
     filename: str | None = None
 

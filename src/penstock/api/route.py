@@ -1,8 +1,9 @@
 """The types that routes are declared with: route, query parameter, header."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from penstock.fields import Table
 from penstock.gateway import Gateway
@@ -15,8 +16,7 @@ Access = Literal["key", "admin", "operator", "open", "signed"]
 Takes = Literal["nothing", "unread", "raw", "json", "form", "json or form"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A query parameter: what is accepted, and its description in the OpenAPI document."""
 
     name: str
@@ -29,8 +29,7 @@ class Query:
     one_of: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(msgspec.Struct, frozen=True, kw_only=True):
     """A request header that an endpoint reads and checks."""
 
     name: str
@@ -39,8 +38,7 @@ class Header:
     default: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """One method of one path. It needs a key unless `access` says otherwise."""
 
     method: str

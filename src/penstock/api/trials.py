@@ -3,10 +3,11 @@
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from importlib.resources import files
 from typing import Any
+
+import msgspec
 
 from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, Problem
@@ -27,8 +28,7 @@ ENDPOINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrialCall:
+class TrialCall(msgspec.Struct, frozen=True):
     """A call that could be made to check a provider, and what it would cost."""
 
     task: str

@@ -1,6 +1,5 @@
 """Which candidates can serve a chat call, and what each may cost; `models.routing` puts them in order."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
@@ -22,8 +21,7 @@ from penstock.values import dollars
 _MILLION = Decimal(1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class RoutedChat:
+class RoutedChat(msgspec.Struct, frozen=True):
     """A chat call and its candidates."""
 
     chat: ChatRequest

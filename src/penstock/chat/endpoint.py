@@ -1,7 +1,6 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -285,8 +284,7 @@ async def _feed(relay: StreamRelay, data: bytes) -> bytes:
     return await run_aside(relay.kept_bytes + len(data), relay.feed, data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
+class _Stream(msgspec.Struct, frozen=True):
     """A provider's stream that has begun."""
 
     api: ProviderApi

@@ -1,7 +1,6 @@
 """The tool `image_generation` of a Responses call: whether it generates or edits, with which model and options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -18,8 +17,7 @@ _ACTION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ImageOrder:
+class ImageOrder(msgspec.Struct, frozen=True):
     """What the model asked for: the body of an image call, and whether it is an edit."""
 
     body: dict[str, Any]

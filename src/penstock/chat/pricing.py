@@ -1,6 +1,5 @@
 """Compute what a chat call may cost at most and what it did cost."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
@@ -154,8 +153,7 @@ _UNITS_PER_USD = _UNITS_PER_NANO * 10**9
 _METRICS = ("input_token", "output_token", "cached_token")
 
 
-@dataclass(frozen=True, slots=True)
-class _TokenRate:
+class _TokenRate(msgspec.Struct, frozen=True):
     """Prices per token, in units of 10^-21 dollars."""
 
     input: int

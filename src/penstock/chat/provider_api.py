@@ -1,7 +1,6 @@
 """The API in which a provider is called: its body, how responses are read, and what callers get of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -21,8 +20,7 @@ _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
 _decode_completion = msgspec.json.Decoder(Completion).decode
 
 
-@dataclass(frozen=True, slots=True)
-class WholeReply:
+class WholeReply(msgspec.Struct, frozen=True):
     """What the gateway reads of a whole response."""
 
     usage: Usage | None

@@ -1,6 +1,6 @@
 """A chat call whose money is reserved: its failed attempts, its losses and how it is settled."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
@@ -22,16 +22,15 @@ from penstock.values import Nanos
 _MAX_MESSAGE_CHARS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ReservedCall:
+class ReservedCall(msgspec.Struct, frozen=True):
     """A chat call whose money is reserved; it is settled exactly once."""
 
     gateway: Gateway
     chat: ChatRequest
     reservation: Reservation
     form: ResponseForm
-    failed_attempts: list[FailedAttempt] = field(default_factory=list)
-    losses: list[Nanos] = field(default_factory=list)  # what providers bill for responses that cannot be used
+    failed_attempts: list[FailedAttempt] = msgspec.field(default_factory=list)
+    losses: list[Nanos] = msgspec.field(default_factory=list)  # what providers bill for responses that cannot be used
 
     def settle(
         self,

@@ -4,26 +4,25 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+import msgspec
 
 from penstock.values import OrgId
 
 
-@dataclass(slots=True)
-class _Share:
+class _Share(msgspec.Struct):
     """The work of one organization."""
 
     running: int = 0
     last_turn: int = 0
-    waiting: deque["_Waiter"] = field(default_factory=deque)
+    waiting: deque["_Waiter"] = msgspec.field(default_factory=deque)
 
     @property
     def rank(self) -> tuple[int, int]:
         return self.running, self.last_turn
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
+class _Waiter(msgspec.Struct, eq=False):
     long: bool
     granted: asyncio.Future[None]
 

@@ -1,7 +1,8 @@
 """A circuit breaker for each provider and model: after repeated failures it is tried last for a while."""
 
 from collections import deque
-from dataclasses import dataclass, field
+
+import msgspec
 
 from penstock.clock import Clock
 from penstock.values import iso
@@ -14,8 +15,7 @@ _HISTORY_LENGTH = 20  # how many of the last results are shown
 _RECORDS_MAX = 4096  # callers choose the names of a router's models; the least recently called ones are dropped
 
 
-@dataclass(slots=True)
-class HealthRecord:
+class HealthRecord(msgspec.Struct):
     """What is known about one model of one provider."""
 
     failures_in_a_row: int = 0
@@ -24,15 +24,14 @@ class HealthRecord:
     successes: int = 0
     failures: int = 0
     last_problem: str | None = None
-    history: deque[tuple[int, str | None]] = field(default_factory=lambda: deque(maxlen=_HISTORY_LENGTH))
+    history: deque[tuple[int, str | None]] = msgspec.field(default_factory=lambda: deque(maxlen=_HISTORY_LENGTH))
 
 
-@dataclass(slots=True)
-class Health:
+class Health(msgspec.Struct):
     """Counts the results of real calls; it never sends probes. Kept in memory, for this process only."""
 
     clock: Clock
-    records: dict[tuple[str, str], HealthRecord] = field(default_factory=dict)
+    records: dict[tuple[str, str], HealthRecord] = msgspec.field(default_factory=dict)
 
     def is_healthy(self, provider: str, upstream: str) -> bool:
         """False during a pause. A model that was never called is healthy."""

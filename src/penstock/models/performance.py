@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from math import inf
 from statistics import median
 from typing import NamedTuple
@@ -23,8 +22,7 @@ _NOT_ITS_FAULT = ("rejected", "refused")  # the request is to blame
 _decode_attempts = msgspec.json.Decoder(list[FailedAttempt]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Performance:
+class Performance(msgspec.Struct, frozen=True):
     """The last calls of one model of one provider."""
 
     successes: int
@@ -85,13 +83,12 @@ class _Outcome(NamedTuple):
     amount: int = 0  # of outputs, or of output tokens
 
 
-@dataclass(slots=True)
-class Records:
+class Records(msgspec.Struct):
     """Reads the records of the last day when a call needs them, and keeps the figures for some seconds."""
 
     store: Store
     clock: Clock
-    kept: dict[str, tuple[float, Mapping[tuple[str, str], Performance]]] = field(default_factory=dict)
+    kept: dict[str, tuple[float, Mapping[tuple[str, str], Performance]]] = msgspec.field(default_factory=dict)
 
     async def performance(self, task: str, org_id: OrgId) -> Mapping[tuple[str, str], Performance]:
         """By provider and its name of the model: of images and videos for all organizations, of chat for one."""

@@ -1,9 +1,10 @@
 """Read a caller's preferences among providers: the field `provider` of a call, in the words of OpenRouter."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
+
+import msgspec
 
 from penstock.errors import InvalidRequest
 
@@ -24,8 +25,7 @@ MAX_USD = 10**6
 _NAMES = ("order", "only", "ignore", "allow_fallbacks", "sort", "max_price")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preferences:
+class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     """Which providers a caller wants, in which order, and at what price."""
 
     order: tuple[str, ...] = ()  # tried first, in this order
@@ -33,7 +33,7 @@ class Preferences:
     ignore: tuple[str, ...] = ()
     allow_fallbacks: bool = True  # False: only those in `order`, or without it only the first
     sort: Sort | None = None
-    max_price: Mapping[str, Decimal] = field(default_factory=dict)  # dollars, by names of LIMITS
+    max_price: Mapping[str, Decimal] = msgspec.field(default_factory=dict)  # dollars, by names of LIMITS
 
     @property
     def needs_prices(self) -> bool:

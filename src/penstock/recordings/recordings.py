@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -44,8 +43,7 @@ _SEARCHED_PAGE = 50
 _PREFIX = "x-service-replay"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
+class ReplayOptions(msgspec.Struct, frozen=True):
     """The values of the replay headers."""
 
     mode: str

@@ -1,9 +1,10 @@
 """The interface of a store, and its errors: the same for SQLite and Postgres."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
 
 from penstock.errors import StorageUnavailable
 from penstock.values import OrgId
@@ -69,8 +70,7 @@ class Transaction(Protocol):
         """
 
 
-@dataclass(slots=True)
-class Timing:
+class Timing(msgspec.Struct):
     """Number of writes, and how long their callers waited in total."""
 
     count: int = 0

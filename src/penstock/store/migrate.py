@@ -4,11 +4,11 @@ import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from penstock.failpoints import failpoint
 from penstock.store.base import DIALECTS, Dialect, Row, StorageMisconfigured
@@ -40,8 +40,7 @@ CREATE TABLE IF NOT EXISTS schema_version (
 APPLIED = "SELECT version, name, sha256 FROM schema_version ORDER BY version"
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True):
     """One migration file, with a script for each database."""
 
     version: int

@@ -4,10 +4,11 @@
 """
 
 import gzip
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import as_file, files
+
+import msgspec
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -19,8 +20,7 @@ _TYPES = {
 _COMPRESSED_ALREADY = ("woff2",)
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     """A file for the browser, with an etag that changes with its content."""
 
     body: bytes

@@ -15,7 +15,7 @@ from penstock.values import Nanos
 
 
 def request_row(**columns: Any) -> RequestRow:
-    defaults = dict.fromkeys(RequestRow.__dataclass_fields__)
+    defaults = dict.fromkeys(RequestRow.__struct_fields__)
     known = {"org_id": "org_1", "id": "req_1", "key_id": "key_1", "created_at_ms": 0, "endpoint": "/x", "hold": 0}
     return RequestRow(**{**defaults, **known, "status": "completed", "cost": 0, **columns})
 
