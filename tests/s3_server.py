@@ -71,7 +71,8 @@ def _wait_until_ready(port: int, process: "subprocess.Popen[bytes]") -> None:
         try:
             with urlopen(f"http://127.0.0.1:{port}/") as response:
                 response.read()
-        except HTTPError:  # an error status without our credentials: the server is ready
+        except HTTPError as refused:  # an error status without our credentials: the server is ready
+            refused.close()
             return
         except (URLError, ConnectionError) as error:
             if process.poll() is not None or time.monotonic() > deadline:

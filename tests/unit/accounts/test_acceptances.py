@@ -90,5 +90,5 @@ async def test_a_cancelled_caller_does_not_take_others_with_it(open_gateway: Ope
         assert len(completed) == 3
         # The first may have been accepted: nobody runs it until its lease has expired, and then nobody pays.
         for record in await running.records():
-            await running.wait_for_request(record["id"], step_seconds=10)
+            await running.wait_for_request(record["id"])
         assert await running.money() == (nanos("10") - 3 * nanos("0.04"), 0)
