@@ -12,7 +12,7 @@ from penstock.providers.fal import live as fal
 from penstock.providers.live import Underivable
 from penstock.providers.replicate import live as replicate
 from penstock.providers.spec import Model, Param
-from penstock.values import Frame, InputFile
+from penstock.values import INPUT_VIDEOS, Frame, InputFile
 from tests.fake_providers.fal_catalogue import STORED as FAL
 from tests.fake_providers.fal_catalogue import openapi
 
@@ -91,6 +91,8 @@ def _examples(row: Param) -> list[str]:
         ]
     if row.name == "seconds":
         return [f"{seconds} s = {row.convert(seconds)}" for seconds in (1, 5, 7.5)]
+    if row.name in INPUT_VIDEOS:
+        return [f"one = {row.convert(IMAGES[:1])}".replace("data:image/png;base64,", "")]
     if row.name in ("images", "input_reference"):
         return [f"two = {row.convert(IMAGES[: row.max_items or 2])}".replace("data:image/png;base64,", "")]
     return []

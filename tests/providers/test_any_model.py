@@ -1,6 +1,7 @@
 """Models that no table lists: called with what fal's own catalogue says about them, and billed by what fal reports."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from penstock.generations import endpoints
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers.fal_catalogue import FalWithCatalogue
-from tests.fake_providers.scripted import KEY_ENV
+from tests.fake_providers.scripted import KEY_ENV, mp4
 from tests.fake_providers.server import responds, serving
 from tests.gateway import OpenGateway, RunningGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image
@@ -22,6 +23,7 @@ IMAGE = "fal/fal-ai/hidream-i1-full"
 VIDEO = "fal/fal-ai/ltx-2.3/text-to-video"
 UPSCALE = "fal/fal-ai/esrgan"
 VIDEO_UPSCALE = "fal/fal-ai/topaz/upscale/video"
+INPUT_VIDEO = {"video_url": "data:video/mp4;base64," + base64.b64encode(mp4(2)).decode()}  # of 64x64
 DAY = 86_400.0
 
 
@@ -98,21 +100,47 @@ async def test_an_upscaler_by_compute_time_needs_no_prompt(open_gateway: OpenGat
         assert (before - after, held) == (nanos("0.003885"), 0)
 
 
-async def test_a_video_is_upscaled_and_held_for_a_minute(open_gateway: OpenGateway) -> None:
-    """How long the caller's video is, nobody knows before fal has counted it."""
+async def test_a_video_is_upscaled_by_a_factor_or_to_a_resolution(open_gateway: OpenGateway) -> None:
+    """Its length is measured, and held twice: fal may bill the input, too."""
     fal = FalWithCatalogue()
     fal.prices["fal-ai/topaz/upscale/video"] = (0.01, "seconds")
-    fal.billed["fal-ai/topaz/upscale/video"] = "12.5"
-    asked: dict[str, Any] = {"model": VIDEO_UPSCALE, "video_url": "https://videos.test/fox.mp4", "upscale_factor": 4}
+    fal.billed["fal-ai/topaz/upscale/video"] = "2.5"
+    fal.prices["fal-ai/bytedance-upscaler/upscale/video"] = (0.01, "seconds")
+    asked: dict[str, Any] = {"model": VIDEO_UPSCALE, "prompt": None, "input_reference": INPUT_VIDEO}
     async with with_fal(open_gateway, fal) as running:
         before, _ = await running.money()
         dry = await running.video(**asked, query={"dryRun": "true"})
-        assert dry.json["total_cost_micros"] == 600_000
-        video = await create_video(running, **asked)
-        assert video["status"] == "completed"
-        assert fal.received("submit")[0].fields == {"video_url": "https://videos.test/fox.mp4", "upscale_factor": 4}
+        assert dry.json["total_cost_micros"] == 40_000
+        videos = [await create_video(running, **asked, **body) for body in ({}, {"scale_factor": 4}, {"size": "96x96"})]
+        assert [(video["status"], video["size"]) for video in videos] == [
+            ("completed", "128x128"), ("completed", "256x256"), ("completed", "96x96"),
+        ]  # fmt: skip
         after, held = await running.money()
-        assert (before - after, held) == (nanos("0.125"), 0)
+        assert (before - after, held) == (nanos("0.075"), 0)
+        other = {**asked, "model": "fal/fal-ai/bytedance-upscaler/upscale/video"}
+        assert (await create_video(running, **other, scale_factor=30))["status"] == "completed"
+    sent = [request.fields for request in fal.received("submit")]
+    assert [fields.get("upscale_factor") for fields in sent] == [2.0, 4, 1.5, None]
+    assert (sent[0]["video_url"], sent[3]["target_resolution"]) == (INPUT_VIDEO["video_url"], "4k")
+
+
+async def test_a_video_is_edited_and_extended(open_gateway: OpenGateway) -> None:
+    fal = FalWithCatalogue()
+    edit, extend = "fal-ai/wan/v2.7/edit-video", "fal-ai/ltx-2.3/extend-video"
+    fal.prices |= {edit: (0.1, "seconds"), extend: (0.06, "seconds")}
+    async with with_fal(open_gateway, fal) as running:
+        edited = await create_video(running, model=f"fal/{edit}", input_reference=INPUT_VIDEO, resolution="1080p")
+        extended = await create_video(
+            running, model=f"fal/{extend}", input_reference={**INPUT_VIDEO, "role": "extend"}, seconds=7
+        )
+        with pytest.raises(InvalidRequest, match="`input_reference` with a video to edit is required"):
+            await running.video(model=f"fal/{edit}", video_url="https://videos.test/fox.mp4")
+    assert [video["status"] for video in (edited, extended)] == ["completed", "completed"]
+    assert [video["seconds"] for video in (edited, extended)] == ["2", "7"]
+    first, second = [request.fields for request in fal.received("submit")]
+    uri = INPUT_VIDEO["video_url"]
+    assert first == {"prompt": "a train", "video_url": uri, "aspect_ratio": "1:1", "resolution": "1080p"}
+    assert second == {"prompt": "a train", "video_url": uri, "duration": 7}
 
 
 async def test_what_the_schema_refuses_is_refused_before_anything_is_sent(open_gateway: OpenGateway) -> None:

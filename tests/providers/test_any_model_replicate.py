@@ -1,5 +1,6 @@
 """Any public model of Replicate: by its name or a version, at a price that the operator sets."""
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from penstock.api import models
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.values import nanos
 from tests.fake_providers.replicate_catalogue import STORED, ReplicateWithCatalogue
-from tests.fake_providers.scripted import KEY_ENV
+from tests.fake_providers.scripted import KEY_ENV, mp4
 from tests.fake_providers.server import serving
 from tests.gateway import OpenGateway, RunningGateway
 from tests.providers.calls import create_image, create_video, edit_image
@@ -55,6 +56,20 @@ async def test_models_by_version_and_by_name_are_billed_by_the_time_of_the_machi
         assert replicate.received("create_by_version")[1].fields["version"] == "f" * 64
         with pytest.raises(InvalidRequest, match=r"`guidance_scale` of replicate/.* must be from 0 to 50"):
             await running.image(model=f"replicate/{LIGHTNING}", prompt="a fox", guidance_scale=51)
+
+
+async def test_a_video_is_uploaded_and_upscaled(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    replicate.video_words = ("real-esrgan-video", STORED["lucataco/real-esrgan-video"]["latest_version"]["id"])
+    video = {"video_url": "data:video/mp4;base64," + base64.b64encode(mp4(2)).decode()}
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        made = await create_video(
+            running, model="replicate/lucataco/real-esrgan-video", prompt=None, input_reference=video, resolution="4K"
+        )
+    assert (made["status"], made["seconds"]) == ("completed", "2")
+    sent = replicate.received("create_by_version")[0].fields["input"]
+    assert sent["resolution"] == "4k"
+    assert replicate.uploads[sent["video_path"]] == mp4(2)
 
 
 async def test_edits_and_videos(open_gateway: OpenGateway) -> None:

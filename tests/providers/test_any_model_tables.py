@@ -2,6 +2,7 @@
 
 import difflib
 
+from penstock.values import EDIT_VIDEO, EXTEND_VIDEO
 from tests.any_model import TABLES, lines, models
 
 
@@ -16,4 +17,6 @@ def test_the_models_are_of_all_kinds() -> None:
     offered = [model.op.task for made in found if not isinstance(made, str) for model in made]
     assert len([made for made in found if not isinstance(made, str)]) >= 40
     assert {"image", "edit", "upscale", "video"} == set(offered)
+    taken = {row.name for made in found if not isinstance(made, str) for model in made for row in model.op.params}
+    assert {"input_reference", EDIT_VIDEO, EXTEND_VIDEO} <= taken
     assert len(found) > len([made for made in found if not isinstance(made, str)])

@@ -65,8 +65,8 @@ def with_input_video(request: Request, written: Request, model: Model) -> Reques
     if row is not None and row.default is not None:
         factor = written.values.get("scale_factor") or _written_factor(written, shape) or row.default
         values |= {"scale_factor": factor, "size": shape.enlarged(factor).size}
-    elif not any(written.values.get(name) for name in ("size", "aspect_ratio", "resolution")):
-        values["size"] = shape.size
+    elif not any(written.values.get(name) for name in ("size", "aspect_ratio")):
+        values |= {"aspect_ratio": shape.short_ratio} if written.values.get("resolution") else {"size": shape.size}
     return msgspec.structs.replace(request, values=values)
 
 

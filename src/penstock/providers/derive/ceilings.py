@@ -9,18 +9,20 @@ from penstock.providers.derive.draft import choices
 from penstock.providers.derive.resolutions import resolution_side
 from penstock.json_schema import Schema
 from penstock.providers.spec import Param, Price
+from penstock.values import INPUT_VIDEOS
 
 _CEILING_MAX = 10
 _SOUND_FACTOR = 2
-_INPUT_VIDEOS = ("video_url", "input_video_url", "video", "input_video")
+_NAMED_VIDEOS = ("video_url", "input_video_url", "video", "input_video")
 _INPUT_VIDEO_FACTOR = 15  # a video that the caller names may have any length; so much for each of the `seconds`
+_MEASURED_VIDEO_FACTOR = 2  # of a video whose length is known, the input may be billed beside the output
 
 
 def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]) -> tuple[Price, ...]:
     """The same prices, held with a ceiling: by area for each resolution that the model offers, and twice with sound.
 
-    A price by the second is held for more seconds if the output is as long as a video that the caller names. `rows` are
-    the table that was made of the schema.
+    A price by the second is held for more seconds if the output is as long as a video that the caller names, and twice
+    for a video that the gateway has measured. `rows` are the table that was made of the schema.
     """
     has_sound = any(row.name == "generate_audio" and row.to for row in rows)
     factor = _SOUND_FACTOR if has_sound else 1
@@ -32,7 +34,7 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
         for value, area in _areas(schema.get("properties", {}).get(name) or {}).items()
     }
     highest = max(ceilings.values(), default=factor)
-    length = _INPUT_VIDEO_FACTOR if _has_length_of_input(rows) else 1
+    length = _length_factor(rows)
     return tuple(
         replace(made, ceiling=str(int(made.ceiling) * length)) if made.unit == "second" else made
         for price in prices
@@ -46,9 +48,11 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
     )
 
 
-def _has_length_of_input(rows: Sequence[Param]) -> bool:
+def _length_factor(rows: Sequence[Param]) -> int:
     names = {row.name for row in rows if row.to}
-    return "seconds" not in names and any(name in names for name in _INPUT_VIDEOS)
+    if names.intersection(INPUT_VIDEOS):
+        return _MEASURED_VIDEO_FACTOR
+    return _INPUT_VIDEO_FACTOR if "seconds" not in names and names.intersection(_NAMED_VIDEOS) else 1
 
 
 def _areas(schema: Schema) -> dict[Any, float]:

@@ -32,6 +32,11 @@ class Draft:
         self._left = {name: each for name, each in properties.items() if name not in _NEVER_TAKEN}
         self._required = frozenset(schema.get("required") or ())
 
+    @property
+    def required(self) -> list[str]:
+        """The names of the required fields that are left."""
+        return [name for name in self._left if name in self._required]
+
     def find(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> Named | None:
         """The first field of one of these names that fits; it stays where it is."""
         for name in names:
@@ -49,7 +54,7 @@ class Draft:
 
     def take_required(self, names: Pattern[str], fits: Callable[[Schema], bool]) -> Named | None:
         """As `take`, for a required field whose name has something of the pattern in it."""
-        return self.take(tuple(name for name in self._left if name in self._required and names.search(name)), fits)
+        return self.take(tuple(name for name in self.required if names.search(name)), fits)
 
     def take_rest(self) -> list[Named]:
         """All fields that are left."""

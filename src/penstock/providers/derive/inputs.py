@@ -1,4 +1,4 @@
-"""Recognise the fields of a model that take input images, and make the rows for them."""
+"""Recognise the fields of a model that take input images or a video, and make the rows for them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from penstock.providers.convert import each_image, first_and_last, first_image
 from penstock.providers.derive.draft import Draft, Named, is_list_of_text, is_text, limit
 from penstock.json_schema import Schema
-from penstock.providers.spec import Param, converted
+from penstock.providers.spec import Param, converted, input_video, refused
 from penstock.values import InputFile
 
 Encode = Callable[[InputFile], Any]
@@ -28,6 +28,7 @@ _LAST = tuple(
     """end_image_url last_frame_url last_frame_image_url last_frame_image last_frame tail_image_url end_image last_image
     last_image_url tail_image end_frame_url end_frame""".split()
 )
+_VIDEO = tuple("video_url video input_video_url input_video source_video_url source_video video_path video_in".split())
 _IMAGE_WORD = re.compile(r"image|img|photo", re.IGNORECASE)
 _BLACK_IS_EDITED = re.compile(r"black\b[^.;,]{0,40}\b(inpaint|edit|replac|chang|remov|fill|generat)", re.IGNORECASE)
 _MASK = ("mask_url", "mask_image_url", "mask", "mask_image", "image_mask")
@@ -35,16 +36,21 @@ _MASK = ("mask_url", "mask_image_url", "mask", "mask_image", "image_mask")
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The fields that take images: one, several at once, the last frame, and a mask."""
+    """The fields that take images: one, several at once, the last frame, and a mask; and the one that takes a video."""
 
     first: Named | None = None
     several: Named | None = None
     last: Named | None = None
     mask: Named | None = None
+    video: Named | None = None
 
     @property
     def are_required(self) -> bool:
         return any(field is not None and field.is_required for field in (self.first, self.several))
+
+    @property
+    def need_video(self) -> bool:
+        return self.video is not None and self.video.is_required
 
     @property
     def exist(self) -> bool:
@@ -52,16 +58,27 @@ class Inputs:
 
 
 def take_inputs(draft: Draft, makes: str) -> Inputs:
-    """Take the fields for images out of a draft. A list beside a single image of a video stays: it means other things
-    with each model.
+    """Take the fields for images and for a video out of a draft.
+
+    A list beside a single image of a video stays: it means other things with each model. So do images beside a video
+    that the model needs, because a call has one or the other.
     """
+    video = _take_video(draft) if makes == "video" else None
+    if video is not None and video.is_required:
+        return Inputs(video=video)
     first = draft.take(_FIRST, is_text)
     several = None if makes == "video" and first else draft.take(_SEVERAL, is_list_of_text)
     if first is None and several is None:
         first = draft.take_required(_IMAGE_WORD, is_text)
     last = draft.take(_LAST, is_text) if makes == "video" and first else None
     mask = draft.take(_MASK, is_text) if makes == "image" and (first or several) else None
-    return Inputs(first, several, last, mask)
+    return Inputs(first, several, last, mask, video)
+
+
+def _take_video(draft: Draft) -> Named | None:
+    """The field for a video; it stays if the model needs an image, too."""
+    needs_image = any(name in _FIRST + _SEVERAL or _IMAGE_WORD.search(name) for name in draft.required)
+    return None if needs_image else draft.take(_VIDEO, is_text)
 
 
 def mask_colour(schema: Schema) -> str:
@@ -113,8 +130,17 @@ def _first_and_rest(encode: Encode) -> Callable[[Sequence[InputFile]], tuple[Any
     return lambda images: (encode(images[0]), [encode(image) for image in images[1:]] or None)
 
 
-def video_row(inputs: Inputs, encode: Encode) -> Param:
-    """The row for `input_reference`: the first frame and the last one, or references."""
+def video_rows(inputs: Inputs, encode: Encode, role: str) -> tuple[Param, ...]:
+    """The rows for `input_reference`: images, and a video in this role."""
+    images = (_frames_row(inputs, encode),) if inputs.exist else refused("input_reference")
+    video = inputs.video
+    if video is None:
+        return images
+    return (*images, input_video(role, to=video.name, convert=encode, required=video.is_required))
+
+
+def _frames_row(inputs: Inputs, encode: Encode) -> Param:
+    """The first frame and the last one, or references."""
     first, last, several = inputs.first, inputs.last, inputs.several
     if first is None:
         assert several is not None, "there is a row only where images are taken"

@@ -8,6 +8,9 @@ from typing import Any
 from penstock.values import SHORT_SIDES, Frame
 
 
+_VIDEO_SIDES = {"hd": 720, "fhd": 1080, "2k": 1440, "qhd": 1440, "4k": 2160, "uhd": 2160}
+
+
 def resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
     """The values that name a resolution, and the short side of each in pixels."""
     sides = {value: side for value in values if (side := resolution_side(value, makes))}
@@ -15,12 +18,12 @@ def resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
 
 
 def resolution_side(value: Any, makes: str = "video") -> float | None:
-    """The short side of `720p`, `2K`, `1 MP` or `1024`; None for anything else. 4K is 2160p for videos."""
+    """The short side of `720p`, `2K`, `1 MP` or `1024`; None for anything else. For videos, 2K is 1440p."""
     text = str(value).strip().lower()
     if found := re.fullmatch(r"(\d{3,4})p?", text):
         return int(found[1])
-    if text == "4k" and makes == "video":
-        return 2160
+    if makes == "video" and text in _VIDEO_SIDES:
+        return _VIDEO_SIDES[text]
     if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?k", text):
         return float(found[1]) * 1024
     if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?mp", text):

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from penstock.fields import TABLES
 from penstock.providers.convert import on_off
 from penstock.providers.derive import lengths, shapes
 from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, limit
-from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_row
+from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_rows
 from penstock.providers.live import LiveModel, Underivable
-from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, refused
+from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, ignored
+from penstock.values import EDIT_VIDEO, EXTEND_VIDEO
 
 _PROMPTS = ("prompt", "text_prompt", "prompt_text", "instruction", "edit_prompt", "caption", "text")
 _NEGATIVE = ("negative_prompt", "negative_prompt_text", "n_prompt", "neg_prompt")
@@ -23,6 +25,8 @@ _ENHANCING = tuple(
 _FORMATS = ("output_format", "format", "image_format", "output_type")
 _FACTORS = ("scale_factor", "upscale_factor", "upscaling_factor", "upscale_ratio", "scale", "factor", "upscale")
 _UPSCALER = re.compile(r"upscal|super.?res|esrgan|\bsr\b|enlarge|clarity", re.IGNORECASE)
+_EXTENDER = re.compile(r"extend|extension|continu", re.IGNORECASE)
+_VIDEO_FACTOR = 2  # by which a video is upscaled if neither the caller nor the schema says it
 _N_MAX = 10
 # Further numbers of outputs, which would be paid for and thrown away.
 _MULTIPLYING = re.compile(r"(max|num|number_of)_(images|outputs|videos|samples|generations)|.*batch_?(size|count)?")
@@ -32,29 +36,34 @@ _QUALITIES = TABLES["image"]["quality"].one_of
 def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task, tuple[Param, ...]]:
     """The complete table of each task that a model can do, if it makes an `image` or a `video`.
 
-    `encode` turns an input image into what the provider's fields for images take. Raises Underivable if the model needs
+    `encode` turns an input file into what the provider's fields for files take. Raises Underivable if the model needs
     something that the interface has no way to say.
     """
     draft = Draft(live.input)
     inputs = take_inputs(draft, makes)
     prompt = draft.take(_PROMPTS, is_text)
-    is_upscaler = makes == "image" and inputs.are_required and _is_upscaler(name, live, prompt)
+    needs_input = inputs.need_video if makes == "video" else inputs.are_required
+    is_upscaler = needs_input and _is_upscaler(name, live, prompt)
+    role = EXTEND_VIDEO if _EXTENDER.search(name) else EDIT_VIDEO
     rows = [_prompt_row(prompt)] if prompt else []
+    if makes == "video":
+        seconds = lengths.take_seconds(draft, is_of_input=inputs.need_video and role == EDIT_VIDEO)
+        rows += [seconds] if seconds else ignored("seconds")
     for recognise in _RECOGNISERS[makes]:
         rows += [row for row in (recognise(draft),) if row]
     if is_upscaler:
-        rows += [row for row in (_factor(draft),) if row]
+        rows += _factor_rows(draft, makes, has_frame=any(row.name == "frame" for row in rows))
     rest = draft.take_rest()
-    return {
-        task: complete_table(task, *images, *rows, *_passed(task, rest))
-        for task, images in _tasks(makes, inputs, encode, is_upscaler).items()
-    }
+    files = _video_task(inputs, encode, role) if makes == "video" else _image_tasks(inputs, encode, is_upscaler)
+    return {task: complete_table(task, *found, *rows, *_passed(task, rest)) for task, found in files.items()}
 
 
-def _tasks(makes: str, inputs: Inputs, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
-    """The tasks of a model, and the rows for the input images of each."""
-    if makes == "video":
-        return {"video": (video_row(inputs, encode),) if inputs.exist else refused("input_reference")}
+def _video_task(inputs: Inputs, encode: Encode, role: str) -> dict[Task, tuple[Param, ...]]:
+    return {"video": video_rows(inputs, encode, role)}
+
+
+def _image_tasks(inputs: Inputs, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
+    """The tasks of a model that makes images, and the rows for the input images of each."""
     if is_upscaler:
         return {"upscale": edit_rows(inputs, encode)}
     tasks: dict[Task, tuple[Param, ...]] = {} if inputs.are_required else {"image": ()}
@@ -130,6 +139,18 @@ def _format(wanted: str) -> Callable[[Draft], Param | None]:
     return take
 
 
+def _factor_rows(draft: Draft, makes: str, *, has_frame: bool) -> list[Param]:
+    """The row for `scale_factor`. Of videos it has a default, by which the gateway knows the size of the output; where
+    the model has no field for it, that size decides the resolution, if there is a field for that.
+    """
+    row = _factor(draft)
+    if row is None:
+        return [emulated("scale_factor", default=_VIDEO_FACTOR)] if makes == "video" and has_frame else []
+    if makes == "video" and row.default is None:
+        return [replace(row, default=min(row.one_of, default=_VIDEO_FACTOR))]
+    return [row]
+
+
 def _factor(draft: Draft) -> Param | None:
     field = draft.take(_FACTORS, lambda schema: is_number(schema) or bool(_factors(schema)))
     if field is None:
@@ -163,7 +184,6 @@ _RECOGNISERS: Mapping[str, tuple[Callable[[Draft], Param | None], ...]] = {
         _format("png"),
     ),
     "video": (
-        lengths.take_seconds,
         lambda draft: shapes.take_frame(draft, "video"),
         _negative,
         _seed,

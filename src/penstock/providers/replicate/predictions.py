@@ -73,14 +73,14 @@ def error_message(reply: Reply) -> str | None:
     return str(reply.json["detail"])
 
 
-def uploaded_url(image: InputFile) -> str:
-    """The URL of an uploaded image, which `read_upload` has found in the reply."""
-    return image.uploaded_name
+def uploaded_url(file: InputFile) -> str:
+    """The URL of an uploaded file, which `read_upload` has found in the reply."""
+    return file.uploaded_name
 
 
-def upload_form(image: InputFile) -> tuple[tuple[str, Upload], ...]:
-    filename = f"image.{image.content_type.split('/')[1]}"
-    return (("content", Upload(image.data, image.content_type, filename)),)
+def upload_form(file: InputFile) -> tuple[tuple[str, Upload], ...]:
+    filename = file.content_type.replace("/", ".")  # `image.png`, `video.mp4`
+    return (("content", Upload(file.data, file.content_type, filename)),)
 
 
 def read_upload(reply: Reply) -> str:

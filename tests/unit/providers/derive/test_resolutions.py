@@ -5,10 +5,10 @@ from penstock.values import Frame
 
 
 def test_words_for_resolutions() -> None:
-    assert [resolution_side(value) for value in ("1080p", "4K", "2k", "1 MP", "auto", True)] == [
-        1080, 2160, 2048, 1000, None, None,
+    assert [resolution_side(value) for value in ("1080p", "4K", "2k", "FHD", "1 MP", "auto", True)] == [
+        1080, 2160, 1440, 1080, 1000, None, None,
     ]  # fmt: skip
-    assert resolution_side("4K", "image") == 4096
+    assert [resolution_side(value, "image") for value in ("4K", "2K")] == [4096, 2048]
 
 
 def test_the_resolution_closest_to_the_wanted_one() -> None:
