@@ -288,7 +288,7 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self.waiting.is_crowd(self):
-            self.waiting.start_in_turn(partial(super()._start_asgi_task, cycle, app))
+            self.waiting.start_in_turn(self, partial(super()._start_asgi_task, cycle, app))
         else:
             super()._start_asgi_task(cycle, app)
 

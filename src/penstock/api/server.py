@@ -24,6 +24,9 @@ MAX_CONNECTIONS = 2000
 HEAD_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 75  # longer than load balancers keep an idle connection, so that they close it first
 _BACKLOG = 2048
+# uvloop accepts one connection per listening socket and round of the event loop. A new one waits behind all that came
+# before it, so it waited for as many rounds. Each copy of the socket costs two microseconds per new connection.
+_LISTENERS = 8
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -52,14 +55,16 @@ async def serve(
 ) -> None:
     """Serve until one of the signals. `ready` is called once connections are accepted."""
     listener = listener or listen(settings.host, settings.port)
+    listeners = [listener, *(listener.dup() for _ in range(_LISTENERS - 1))]
     limit = settings.connections_per_address
     waiting = WaitingConnections(_max_connections(), head_seconds, Clock(), address_limit=limit)
     try:
         server = _Server(configure(app, settings, waiting), app, settings.drain_seconds, ready, signals)
-        await server.serve(sockets=[listener])
+        await server.serve(sockets=listeners)
     finally:
         waiting.close()
-        listener.close()
+        for each in listeners:
+            each.close()
         app.close()
 
 
@@ -89,7 +94,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _max_connections() -> int:
-    """Return how many connections to allow: a quarter of the file descriptors stays free for everything else.
+    """Return how many connections to allow: a quarter of the file descriptors stays free for everything else, and some
+    more for the listeners, and for connections that are accepted in a round while others are still being closed.
 
     Raises the limit of descriptors of this process if it may and if that allows more connections.
     """
@@ -98,7 +104,7 @@ def _max_connections() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft * 3 // 4)
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft * 3 // 4 - 4 * _LISTENERS)
 
 
 class _Server(uvicorn.Server):

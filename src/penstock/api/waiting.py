@@ -1,8 +1,8 @@
 """The connections of a server that wait for their client, and which of them are ended for it."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Protocol
 
 from penstock.clock import Clock
@@ -12,7 +12,7 @@ _ADDRESS_CONNECTIONS = 200
 _SLOW_BYTES_PER_SECOND = 10 * 1024
 _GRACE_SECONDS = 1.0  # after which a transfer may be called slow
 _CROWD = 100  # connections of one address, whose calls are started a few at a time
-_STARTED_AT_ONCE = 16
+_STARTED_AT_ONCE = 4
 
 
 class ServedConnection(Protocol):
@@ -60,7 +60,9 @@ class WaitingConnections:
         self._idle: dict[ServedConnection, None] = {}  # the longest idle first
         self._slow: list[ServedConnection] = []  # the slowest last
         self._slow_at = 0.0  # when they were found
-        self._starts: deque[Callable[[], None]] = deque()  # of calls from addresses with many connections
+        # What starts the calls of addresses with many connections, in the order of their arrival.
+        self._starts: dict[ServedConnection, Callable[[], None]] = {}
+        self._is_starting = False
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._window_timer: asyncio.TimerHandle | None = None
@@ -78,6 +80,7 @@ class WaitingConnections:
         """Forget a connection that was closed."""
         self.remove(connection)
         self.leave(connection)
+        self._starts.pop(connection, None)
         self._everyone.discard(connection)
 
     def enter(self, connection: ServedConnection) -> bool:
@@ -108,12 +111,14 @@ class WaitingConnections:
         if longest is None:
             return False
         self.remove(longest)
+        self._starts.pop(longest, None)
         longest.end_waiting()
         return True
 
     def _above_share(self, new: ServedConnection) -> ServedConnection | None:
-        """Return a transfer of an address that has more than an equal share of all places, if that of the new
-        connection has not: a few clients may not take all places, not even for the second in which none is called slow.
+        """Return a transfer, or a connection whose call has not been started, of an address that has more than an equal
+        share of all places, if that of the new connection has not: a few clients may not take all places, not even for
+        the second in which none is called slow.
         """
         share = self._limit / (len(self._addresses) or 1)
         if self._addresses.get(new.address, 0) > share:
@@ -121,7 +126,7 @@ class WaitingConnections:
         now = self._loop.time()
         for connection in self._everyone:
             is_above = self._addresses.get(connection.address, 0) > share
-            if is_above and connection.bytes_per_second(now, 0.0) is not None:
+            if is_above and (connection in self._starts or connection.bytes_per_second(now, 0.0) is not None):
                 return connection
         return None
 
@@ -156,18 +161,20 @@ class WaitingConnections:
         """Whether the address of a connection has so many that their calls are started a few at a time."""
         return self._addresses.get(connection.address, 0) > _CROWD
 
-    def start_in_turn(self, start: Callable[[], None]) -> None:
+    def start_in_turn(self, connection: ServedConnection, start: Callable[[], None]) -> None:
         """Start the call of a crowd: in each round of the event loop only a few, so that others need not wait for all
-        that arrived together.
+        that arrived together. It is not started if the connection is closed before.
         """
-        self._starts.append(start)
-        if len(self._starts) == 1:
+        self._starts[connection] = start
+        if not self._is_starting:
+            self._is_starting = True
             self._loop.call_soon(self._start_some)
 
     def _start_some(self) -> None:
-        for _ in range(min(_STARTED_AT_ONCE, len(self._starts))):
-            self._starts.popleft()()
-        if self._starts:
+        for connection in list(islice(self._starts, _STARTED_AT_ONCE)):
+            self._starts.pop(connection)()
+        self._is_starting = bool(self._starts)
+        if self._is_starting:
             self._loop.call_soon(self._start_some)
 
     # ----------------------------------------------------------------------------------------------------- transfers

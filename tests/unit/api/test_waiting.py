@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,13 @@ class FreshTransfer:
         return None if grace_seconds or self.is_ended else 5.0
 
 
+class Unstarted(FreshTransfer):
+    """A connection whose request has arrived; nothing is sent to it yet."""
+
+    def bytes_per_second(self, now: float, grace_seconds: float) -> float | None:
+        return None
+
+
 async def test_the_calls_of_an_address_with_many_connections_start_a_few_at_a_time() -> None:
     """So that others need not wait until all of them, which may arrive together, have begun."""
     waiting = WaitingConnections(2000, 10.0, Clock())
@@ -252,11 +260,41 @@ async def test_the_calls_of_an_address_with_many_connections_start_a_few_at_a_ti
     now = 0
     for connection in crowd:
         assert waiting.is_crowd(connection)
-        waiting.start_in_turn(lambda: started.append(now))
-    while len(started) < len(crowd):
+        waiting.start_in_turn(connection, lambda: started.append(now))
+    for connection in crowd[:150]:
+        waiting.discard(connection)  # it was closed before its turn
+    while len(started) < 50:
         now += 1
         await asyncio.sleep(0)
-    assert max(started.count(turn) for turn in set(started)) <= 20
+    for connection in crowd[:2]:  # as many at a time also after there were none
+        waiting.start_in_turn(connection, lambda: started.append(now))
+        waiting.discard(connection)
+    for connection in crowd[100:]:
+        waiting.start_in_turn(connection, lambda: started.append(now))
+    while len(started) < 150:
+        now += 1
+        await asyncio.sleep(0)
+    assert max(started.count(turn) for turn in set(started)) <= 4
+    assert len(started) == 150
+    waiting.close()
+
+
+async def test_calls_that_have_not_been_started_make_room_for_other_addresses() -> None:
+    waiting = WaitingConnections(200, 10.0, Clock())
+    crowd = [Unstarted("198.51.100.1") for _ in range(200)]
+    started: list[Unstarted] = []
+    for connection in crowd:
+        assert waiting.enter(connection)
+        assert waiting.add(connection)
+        waiting.start_in_turn(connection, partial(started.append, connection))
+    other = Unstarted("198.51.100.2")
+    assert waiting.enter(other)
+    assert waiting.add(other)
+    (ended,) = (connection for connection in crowd if connection.is_ended)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert {*started, ended} == {*crowd}
+    assert ended not in started
     waiting.close()
 
 
