@@ -301,6 +301,11 @@ def end_message(scene: Scene) -> Work:
     return lambda: scene.store.write(lambda tx: tx.run("end_message", **end, result="no", at_ms=0))
 
 
+def renew_message_leases(scene: Scene) -> Work:
+    leases = {"leases": msgspec.json.encode([(f"msg_{scene.failed_id}", 0)]).decode(), "until_ms": 1}
+    return lambda: scene.store.write(lambda tx: tx.run("renew_message_leases", **leases))
+
+
 def claim_leases(scene: Scene) -> Work:
     return lambda: scene.running.gateway.jobs._claim_all([scene.failed_id, scene.job.id], FAR_MS)
 
@@ -355,6 +360,7 @@ TRANSACTIONS: list[Begin] = [
     revoke_key,
     rotate_secret,
     claim_messages,
+    renew_message_leases,
     end_message,
     claim_leases,
     renew_leases,

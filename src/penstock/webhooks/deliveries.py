@@ -37,7 +37,12 @@ _BUSY_PAUSE_SECONDS = 0.05
 _POLL_SECONDS = 1.0  # how late a message of another process may be noticed
 _JITTER = 0.18  # pauses are documented as up to a fifth longer; the difference allows for delays of our own
 _LOCAL_PAUSE_SECONDS = 1.0
-_LEASE_EXTRA = 0.5  # a lease lasts this fraction longer than a delivery may take, to record the result
+_LEASE_SECONDS = 15.0  # so long are messages delayed if the process that delivers them dies
+_LEASE_PER_TIMEOUT = 1.5  # no lease lasts longer than a delivery and the recording of its result may take
+# Parts of a lease: how often it is renewed, how late a delivery may begin, and how long its result waits for the store.
+_RENEWAL_PART = 0.25
+_LATE_PART = 0.5
+_RECORDING_PART = 0.5
 _UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, a message is given up
 _NO_SUSPECTS_SECONDS = 5.0  # how long, at least, a process lives before it delivers a suspect; at most twice as long
 _ALONE_SECONDS = 2.0  # how long a suspect keeps others waiting if it gets no response
@@ -52,9 +57,9 @@ _INTERRUPTED = DeliveryResult("interrupted", counts=False, known=False)
 class Deliveries:
     """Delivers due messages. Several processes may do so on the same database.
 
-    A delivery counts when its result is recorded. If a process dies during a delivery, the message is delivered again
-    when its lease ends. So a receiver may get a message more often than the schedule says, and crashes do not use the
-    schedule up.
+    A delivery counts when its result is recorded. Leases are short, and are renewed while a delivery takes long. If a
+    process dies during a delivery, the message is delivered again when its lease ends. So a receiver may get a message
+    more often than the schedule says, and crashes do not use the schedule up.
 
     After three crashes in a row a message is a suspect: it may be the cause. A process that has lived for some seconds
     delivers suspects one at a time, so a crash then counts against one of them only. After seven more it is exhausted.
@@ -73,13 +78,12 @@ class Deliveries:
         self._store = store
         self._clock = clock
         self._delays = settings.webhook_delays_seconds
-        self._timeout_seconds = settings.webhook_timeout_seconds
-        self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
-        # How late a delivery may begin after its lease, so that the lease outlasts it and the recording of its result.
-        self._late_ms = int(self._timeout_seconds * _LEASE_EXTRA / 2 * 1000)
+        self._lease_seconds = min(_LEASE_SECONDS, settings.webhook_timeout_seconds * _LEASE_PER_TIMEOUT)
+        self._lease_ms = int(self._lease_seconds * 1000)
+        self._renew_at = 0.0
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._changes = WriteGroups(store, write_changes)
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], LeasedMessage] = {}
         self._places = Places(self.wake)
         # The time is random, so that it does not coincide again and again with the time that another cause takes.
         self._suspect_at = clock.monotonic() + random.uniform(1, 2) * _NO_SUSPECTS_SECONDS  # noqa: S311 (hides nothing)
@@ -109,24 +113,30 @@ class Deliveries:
         """Deliver until stopped. Cancelling this interrupts the running deliveries."""
         self._is_running = True
         try:
-            while not self._is_stopping:
+            while self._running or not self._is_stopping:
                 self._wakeup.clear()
                 try:
-                    while await self._start_due_deliveries():
-                        pass
-                    pause = await self._seconds_to_next()
+                    pause = await self._work_once()
                 except StorageUnavailable as problem:
                     _log.warning("webhook messages cannot be read: %s", problem)
                     pause = _POLL_SECONDS
-                if self._places.are_crowded:  # claiming reads past all messages of the crowds: not too often
-                    await asyncio.sleep(_BUSY_PAUSE_SECONDS)
                 await self._clock.wait(self._wakeup, pause)
-            await self._wait_for_running()
         finally:
             self._is_running = False
             for task in self._running:
                 task.cancel()
             await self._wait_for_running()
+
+    async def _work_once(self) -> float:
+        """Renew leases and start what is due. Returns after how many seconds to do so again."""
+        await self._renew_leases()
+        if self._is_stopping:
+            return _POLL_SECONDS
+        while await self._start_due_deliveries():
+            pass
+        if self._places.are_crowded:  # claiming reads past all messages of the crowds: not too often
+            await asyncio.sleep(_BUSY_PAUSE_SECONDS)
+        return await self._seconds_to_next()
 
     async def deliver_due_messages(self) -> None:
         """Deliver all messages that are due, and wait for the results."""
@@ -192,20 +202,31 @@ class Deliveries:
         """Start the delivery of a message that this process has leased."""
 
         def end(task: asyncio.Task[None]) -> None:
-            self._running.remove(task)
+            del self._running[task]
             place.give_back()
             if task is self._suspect:
                 self._suspect_at = self._clock.monotonic()
                 self.wake()  # for the next suspect
+            if self._is_stopping:
+                self.wake()  # it may have been the last
             if not task.cancelled() and (problem := task.exception()) is not None:
                 _log.error("webhook delivery of %s raised an exception", message.id, exc_info=problem)
 
         delivery = self._deliver(message, place, leased_at_ms)
         task = asyncio.create_task(delivery, name=message.id, context=Context())  # it outlives the one that starts it
-        self._running.add(task)
+        self._running[task] = message
         task.add_done_callback(end)
         if message.is_suspect:
             self._suspect = task
+
+    async def _renew_leases(self) -> None:
+        """Extend the leases of all messages that are being delivered, if it is time for that."""
+        if not self._running or self._clock.monotonic() < self._renew_at:
+            return
+        self._renew_at = self._clock.monotonic() + self._lease_seconds * _RENEWAL_PART
+        leases = msgspec.json.encode([(message.id, message.lease_token) for message in self._running.values()]).decode()
+        until_ms = self._clock.steady_ms() + self._lease_ms
+        await self._store.write(lambda tx: tx.run("renew_message_leases", leases=leases, until_ms=until_ms))
 
     async def _claim(self, limit: int) -> list[LeasedMessage]:
         now_ms = self._clock.steady_ms()
@@ -232,7 +253,7 @@ class Deliveries:
 
     async def _deliver(self, message: LeasedMessage, place: Place, leased_at_ms: int) -> None:
         """Send a message and record the result. Give it back if this process stops, or much of the lease is over."""
-        if self._is_stopping or self._clock.steady_ms() > leased_at_ms + self._late_ms:
+        if self._is_stopping or self._clock.steady_ms() > leased_at_ms + self._lease_ms * _LATE_PART:
             await self._record(message, _NOT_STARTED)
             return
         started_at_ms = self._clock.now_ms()
@@ -253,7 +274,7 @@ class Deliveries:
         elif result.short_of_places:
             self._places.halve()
         # A lost result would deliver the message again, so wait for the database while the lease lasts.
-        give_up_at = self._clock.monotonic() + self._timeout_seconds * _LEASE_EXTRA / 2
+        give_up_at = self._clock.monotonic() + self._lease_seconds * _RECORDING_PART
         await retry_while_unavailable(
             self._clock,
             lambda: self._record(message, result, started_at_ms),

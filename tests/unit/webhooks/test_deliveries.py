@@ -185,7 +185,7 @@ async def test_an_interrupted_delivery_is_made_again(database: Database) -> None
             for _ in range(9):
                 (claim,) = await process.deliveries._claim(10)  # then the process is killed, before or after sending
                 assert claim.deliveries == count
-                process.clock.advance(44)
+                process.clock.advance(14)
                 await process.deliveries.deliver_due_messages()
                 assert len(process.receiver.sent) == count, "the lease still runs"
                 process.clock.advance(2)
@@ -213,7 +213,7 @@ async def test_the_only_process_need_not_wait_for_the_leases_of_dead_ones(databa
             await process.deliveries.release_leases()
         await process.deliveries.deliver_due_messages()
         assert len(process.receiver.sent) == 1, "by now the message may be the cause"
-        process.clock.advance(45)
+        process.clock.advance(15)
         await process.deliveries.deliver_due_messages()
         assert len(process.receiver.sent) == 2
 
@@ -230,7 +230,7 @@ async def test_a_process_that_lost_the_lease_records_nothing(database: Database,
         (message_id,) = await add_messages(process.store)
         paused = asyncio.create_task(process.deliveries.deliver_due_messages())
         await until(lambda: bool(process.receiver.sent))
-        two.clock.advance(45)
+        two.clock.advance(15)
         await two.deliveries.deliver_due_messages()
         go.set()
         await paused

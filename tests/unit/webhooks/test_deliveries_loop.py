@@ -200,7 +200,7 @@ async def test_a_leased_message_that_is_not_sent_is_sent_later(sqlite: Database,
             await until(lambda: not process.deliveries._running)
             assert not process.receiver.sent
             assert process.deliveries._places.taken == 0
-        process.clock.advance(46 if trouble == "killed after the commit" else 2)
+        process.clock.advance(16 if trouble == "killed after the commit" else 2)
         async with open_process(sqlite, clock=process.clock) as another:
             await another.deliveries.deliver_due_messages()
             assert await another.state(message_id) == ("delivered", 1, "status 200")
@@ -257,6 +257,39 @@ async def test_retries_are_on_time_while_running(sqlite: Database, monkeypatch: 
         assert times == [0, 5.5, 22, 71.5]
 
 
+@pytest.mark.parametrize("is_stopping", [False, True])
+async def test_a_delivery_that_takes_long_keeps_its_lease(database: Database, is_stopping: bool) -> None:
+    """Leases are short, so that a killed process delays its messages by seconds only."""
+    async with open_process(database, hang) as process, open_process(database, 200, process.clock) as another:
+        (message_id,) = await add_messages(process.store)
+        async with run_deliveries(process):
+            await until(lambda: len(process.receiver.sent) == 1)
+            if is_stopping:
+                process.deliveries.stop()
+            for _ in range(29):
+                await until(lambda: process.clock.sleeping == 1)
+                process.clock.advance(1)
+                await another.deliveries.deliver_due_messages()
+            assert another.receiver.sent == []
+        process.clock.advance(2)
+        await another.deliveries.deliver_due_messages()
+        assert await another.state(message_id) == ("delivered", 1, "status 200")
+
+
+async def test_a_renewed_lease_changes_no_schedule(sqlite: Database) -> None:
+    """A result may be recorded while the renewal is on its way."""
+    async with open_process(sqlite, 503) as process:
+        (message_id,) = await add_messages(process.store)
+        (message,) = await process.deliveries._claim(1)
+        process.deliver(message)
+        running = dict(process.deliveries._running)
+        await process.deliveries._wait_for_running()
+        before = await process.store.one("get_message", id=message_id)
+        process.deliveries._running.update(running)
+        await process.deliveries._renew_leases()
+        assert await process.store.one("get_message", id=message_id) == before
+
+
 async def test_stopping_waits_for_running_deliveries(sqlite: Database) -> None:
     go = asyncio.Event()
 
@@ -291,7 +324,7 @@ async def test_cancelling_reschedules_running_deliveries(database: Database) -> 
         (claim,) = await process.deliveries._claim(1)
         assert claim.unrecorded == 4
         process.receiver.respond = 200
-        process.clock.advance(45)
+        process.clock.advance(15)
         await process.deliveries.deliver_due_messages()
         assert (await process.state(message_id)).state == "delivered"
 

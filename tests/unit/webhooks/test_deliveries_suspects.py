@@ -18,7 +18,7 @@ from tests.webhook_receivers import (
     until,
 )
 
-LEASE_SECONDS = 45
+LEASE_SECONDS = 15
 NO_SUSPECTS_SECONDS = 10  # after this time a new process delivers suspects
 
 

@@ -60,6 +60,22 @@ UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, 
 FROM due WHERE messages.id = due.id
 RETURNING messages.id, org_id, url, body, deliveries, unrecorded, lease_token, trace_context;
 
+-- name: renew_message_leases [sqlite]
+-- Extend the leases of messages that are being delivered. One whose result was recorded meanwhile keeps its schedule.
+UPDATE messages SET next_at_ms = :until_ms FROM json_each(:leases) AS one
+WHERE messages.id = one.value ->> 0 AND lease_token = one.value ->> 1 AND state = 'waiting' AND unrecorded > 0;
+
+-- name: renew_message_leases [postgres]
+-- Extend the leases of messages that are being delivered. One whose result was recorded meanwhile keeps its schedule, and
+-- one whose result is being recorded needs no lease.
+WITH held AS MATERIALIZED (
+    SELECT id FROM messages JOIN json_array_elements(CAST(:leases AS json)) AS one
+        ON messages.id = one ->> 0 AND messages.lease_token = CAST(one ->> 1 AS BIGINT)
+    WHERE state = 'waiting' AND unrecorded > 0
+    ORDER BY id FOR NO KEY UPDATE OF messages SKIP LOCKED
+)
+UPDATE messages SET next_at_ms = :until_ms FROM held WHERE messages.id = held.id;
+
 -- name: make_leased_messages_due
 -- Make leased messages due now, because the process that leased them is gone. Messages to which this happened more than
 -- three times in a row wait until their lease ends.
