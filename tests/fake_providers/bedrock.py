@@ -35,6 +35,8 @@ def error(status: int, kind: str, message: str) -> FakeResponse:
 class Bedrock(FakeProvider):
     """Takes a Bedrock API key, or a signature with the keys of an account."""
 
+    keys_expire = "2999-01-01T00:00:00Z"
+
     @route("POST /model/{model}/invoke")
     def invoke(self, call: Exchange) -> FakeResponse:
         if not self._is_authentic(call.request):
@@ -53,6 +55,12 @@ class Bedrock(FakeProvider):
         data = base64.b64encode(png(*shape)).decode()
         body = {"seeds": [7], "finish_reasons": [None], "images": [data]}
         return FakeResponse(body, headers={"x-amzn-requestid": self.new_id("req")})
+
+    @route("GET /credentials")
+    def keys(self, call: Exchange) -> FakeResponse:
+        """The keys of a role, as containers of AWS get them from an address of their own machine."""
+        keys = {"AccessKeyId": ACCESS_KEY, "SecretAccessKey": KEY, "Token": "a token of the role"}
+        return FakeResponse({**keys, "Expiration": self.keys_expire})
 
     def _is_authentic(self, request: ReceivedRequest) -> bool:
         given = request.headers.get("authorization", "")

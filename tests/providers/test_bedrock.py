@@ -1,8 +1,11 @@
 """Amazon Bedrock: AWS's own client against the fake provider, then the gateway."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import botocore.session
@@ -13,7 +16,8 @@ from botocore.exceptions import ClientError
 from penstock import extras
 from penstock.errors import ModelNotFound
 from penstock.providers import bedrock
-from penstock.providers.spec import HttpRequest
+from penstock.providers.bedrock.credentials import CHAIN
+from penstock.providers.spec import HttpRequest, NotSigned
 from tests.fake_providers.bedrock import ACCESS_KEY, FILTERED, Bedrock
 from tests.fake_providers.scripted import KEY, KEY_ENV
 from tests.fake_providers.server import responds, serve_in_thread
@@ -69,6 +73,64 @@ def test_a_signature_has_the_region_of_the_host_and_the_token_of_the_session() -
     assert headers["x-amz-security-token"] == "a/token+"
     assert "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token" in headers["authorization"]
     assert signed("bedrock-runtime.us-west-2.amazonaws.com", "a-bedrock-api-key") == {}
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
+    """A machine without any keys, on which nothing outside of it is asked for some."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    bedrock.credentials._session.cache_clear()
+    yield monkeypatch
+    bedrock.credentials._session.cache_clear()
+
+
+def signed_by_chain() -> dict[str, str]:
+    url = "https://bedrock-runtime.us-west-2.amazonaws.com/model/x/invoke"
+    return dict(bedrock.credentials.sign(HttpRequest("POST", url, {"content-type": "application/json"}, b"{}"), CHAIN))
+
+
+def test_the_chain_finds_keys_in_variables_and_profiles(aws: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(NotSigned, match="found no keys"):
+        signed_by_chain()
+    profile = tmp_path / "credentials"
+    profile.write_text("[media]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = secret\n")
+    aws.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profile))
+    aws.setenv("AWS_PROFILE", "media")
+    bedrock.credentials._session.cache_clear()
+    assert "Credential=AKIAPROFILE/" in signed_by_chain()["authorization"]
+    aws.setenv("AWS_ACCESS_KEY_ID", "AKIAVARIABLE")
+    aws.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    bedrock.credentials._session.cache_clear()
+    assert "Credential=AKIAVARIABLE/" in signed_by_chain()["authorization"]
+
+
+async def test_keys_of_a_role_are_fetched_when_needed_and_renewed(
+    aws: pytest.MonkeyPatch, installation: Installation
+) -> None:
+    provider = Bedrock()
+    installation.environ[KEY_ENV] = CHAIN
+    async with gateway_for(installation.open, "bedrock", provider) as running:
+        failed = await create_image(running, model="stability/core")
+        assert (failed["status"], "cannot be signed" in failed["error_message"]) == ("upstream_failure", True)
+        aws.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{provider.url}/credentials")
+        assert provider.received("keys") == [], "nothing is asked for before it is needed"
+        provider.keys_expire = "2026-01-01T00:00:00Z"
+        late = await create_image(running, model="stability/core")
+        assert "still expired" in late["error_message"]
+        soon = datetime.now(UTC) + timedelta(minutes=12)  # so they are renewed with each request
+        provider.keys_expire = soon.isoformat()
+        for _ in range(2):
+            assert (await create_image(running, model="stability/core"))["status"] == "completed"
+        asked = len(provider.received("keys"))
+        provider.keys_expire = "2999-01-01T00:00:00Z"
+        for _ in range(3):
+            assert (await create_image(running, model="stability/core"))["status"] == "completed"
+        assert len(provider.received("keys")) == asked + 1, "then they are kept"
+    assert {call.headers["x-amz-security-token"] for call in provider.received("invoke")} == {"a token of the role"}
 
 
 # ---------------------------------------------------------------------------------------------------------- the gateway

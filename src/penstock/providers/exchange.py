@@ -17,6 +17,10 @@ FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken",
 # ------------------------------------------------------------------------------------------------- request and response
 
 
+class NotSigned(Exception):
+    """A request cannot be signed now, because no credential is found; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Upload:
     """A file part of a multipart form."""

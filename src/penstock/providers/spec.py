@@ -11,6 +11,7 @@ from penstock.providers.convert import allowed_seconds, both, closest, closest_r
 from penstock.providers.exchange import FailureKind as FailureKind
 from penstock.providers.exchange import File as File
 from penstock.providers.exchange import HttpRequest as HttpRequest
+from penstock.providers.exchange import NotSigned as NotSigned
 from penstock.providers.exchange import Reply as Reply
 from penstock.providers.exchange import Result as Result
 from penstock.providers.exchange import Status as Status
@@ -355,7 +356,8 @@ class Provider:
     models: tuple[Model, ...]
     key_env: str | None = None  # environment variable with the credential; None: no credential is needed
     auth: Callable[[str], Mapping[str, str]] = lambda key: {}  # from the credential to headers
-    # From a complete request and the credential to more headers, where the credential signs requests with a body.
+    # From a complete request and the credential to more headers, where the credential signs requests with a body. It
+    # may wait, so requests that submit something are signed in a thread. Raises NotSigned.
     sign: Callable[[HttpRequest, str], Mapping[str, str]] | None = None
     key_problem: Callable[[str], str | None] = lambda key: None  # why a credential cannot be used
     headers: Mapping[str, str] = field(default_factory=dict)

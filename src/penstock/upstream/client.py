@@ -1,5 +1,6 @@
 """Send requests to providers and read their replies; all provider I/O goes through here."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from penstock.providers.spec import (
     File,
     HttpRequest,
     LocalServer,
+    NotSigned,
     Provider,
     Reply,
     Result,
@@ -99,7 +101,7 @@ class Upstream:
                 return translate.stream_request(provider, model, fields, request, key, size_bytes)
             return translate.http_request(provider, model, fields, key, callback, size_bytes)
 
-        outgoing = await run_aside(size_bytes, build)
+        outgoing = await (_build_signed(provider, build) if provider.sign else run_aside(size_bytes, build))
         try:
             if show and is_streamed:
                 reply = await self._send_streamed(candidate, outgoing, show)
@@ -363,3 +365,12 @@ class Upstream:
         except MALFORMED as problem:
             message = f"{candidate.provider.name} returned a malformed response."
             raise AttemptFailed(candidate.provider.slug, "unreadable", message) from problem
+
+
+async def _build_signed(provider: Provider, build: Callable[[], HttpRequest]) -> HttpRequest:
+    """Build a request whose signing may wait for a credential. Raises AttemptFailed if there is none."""
+    try:
+        return await asyncio.to_thread(build)
+    except NotSigned as problem:
+        message = f"The request to {provider.name} cannot be signed: {problem}."
+        raise AttemptFailed(provider.slug, "unsent", message, sent=False) from None

@@ -1,8 +1,9 @@
 """Amazon Bedrock: Stability's image models and services, for an AWS account of your own.
 
-The credential is a Bedrock API key, or keys of an account, `ACCESS_KEY_ID:SECRET_ACCESS_KEY` (and `:SESSION_TOKEN`),
-with which requests are signed; that needs the extra `bedrock`. The base URL names the region. Amazon's own models Nova
-Canvas and Nova Reel were shut down on 2026-09-30.
+The credential is a Bedrock API key; or keys of an account, `ACCESS_KEY_ID:SECRET_ACCESS_KEY` (and `:SESSION_TOKEN`),
+with which requests are signed; or `aws-chain`, for the keys that AWS's own library finds: in its variables, in a
+profile, or as the role of a machine, a container or a web identity. Signing needs the extra `bedrock`. The base URL
+names the region. Amazon's own models Nova Canvas and Nova Reel were shut down on 2026-09-30.
 """
 
 from dataclasses import replace

@@ -1,19 +1,27 @@
-"""Authentication at AWS: a Bedrock API key is sent, the keys of an account sign each request."""
+"""Authentication at AWS: a Bedrock API key is sent, the keys of an account or of a role sign each request."""
 
 import re
 from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from penstock.extras import ExtraMissing, check_extra
-from penstock.providers.spec import HttpRequest, bearer
+from penstock.providers.spec import HttpRequest, NotSigned, bearer
+
+if TYPE_CHECKING:
+    from botocore.session import Session
 
 SERVICE = "bedrock"
 REGION = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")  # in the host of a base URL
 DEFAULT_REGION = "us-west-2"
+CHAIN = "aws-chain"  # stands for the keys that AWS's own library finds, and renews
 
 
 def _signs(key: str) -> bool:
-    """Whether the credential has the keys of an account: `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, and `:SESSION_TOKEN`."""
-    return ":" in key
+    """Whether requests are signed: with the keys of an account, `ACCESS_KEY_ID:SECRET_ACCESS_KEY` and `:SESSION_TOKEN`,
+    or with those of AWS's chain.
+    """
+    return key == CHAIN or ":" in key
 
 
 def auth(key: str) -> Mapping[str, str]:
@@ -21,23 +29,45 @@ def auth(key: str) -> Mapping[str, str]:
 
 
 def sign(request: HttpRequest, key: str) -> Mapping[str, str]:
-    """The headers of a signature (version 4) over the request, if the credential has the keys of an account."""
+    """The headers of a signature (version 4) over the request, unless the credential is a Bedrock API key."""
     if not _signs(key):
         return {}
     # An extra, which takes long to import.
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
 
-    access_key, secret_key, *session = key.split(":", 2)
     content_type = {"content-type": request.headers["content-type"]} if request.body else {}
     copy = AWSRequest(method=request.method, url=request.url, data=request.whole_body, headers=content_type)
     region = REGION.search(request.url)
-    signer = SigV4Auth(
-        Credentials(access_key, secret_key, *session), SERVICE, region.group(1) if region else DEFAULT_REGION
-    )
+    signer = SigV4Auth(_keys(key), SERVICE, region.group(1) if region else DEFAULT_REGION)
     signer.add_auth(copy)
     return {name.lower(): value for name, value in copy.headers.items() if name.lower() != "content-type"}
+
+
+def _keys(key: str) -> Any:
+    """The keys to sign with. Those of the chain are looked for when they are needed first, and again when they have
+    expired, which may take a call of AWS. Raises NotSigned if there are none.
+    """
+    from botocore.credentials import Credentials
+    from botocore.exceptions import BotoCoreError
+
+    if key != CHAIN:
+        access_key, secret_key, *session = key.split(":", 2)
+        return Credentials(access_key, secret_key, *session)
+    try:
+        found = _session().get_credentials()
+        if found is not None:
+            return found.get_frozen_credentials()
+    except (BotoCoreError, RuntimeError) as problem:  # the second if new keys have expired already
+        raise NotSigned(str(problem).rstrip(".")) from problem
+    raise NotSigned("AWS's credential chain has found no keys")
+
+
+@cache
+def _session() -> "Session":
+    from botocore.session import Session
+
+    return Session()
 
 
 def key_problem(key: str) -> str | None:
