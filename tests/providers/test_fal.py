@@ -131,6 +131,21 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     }  # fmt: skip
 
 
+async def test_a_length_in_frames_is_billed_in_seconds(open_gateway: OpenGateway) -> None:
+    fal = Fal()
+    image = {"image_url": IMAGE_URI}
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        videos = [
+            await create_video(running, model="hunyuan-video-1.5", input_reference=image, aspect_ratio="9:16", **body)
+            for body in ({"seconds": 2.5}, {"seconds": 5})
+        ]
+        assert [str(video["metadata"]["cost"]) for video in videos] == ["0.225", "0.375"]
+    sent, longer = fal.received("submit")
+    assert sent.path == "/fal-ai/hunyuan-video-v1.5/image-to-video"
+    assert sent.fields == {"prompt": "a train", "aspect_ratio": "9:16", "image_url": IMAGE_URI, "num_frames": 73}
+    assert longer.fields["num_frames"] == 121
+
+
 async def test_the_price_depends_on_what_is_sent(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "fal", Fal()) as running:
         video = await create_video(running, model="veo-3.1", seconds=5, resolution="1080p")
