@@ -122,7 +122,7 @@ async def _make_in_rounds(gateway: Gateway, job: Job) -> tuple[list[AttemptResul
     until = None if is_video else clock.monotonic() + _IMAGE_RETRY_SECONDS
     while True:
         job.failed_attempts.clear()
-        made, failures = await _make_outputs(gateway, job, job.request.n, 0)
+        made, failures = await _make_outputs(gateway, job)
         if made or not _may_help_to_wait(failures, is_video):
             return made, failures
         pause = _pause_seconds(job.round, failures, is_video)
@@ -160,21 +160,22 @@ async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
         raise Cancelled()
 
 
-async def _make_outputs(
-    gateway: Gateway, job: Job, count: int, candidate_index: int
-) -> tuple[list[AttemptResult], list[Failure]]:
-    """Have a candidate make `count` outputs; what it does not make is asked of the next one."""
-    made, failures = await _ask_candidate(gateway, job, count, candidate_index)
-    planned = job.plan.candidates[candidate_index]
-    executed_model = f"{planned.provider}/{planned.upstream}"
-    job.failed_attempts += [
-        AttemptSummary(planned.provider, executed_model, failure.kind, failure.message) for failure in failures
-    ]
-    missing = count - _output_count(made)
-    has_next = candidate_index + 1 < len(job.plan.candidates)
-    if missing > 0 and has_next and all(failure.allows_failover for failure in failures):
-        more, more_failures = await _make_outputs(gateway, job, missing, candidate_index + 1)
-        return made + more, failures + more_failures
+async def _make_outputs(gateway: Gateway, job: Job) -> tuple[list[AttemptResult], list[Failure]]:
+    """Have the first candidate make the outputs; what it does not make is asked of the next one, and so on."""
+    made: list[AttemptResult] = []
+    failures: list[Failure] = []
+    missing = job.request.n
+    for index, planned in enumerate(job.plan.candidates):
+        made_here, failures_here = await _ask_candidate(gateway, job, missing, index)
+        executed_model = f"{planned.provider}/{planned.upstream}"
+        job.failed_attempts += [
+            AttemptSummary(planned.provider, executed_model, failure.kind, failure.message) for failure in failures_here
+        ]
+        made += made_here
+        failures += failures_here
+        missing -= sum(len(attempt.outputs) for attempt in made_here)
+        if missing <= 0 or not all(failure.allows_failover for failure in failures_here):
+            break
     return made, failures
 
 
@@ -189,7 +190,7 @@ async def _ask_candidate(
         return [], [_not_configured(job, candidate_index)]
     sizes = part_sizes(count, candidate.model.op.native_n)
     parts = [Part(candidate, candidate_index, index, size) for index, size in enumerate(sizes)]
-    made, failures = _split(await _run_attempts(gateway, job, parts))
+    made, failures = await _run_attempts(gateway, job, parts)
     missing = sum(attempt.part.count - len(attempt.outputs) for attempt in made)
     if missing <= 0 or failures:
         return made, failures
@@ -198,19 +199,8 @@ async def _ask_candidate(
         Part(candidate, candidate_index, len(sizes) + index, size)
         for index, size in enumerate(part_sizes(missing, max(1, delivered)))
     ]
-    more, failures = _split(await _run_attempts(gateway, job, parts))
+    more, failures = await _run_attempts(gateway, job, parts)
     return made + more, failures
-
-
-def _split(outcomes: Sequence[AttemptResult | Failure]) -> tuple[list[AttemptResult], list[Failure]]:
-    return (
-        [outcome for outcome in outcomes if isinstance(outcome, AttemptResult)],
-        [outcome for outcome in outcomes if isinstance(outcome, Failure)],
-    )
-
-
-def _output_count(made: Sequence[AttemptResult]) -> int:
-    return sum(len(attempt.outputs) for attempt in made)
 
 
 def _not_configured(job: Job, candidate_index: int) -> Failure:
@@ -222,13 +212,14 @@ def _not_configured(job: Job, candidate_index: int) -> Failure:
     return Failure("broken", message, sent=is_sent, unknown=is_sent)
 
 
-async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> list[AttemptResult | Failure]:
+async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> tuple[list[AttemptResult], list[Failure]]:
     """Run one attempt for each part at the same time and wait for all of them; then raise the first exception.
     Exceptions that decide nothing (the lease or the store is gone) come before a cancel or a timeout. A timeout is not
     raised if other outputs were made in time: they are delivered.
     """
     if len(parts) == 1 and not job.made:
-        return [await run_attempt(gateway, job, parts[0])]  # the usual case, without tasks: thousands run at a time
+        outcome = await run_attempt(gateway, job, parts[0])  # the usual case, without tasks: thousands run at a time
+        return ([], [outcome]) if isinstance(outcome, Failure) else ([outcome], [])
     attempts = (run_attempt(gateway, job, part) for part in parts)
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     if job.made:
@@ -240,7 +231,10 @@ async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> li
     if problems:
         undecided = (problem for problem in problems if isinstance(problem, LeaseLost | StorageUnavailable))
         raise next(undecided, problems[0])
-    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+    return (
+        [outcome for outcome in outcomes if isinstance(outcome, AttemptResult)],
+        [outcome for outcome in outcomes if isinstance(outcome, Failure)],
+    )
 
 
 def _too_late(job: Job, part: Part, problem: UpstreamTimeout) -> Failure:
