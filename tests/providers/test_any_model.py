@@ -161,8 +161,8 @@ async def test_what_the_schema_refuses_is_refused_before_anything_is_sent(open_g
 
 async def test_many_calls_ask_the_catalogue_once_and_a_restart_not_at_all(open_gateway: OpenGateway) -> None:
     async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
-        await asyncio.gather(*(running.gateway.live_models.prepare(IMAGE) for _ in range(20)))
-        await running.gateway.live_models.prepare(IMAGE)
+        await asyncio.gather(*(running.gateway.live_models.prepare(IMAGE, running.caller.org_id) for _ in range(20)))
+        await running.gateway.live_models.prepare(IMAGE, running.caller.org_id)
         assert len(fal.received("catalogue")) == len(fal.received("price")) == 1
         rows = await running.rows("SELECT provider, upstream FROM live_models")
         assert rows == [{"provider": "fal", "upstream": "fal-ai/hidream-i1-full"}]
@@ -201,7 +201,7 @@ async def test_a_changed_schema_is_used_and_an_unreadable_one_is_not(open_gatewa
 async def renewed(running: RunningGateway, fal: FalWithCatalogue, times: int) -> None:
     """Let a day pass, and wait until the catalogue was asked so many times in all."""
     running.clock.advance(DAY)
-    await running.gateway.live_models.prepare(IMAGE)
+    await running.gateway.live_models.prepare(IMAGE, running.caller.org_id)
     await fal.endpoints["catalogue"].reached(times)
     await asyncio.gather(*running.gateway.live_models._under_way.values())
 
@@ -273,7 +273,7 @@ async def test_a_video_goes_on_in_a_process_that_was_told_nothing(open_gateway: 
         running.gateway.live_models._ask_again_at.clear()
         fal.always("catalogue", responds({"detail": "out of order"}, 503))
         assert (await running.wait_for_video(started.json["id"]))["status"] == "completed"
-        await running.gateway.live_models.prepare(VIDEO, is_accepted=True)
+        await running.gateway.live_models.prepare_accepted(VIDEO)
         assert catalog.describe(VIDEO, schema=True)["schema"]["properties"]["seconds"]["maximum"] == 10
 
 

@@ -74,6 +74,6 @@ async def test_a_video(open_gateway: OpenGateway) -> None:
 
 async def test_chat_with_the_same_name_is_still_chat(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
-        await running.gateway.live_models.prepare(IMAGE)
+        await running.gateway.live_models.prepare(IMAGE, running.caller.org_id)
         _, record = await create_chat(running, model=IMAGE)
         assert (record["status"], record["executed_model"]) == ("completed", IMAGE)

@@ -61,7 +61,7 @@ async def _find_models(
         gateway, call, [each for each in models if call.caller.may_use(each["id"])], asked["details"]
     )
     if provider and gateway.live_models.has_catalogue(provider):
-        found = await gateway.live_models.search(provider, words)
+        found = await gateway.live_models.search(provider, words, call.caller.org_id)
         described = (describe_found(provider, model) for model in found)
         models += [
             model for model in described if call.caller.may_use(model["id"]) and not gateway.catalog.has(model["id"])
@@ -87,7 +87,7 @@ def _list(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MODEL_QUERY, call.query)
     if call.caller.may_use(call.path["model"]):
-        await gateway.live_models.prepare(call.path["model"])
+        await gateway.live_models.prepare(call.path["model"], call.caller.org_id)
     described = await gateway.server_models.describe(call.path["model"], asked["schema"])
     return Response(json=(await _detailed(gateway, call, [described], asked["details"]))[0])
 

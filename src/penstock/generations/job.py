@@ -178,7 +178,7 @@ def _past_failure(attempt: AttemptRow) -> Failure:
 async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:
     """The candidate of an accepted plan with its prices at acceptance; None when it is no longer configured."""
     with suppress(ModelDisabled):
-        await gateway.live_models.prepare(planned.model, is_accepted=True)
+        await gateway.live_models.prepare_accepted(planned.model)
     candidate = gateway.catalog.find_candidate(planned, task)
     if candidate is None:
         return None

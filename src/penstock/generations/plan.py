@@ -105,7 +105,7 @@ def estimate(planned: PlannedCall) -> Response:
 
 
 async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
-    await gateway.live_models.prepare(validated.request.model)
+    await gateway.live_models.prepare(validated.request.model, org_id)
     choice = await find_candidates(gateway, org_id, validated, tasks)
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
     choice, request = order_candidates(choice, validated, _described(inputs))
@@ -190,7 +190,7 @@ async def _plan_mock(
     gateway: Gateway, org_id: OrgId, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
-    await gateway.live_models.prepare(validated.request.model)
+    await gateway.live_models.prepare(validated.request.model, org_id)
     route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
     request = with_defaults(validated.request, route.first.model)
     capable_route(route, validated, request)

@@ -1,4 +1,4 @@
-"""Share the places of the worker pool among organizations, so that none waits behind all the work of another."""
+"""Share places for work among organizations, so that none waits behind all the work of another."""
 
 import asyncio
 from collections import deque

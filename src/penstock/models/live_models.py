@@ -8,7 +8,8 @@ import msgspec
 import structlog
 
 from penstock.clock import Clock, cancel_and_wait
-from penstock.errors import InvalidRequest, ModelNotFound, Problem, UpstreamError
+from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError
+from penstock.imaging.shares import SharedPlaces
 from penstock.models.catalog import Catalog
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, Model, Provider
@@ -18,6 +19,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.upstream.errors import AttemptFailed
 from penstock.upstream.replies import MALFORMED
+from penstock.values import OrgId
 
 log = structlog.get_logger()
 
@@ -29,7 +31,10 @@ _ASK_SECONDS = 10.0
 _WAIT_SECONDS = 15.0  # for one of the places below
 _DOCUMENT_BYTES_MAX = 4 * 2**20
 _DESCRIPTION_BYTES_MAX = 512 * 1024
-_ASKED_AT_ONCE = 4  # of one provider
+_ASKED_AT_ONCE = 4  # of one provider; organizations share these places
+# New models and searches of one organization. So none pushes the stored copies out that the others need.
+_ASKED_PER_HOUR = 300
+_HOUR_SECONDS = 3600.0
 _REMEMBERED_MAX = 2048  # models
 _SEARCHES_MAX = 64
 _STORED_MAX = 5000
@@ -39,6 +44,7 @@ class LiveModels:
     """Offers any model of the providers in `live_catalogues` through the catalog.
 
     A catalogue that is down, or whose answer cannot be read, changes nothing about a model that was known before.
+    Each organization asks in its own share, so that none waits behind the many questions of another.
     """
 
     def __init__(self, catalog: Catalog, upstream: Upstream, store: Store, clock: Clock, settings: Settings) -> None:
@@ -51,34 +57,43 @@ class LiveModels:
         self._missing: dict[str, tuple[float, str]] = {}  # by id: until when, and the reason
         self._found: dict[tuple[str, str], tuple[float, tuple[FoundModel, ...]]] = {}
         self._under_way: dict[str, asyncio.Task[Any]] = {}
-        self._places: dict[str, asyncio.Semaphore] = {}
+        self._places: dict[str, SharedPlaces] = {}
+        self._asked: dict[OrgId, tuple[float, int]] = {}  # since when, and how often
 
     async def close(self) -> None:
         await cancel_and_wait(list(self._under_way.values()))
 
     # ------------------------------------------------------------------------------------------------------- one model
 
-    async def prepare(self, model: str, *, is_accepted: bool = False) -> None:
+    async def prepare(self, model: str, for_org: OrgId) -> None:
         """Make the catalog know a model of a live catalogue, if the id names one and no table does.
 
-        With `is_accepted` the model is that of an accepted request: the settings no longer matter, and no catalogue is
-        asked. Raises ModelNotFound, ModelDisabled, or UpstreamError if the catalogue does not answer and was never
-        asked before.
+        Raises ModelNotFound, ModelDisabled, RateLimited, or UpstreamError if the catalogue does not answer and was
+        never asked before.
         """
         slug, _, upstream = model.partition("/")
         provider = self._provider(slug)
-        if provider is None or self._catalog.has(model) or not (is_accepted or slug in self._on):
-            return
-        if self._clock.monotonic() < self._ask_again_at.get(model, 0.0):
-            return
-        if provider.live is None or not provider.live.names.fullmatch(upstream):
-            return
-        if is_accepted:
-            await self._load_stored(provider, upstream)
+        if provider is None or slug not in self._on or not self._is_to_be_loaded(provider, model):
             return
         if (missing := self._missing.get(model)) and self._clock.monotonic() < missing[0]:
             raise _unusable(model, missing[1])
-        await self._share(model, self._load(provider, upstream))
+        await self._share(f"{model} for {for_org}", self._load(provider, upstream, for_org))
+
+    async def prepare_accepted(self, model: str) -> None:
+        """Make the catalog know the model of an accepted request: the settings no longer matter, and no catalogue is
+        asked. Raises ModelDisabled.
+        """
+        slug, _, upstream = model.partition("/")
+        provider = self._provider(slug)
+        if provider and self._is_to_be_loaded(provider, model):
+            await self._load_stored(provider, upstream)
+
+    def _is_to_be_loaded(self, provider: Provider, model: str) -> bool:
+        """Whether no table has the model, and what is known of it is missing or old."""
+        assert provider.live is not None, "see _provider"
+        if self._catalog.has(model) or self._clock.monotonic() < self._ask_again_at.get(model, 0.0):
+            return False
+        return provider.live.names.fullmatch(model.partition("/")[2]) is not None
 
     def _provider(self, slug: str) -> Provider | None:
         provider = self._catalog.active.get(slug)
@@ -106,13 +121,28 @@ class LiveModels:
         task.add_done_callback(end)
         return task
 
-    async def _load(self, provider: Provider, upstream: str) -> None:
+    async def _load(self, provider: Provider, upstream: str, for_org: OrgId) -> None:
         """Offer the stored copy, and renew it in the background if it is old; without one, ask the catalogue."""
         age = await self._load_stored(provider, upstream)
         if age is None:
-            await self._ask(provider, upstream)
+            self._count_question(for_org)
+            await self._ask(provider, upstream, for_org)
         elif age > _FRESH_SECONDS and (key := f"renew {provider.slug}/{upstream}") not in self._under_way:
-            self._start(key, self._renew(provider, upstream))
+            self._start(key, self._renew(provider, upstream, for_org))
+
+    def _count_question(self, org_id: OrgId) -> None:
+        """Raise RateLimited if an organization asks too often."""
+        now = self._clock.monotonic()
+        since, count = self._asked.get(org_id, (now, 0))
+        if now - since >= _HOUR_SECONDS:
+            since, count = now, 0
+        if count >= _ASKED_PER_HOUR:
+            seconds = int(since + _HOUR_SECONDS - now) + 1
+            message = (
+                f"At most {_ASKED_PER_HOUR} new models and searches of providers' catalogues are allowed per hour."
+            )
+            raise RateLimited(message, headers={"retry-after": str(seconds)}, should_retry=False)
+        _remember(self._asked, org_id, (since, count + 1))
 
     async def _load_stored(self, provider: Provider, upstream: str) -> float | None:
         """Offer the stored copy, and return its age in seconds; None if there is none."""
@@ -128,19 +158,19 @@ class LiveModels:
         self._offer(provider, upstream, models, max(_FRESH_SECONDS - age, _RETRY_SECONDS))
         return age
 
-    async def _renew(self, provider: Provider, upstream: str) -> None:
+    async def _renew(self, provider: Provider, upstream: str, for_org: OrgId) -> None:
         try:
-            await self._ask(provider, upstream)
+            await self._ask(provider, upstream, for_org)
         except Problem as problem:  # the stored copy goes on to serve
             self._missing.pop(f"{provider.slug}/{upstream}", None)
             log.info("model not renewed", provider=provider.slug, model=upstream, reason=problem.message)
 
-    async def _ask(self, provider: Provider, upstream: str) -> None:
+    async def _ask(self, provider: Provider, upstream: str, for_org: OrgId) -> None:
         """Ask the catalogue about a model, offer it, and store what was said."""
         assert provider.live is not None, "only such providers are asked"
         name = f"{provider.slug}/{upstream}"
         try:
-            documents = await self._get(provider, provider.live.documents(upstream))
+            documents = await self._get(provider, provider.live.documents(upstream), for_org)
             live = provider.live.read(upstream, documents)
             encoded = msgspec.json.encode(live)
             if len(encoded) > _DESCRIPTION_BYTES_MAX:
@@ -182,7 +212,7 @@ class LiveModels:
     def _remember_missing(self, name: str, reason: str) -> None:
         _remember(self._missing, name, (self._clock.monotonic() + _MISSING_SECONDS, reason))
 
-    async def _get(self, provider: Provider, documents: Mapping[str, Document]) -> dict[str, Any]:
+    async def _get(self, provider: Provider, documents: Mapping[str, Document], for_org: OrgId) -> dict[str, Any]:
         """The JSON of documents by name; one that is not needed is None if it does not exist."""
         assert provider.live is not None, "only such providers are asked"
         base_url = provider.live.base_url or provider.base_url
@@ -198,16 +228,14 @@ class LiveModels:
                     raise
                 return None
 
-        places = self._places.setdefault(provider.slug, asyncio.Semaphore(_ASKED_AT_ONCE))
+        places = self._places.setdefault(provider.slug, SharedPlaces(_ASKED_AT_ONCE))
         try:
-            await asyncio.wait_for(places.acquire(), _WAIT_SECONDS)
+            async with asyncio.timeout(_WAIT_SECONDS) as wait, places.place(for_org):
+                wait.reschedule(None)
+                found = await asyncio.gather(*(get(document) for document in documents.values()))
         except TimeoutError:
             message = f"Too many models of {provider.name} are asked for."
             raise AttemptFailed(provider.slug, "busy", message, sent=False) from None
-        try:
-            found = await asyncio.gather(*(get(document) for document in documents.values()))
-        finally:
-            places.release()
         return dict(zip(documents, found, strict=True))
 
     # --------------------------------------------------------------------------------------------------------- search
@@ -216,8 +244,8 @@ class LiveModels:
         """Whether a provider's own catalogue can be searched."""
         return slug in self._on and self._provider(slug) is not None
 
-    async def search(self, slug: str, words: str) -> tuple[FoundModel, ...]:
-        """Models of a provider's catalogue that fit the words. Raises InvalidRequest or UpstreamError."""
+    async def search(self, slug: str, words: str, for_org: OrgId) -> tuple[FoundModel, ...]:
+        """Models of a provider's catalogue that fit the words. Raises InvalidRequest, RateLimited or UpstreamError."""
         provider = self._provider(slug)
         if provider is None or not self.has_catalogue(slug):
             usable = sorted(each for each in self._on if self._provider(each))
@@ -227,14 +255,16 @@ class LiveModels:
         known = self._found.get((slug, words))
         if known and self._clock.monotonic() < known[0]:
             return known[1]
-        found: tuple[FoundModel, ...] = await self._share(f"search {slug} {words}", self._search(provider, words))
+        key = f"search {slug} {words} for {for_org}"
+        found: tuple[FoundModel, ...] = await self._share(key, self._search(provider, words, for_org))
         return found
 
-    async def _search(self, provider: Provider, words: str) -> tuple[FoundModel, ...]:
+    async def _search(self, provider: Provider, words: str, for_org: OrgId) -> tuple[FoundModel, ...]:
         live = provider.live
         assert live is not None, "only such providers are asked"
+        self._count_question(for_org)
         try:
-            documents = await self._get(provider, live.search(words))
+            documents = await self._get(provider, live.search(words), for_org)
             found = tuple(model for model in live.read_found(documents, words) if live.names.fullmatch(model.upstream))
         except (AttemptFailed, *MALFORMED) as problem:
             log.info("catalogue not searched", provider=provider.slug, reason=str(problem))

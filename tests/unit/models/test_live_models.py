@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.errors import InvalidRequest, ModelNotFound, UpstreamError
+from penstock.errors import InvalidRequest, ModelNotFound, RateLimited, UpstreamError
 from penstock.models.catalog import Catalog
 from penstock.models.live_models import LiveModels
 from penstock.providers import discover
@@ -20,8 +20,12 @@ from penstock.providers.spec import Document, LiveCatalogue, Model, Price
 from penstock.settings import Settings
 from penstock.store.base import Dialect, Store
 from penstock.upstream.errors import AttemptFailed
+from penstock.values import OrgId
 from tests.databases import database_for
+from tests.webhook_receivers import until
 
+ORG = OrgId("org_1")
+OTHER = OrgId("org_2")
 OpenStore = Callable[[], AbstractAsyncContextManager[Store]]
 
 
@@ -52,6 +56,8 @@ class FakeUpstream:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.at_once = 0
+        self.is_answering = asyncio.Event()
+        self.is_answering.set()
         self.most = 0
         self.replies: dict[str, Any] = {"/search/fox": ["a/b", "../etc"], "/odd/one": {"name": "odd"}}
 
@@ -60,6 +66,7 @@ class FakeUpstream:
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         await asyncio.sleep(0)
+        await self.is_answering.wait()
         self.at_once -= 1
         reply = self.replies.get(url, {"name": "plain"})
         if url == "/price" or isinstance(reply, int):
@@ -79,11 +86,57 @@ async def test_callers_share_one_question_and_few_are_asked_at_once(open_store: 
     upstream = FakeUpstream()
     async with open_store() as store:
         catalog, live = opened(store, upstream, ManualClock())
-        await asyncio.gather(*(live.prepare("fal/a/b") for _ in range(9)))
+        await asyncio.gather(*(live.prepare("fal/a/b", ORG) for _ in range(9)))
         assert sorted(upstream.asked) == ["/a/b", "/price"]
         assert catalog.describe("fal/a/b")["name"] == "plain"
-        await asyncio.gather(*(live.prepare(f"fal/x/{letter}") for letter in "abcdefghijkl"))
+        await asyncio.gather(*(live.prepare(f"fal/x/{letter}", ORG) for letter in "abcdefghijkl"))
         assert upstream.most <= 8
+        await live.close()
+
+
+async def test_nobody_waits_behind_all_the_questions_of_another_organization(open_store: OpenStore) -> None:
+    """Not even for a model that the other asks about last."""
+    upstream = FakeUpstream()
+    upstream.is_answering.clear()
+    names = [f"x/{first}{second}" for first in "abcdefgh" for second in "abcde"]
+    async with open_store() as store:
+        _, live = opened(store, upstream, ManualClock())
+        many = [asyncio.create_task(live.prepare(f"fal/{name}", ORG)) for name in names]
+        await until(lambda: upstream.at_once == 8 and len(live._places["fal"]._shares[ORG].waiting) == 36)
+        other = asyncio.create_task(live.prepare(f"fal/{names[-1]}", OTHER))
+        await until(lambda: OTHER in live._places["fal"]._shares)
+        upstream.is_answering.set()
+        await asyncio.gather(other, *many)
+        asked = [url for url in upstream.asked if url != "/price"]
+        assert asked.index(f"/{names[-1]}") == 4, "in the first place that became free"
+        await live.close()
+
+
+async def test_an_organization_asks_about_a_limited_number_of_new_models(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it can neither flood a provider's catalogue nor push out the stored copies of the others."""
+    monkeypatch.setattr("penstock.models.live_models._ASKED_PER_HOUR", 3)
+    upstream, clock = FakeUpstream(), ManualClock()
+    upstream.replies["/no/thing"] = 404
+    async with open_store() as store:
+        _, live = opened(store, upstream, clock)
+        await live.prepare("fal/a/b", ORG)
+        with pytest.raises(ModelNotFound):
+            await live.prepare("fal/no/thing", ORG)
+        await live.search("fal", "fox", ORG)
+        asked = len(upstream.asked)
+        for question in (live.prepare("fal/a/c", ORG), live.search("fal", "owl", ORG)):
+            with pytest.raises(RateLimited, match="per hour") as caught:
+                await question
+            assert caught.value.headers == {"retry-after": "3601"}
+        assert len(upstream.asked) == asked
+        _, restarted = opened(store, upstream, clock)
+        for known in (live, restarted):
+            await known.prepare("fal/a/b", ORG)
+        await live.prepare("fal/a/c", OTHER)
+        clock.advance(3600)
+        await live.prepare("fal/a/d", ORG)
         await live.close()
 
 
@@ -95,17 +148,17 @@ async def test_what_is_missing_is_asked_for_once_a_minute(open_store: OpenStore)
         for model, reason in (("fal/no/thing", "no such model"), ("fal/odd/one", "it is odd")):
             for _ in range(3):
                 with pytest.raises(ModelNotFound, match=reason):
-                    await live.prepare(model)
+                    await live.prepare(model, ORG)
         assert [url for url in upstream.asked if url != "/price"] == ["/no/thing", "/odd/one"]
         clock.advance(61)
         with pytest.raises(ModelNotFound):
-            await live.prepare("fal/no/thing")
+            await live.prepare("fal/no/thing", ORG)
         assert upstream.asked.count("/no/thing") == 2
         upstream.replies["/down/now"] = 503
         with pytest.raises(UpstreamError, match="could not be asked"):
-            await live.prepare("fal/down/now")
+            await live.prepare("fal/down/now", ORG)
         for unheard in ("fal/flux-dev", "flux-dev", "fal/UP/x", "fal/../x", "nobody/a/b", "kling/a/b"):
-            await live.prepare(unheard)
+            await live.prepare(unheard, ORG)
         assert len([url for url in upstream.asked if url != "/price"]) == 4
 
 
@@ -114,13 +167,13 @@ async def test_a_search_is_remembered_and_strange_names_are_left_out(open_store:
     async with open_store() as store:
         _, live = opened(store, upstream, clock)
         for _ in range(2):
-            assert [found.upstream for found in await live.search("fal", "fox")] == ["a/b"]
+            assert [found.upstream for found in await live.search("fal", "fox", ORG)] == ["a/b"]
         assert upstream.asked == ["/search/fox"]
         upstream.replies["/search/owl"] = 500
         with pytest.raises(UpstreamError, match="could not be searched"):
-            await live.search("fal", "owl")
+            await live.search("fal", "owl", ORG)
         with pytest.raises(InvalidRequest, match="Only these providers have a catalogue to search: `fal`"):
-            await live.search("kling", "fox")
+            await live.search("kling", "fox", ORG)
         _, off = opened(store, upstream, clock, live_catalogues=())
         with pytest.raises(InvalidRequest):
-            await off.search("fal", "fox")
+            await off.search("fal", "fox", ORG)
