@@ -16,13 +16,14 @@ _SOUND_FACTOR = 2
 _NAMED_VIDEOS = ("video_url", "input_video_url", "video", "input_video")
 _INPUT_VIDEO_FACTOR = 15  # a video that the caller names may have any length; so much for each of the `seconds`
 _MEASURED_VIDEO_FACTOR = 2  # of a video whose length is known, the input may be billed beside the output
+_UPSCALED_VIDEO_FACTOR = 10  # a second of one that is upscaled by a factor is billed by its size
 
 
 def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]) -> tuple[Price, ...]:
     """The same prices, held with a ceiling: by area for each resolution that the model offers, and twice with sound.
 
-    A price by the second is held for more seconds if the output is as long as a video that the caller names, and twice
-    for a video that the gateway has measured. `rows` are the table that was made of the schema.
+    A price by the second is held for more seconds if the output is as long as a video that the caller names, or if the
+    model takes a video that the gateway measures. `rows` are the table that was made of the schema.
     """
     has_sound = any(row.name == "generate_audio" and row.to for row in rows)
     factor = _SOUND_FACTOR if has_sound else 1
@@ -51,7 +52,7 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
 def _length_factor(rows: Sequence[Param]) -> int:
     names = {row.name for row in rows if row.to}
     if names.intersection(INPUT_VIDEOS):
-        return _MEASURED_VIDEO_FACTOR
+        return _UPSCALED_VIDEO_FACTOR if "scale_factor" in names else _MEASURED_VIDEO_FACTOR
     return _INPUT_VIDEO_FACTOR if "seconds" not in names and names.intersection(_NAMED_VIDEOS) else 1
 
 

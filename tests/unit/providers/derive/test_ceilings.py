@@ -1,7 +1,8 @@
 """A price for all resolutions is held for the largest that a call may mean."""
 
 from penstock.providers.derive.ceilings import with_ceilings
-from penstock.providers.spec import Price, converted, passthrough
+from penstock.providers.spec import Param, Price, converted, passthrough
+from penstock.values import EDIT_VIDEO
 
 PRICE = Price(unit="second", usd="0.1")
 SCHEMA = {"properties": {"resolution": {"enum": ["480p", "720p", "1080p", "4k"]}}}
@@ -21,3 +22,17 @@ def test_ceilings_grow_with_the_area_and_double_with_sound() -> None:
     ]
     sound = with_ceilings({}, (passthrough("generate_audio"),), (PRICE,))
     assert [price.ceiling for price in sound] == ["2"]
+
+
+def test_a_video_of_the_caller_is_held_for_more_seconds() -> None:
+    def ceiling(*rows: Param) -> str:
+        (price,) = with_ceilings({}, rows, (PRICE,))
+        return price.ceiling
+
+    video = passthrough(EDIT_VIDEO)
+    assert ceiling(passthrough("video_url")) == "15", "nobody knows how long it is"
+    assert ceiling(passthrough("video_url"), passthrough("seconds")) == "1"
+    assert ceiling(video) == "2", "the input may be billed, too"
+    assert ceiling(video, passthrough("scale_factor")) == "10"
+    (by_call,) = with_ceilings({}, (video,), (Price(unit="call", usd="0.1"),))
+    assert by_call.ceiling == "1"
