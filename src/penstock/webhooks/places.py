@@ -77,14 +77,14 @@ class Places:
         return Place(self, message)
 
     def end_sending(self, message: LeasedMessage) -> None:
-        """For `Place`."""
+        """Count a message no longer for its host and its organization; its place calls this."""
         if self._per_host[message.host] >= _PER_HOST or self.busy_orgs:
             self._on_room()
         _subtract_one(self._per_host, message.host)
         _subtract_one(self._per_org, message.org_id)
 
     def end(self) -> None:
-        """For `Place`."""
+        """Count one message less; its place calls this."""
         if self.free <= 0:
             self._on_room()
         self.taken -= 1
