@@ -9,6 +9,8 @@ from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
+import msgspec
+
 from penstock.accounts.key_records import KeyRow, KeyUsage, decode_models, key_columns, key_record
 from penstock.accounts.limits import day_start_ms, month_start_ms
 from penstock.clock import Clock
@@ -44,6 +46,23 @@ class NewKey:
     @property
     def id(self) -> str:
         return self.row.id
+
+
+class _CallerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An active key, and the columns of its organization that its calls need."""
+
+    key_id: str
+    org_id: OrgId
+    scopes: str
+    requests_per_minute: int | None
+    concurrent_requests: int | None
+    nanos_per_day: int | None
+    nanos_per_month: int | None
+    models: str | None
+    replay_mode: str | None
+    expires_at_ms: int | None
+    billing: str
+    org_nanos_per_month: int | None
 
 
 # ------------------------------------------------------------------------------------------------- the text of a key
@@ -100,13 +119,14 @@ class Keys:
             raise AuthenticationFailed
         # From before the read: a slow read must not let a key that is revoked meanwhile work for longer.
         until = self._clock.monotonic() + _CACHE_SECONDS
-        row = await self._store.one("get_caller", digest=self._vault.digest_key(key))
+        found = await self._store.one("get_caller", digest=self._vault.digest_key(key))
+        row = None if found is None else _CallerRow(**found)
         now_ms = self._clock.now_ms()
-        if row is None or (row["expires_at_ms"] is not None and row["expires_at_ms"] <= now_ms):
+        if row is None or (row.expires_at_ms is not None and row.expires_at_ms <= now_ms):
             self._cache.pop(digest, None)
             raise AuthenticationFailed
-        if row["expires_at_ms"] is not None:
-            until = min(until, self._clock.monotonic() + (row["expires_at_ms"] - now_ms) / 1000)
+        if row.expires_at_ms is not None:
+            until = min(until, self._clock.monotonic() + (row.expires_at_ms - now_ms) / 1000)
         if len(self._cache) >= _MAX_CACHED:
             self._cache.clear()
         caller = _caller(row)
@@ -250,19 +270,19 @@ class Keys:
         return await self._pager.all(org_id, status=None)
 
 
-def _caller(row: Row) -> Caller:
+def _caller(row: _CallerRow) -> Caller:
     return Caller(
-        org_id=row["org_id"],
-        key_id=row["key_id"],
-        scopes=frozenset(row["scopes"].split()),
-        prepaid=row["billing"] == "prepaid",
-        requests_per_minute=row["requests_per_minute"],
-        concurrent_requests=row["concurrent_requests"],
-        nanos_per_day=row["nanos_per_day"],
-        nanos_per_month=row["nanos_per_month"],
-        org_nanos_per_month=row["org_nanos_per_month"],
-        models=None if (models := decode_models(row["models"])) is None else tuple(models),
-        replay_mode=row["replay_mode"],
+        org_id=row.org_id,
+        key_id=row.key_id,
+        scopes=frozenset(row.scopes.split()),
+        prepaid=row.billing == "prepaid",
+        requests_per_minute=row.requests_per_minute,
+        concurrent_requests=row.concurrent_requests,
+        nanos_per_day=row.nanos_per_day,
+        nanos_per_month=row.nanos_per_month,
+        org_nanos_per_month=row.org_nanos_per_month,
+        models=None if (models := decode_models(row.models)) is None else tuple(models),
+        replay_mode=row.replay_mode,
     )
 
 
