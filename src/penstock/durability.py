@@ -12,7 +12,7 @@ _MAX_UNWRITTEN_KIB = 64 * 1024
 _UNWRITTEN = re.compile(rb"^(?:Dirty|Writeback): +([0-9]+) kB$", re.MULTILINE)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Write a folder's list of files to the disk. Call it after creating, renaming or deleting a file in it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -46,10 +46,10 @@ class FileThreads:
         self._threads: list[threading.Thread] = []
         self._orders: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]]] = SimpleQueue()
 
-    async def run(
+    def start(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
-    ) -> Result:
-        """Call a function in one of the threads."""
+    ) -> "asyncio.Future[Result]":
+        """Have a function called in one of the threads."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._orders.put((partial(function, *arguments, **options), future))
         if len(self._threads) < self._count:
@@ -57,7 +57,7 @@ class FileThreads:
             thread = threading.Thread(target=self._work, name=f"file-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
-        return await future
+        return future
 
     def _work(self) -> None:
         while True:
@@ -86,7 +86,7 @@ def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | 
 
 
 # Files that are synced at the same time share the waits of the disk, so there are more threads than processors.
-in_file_thread = FileThreads(8).run
+in_file_thread = FileThreads(8).start
 
 
 class LoopTurns:

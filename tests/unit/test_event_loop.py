@@ -259,16 +259,15 @@ async def test_file_threads_return_results_and_exceptions_and_go_on_after_a_canc
         begun.set()
         may_end.wait()
 
-    waiting = asyncio.create_task(threads.run(wait))
+    waiting = threads.start(wait)
     await asyncio.get_running_loop().run_in_executor(None, begun.wait)
-    next_one = asyncio.create_task(threads.run(lambda: threading.current_thread().name))
-    await asyncio.sleep(0)
+    next_one = threads.start(lambda: threading.current_thread().name)
     waiting.cancel()
     may_end.set()
     assert await next_one == "file-0"
     with pytest.raises(ZeroDivisionError):
-        await threads.run(lambda: 1 // 0)
-    assert await threads.run(max, 1, 2) == 2
+        await threads.start(lambda: 1 // 0)
+    assert await threads.start(max, 1, 2) == 2
 
 
 GROW_A_BUFFER = """

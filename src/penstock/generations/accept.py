@@ -6,6 +6,7 @@ Calls of one moment share a transaction, unless they must be counted or compared
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 
 import msgspec
 
@@ -34,6 +35,7 @@ from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
+from penstock.upstream.candidate import Candidate
 from penstock.values import InputFile, Nanos, OrgId, new_id
 
 _FIRST_TOKEN = 1
@@ -47,6 +49,7 @@ class Accepted:
     row: GenerationRow
     request: Request | None = None  # those of the row, if it was accepted now
     plan: Plan | None = None
+    candidates: tuple[Candidate, ...] = ()  # those of the plan, if it was accepted now and is not a replay or a mock
     lease: Lease | None = None  # set when this process is to run the generation
     attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
     inputs: tuple[InputFile, ...] = ()  # while they are in memory
@@ -96,9 +99,12 @@ async def _store_affordable(
 
 def _without_dearest(planned: PlannedCall) -> PlannedCall | None:
     """The call without its dearest candidates; None if all cost the same."""
-    dearest = max(candidate.hold for candidate in planned.plan.candidates)
-    cheaper = tuple(candidate for candidate in planned.plan.candidates if candidate.hold < dearest)
-    return replace(planned, plan=msgspec.structs.replace(planned.plan, candidates=cheaper)) if cheaper else None
+    holds = [candidate.hold for candidate in planned.plan.candidates]
+    is_cheaper = [hold < max(holds) for hold in holds]
+    if not any(is_cheaper):
+        return None
+    plan = msgspec.structs.replace(planned.plan, candidates=tuple(compress(planned.plan.candidates, is_cheaper)))
+    return replace(planned, plan=plan, candidates=tuple(compress(planned.candidates, is_cheaper)))
 
 
 async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") -> Accepted:
@@ -166,6 +172,7 @@ class _NewGeneration:
 
     call: Call
     request: Request
+    candidates: tuple[Candidate, ...]
     at_ms: int
     hold: Nanos
     columns: Row  # of the generation, except the plan
@@ -187,7 +194,8 @@ class _NewGeneration:
             changes.append(("add_attempt", self._first_attempt(first)))
         hold = NewHold(call.caller.org_id, call.id, self.hold, call.at_ms)
         row = GenerationRow(**columns, **NEW_GENERATION)
-        accepted = Accepted(row, self.request, plan, self.lease, self.attempt_id if first else None)
+        attempt_id = self.attempt_id if first else None
+        accepted = Accepted(row, self.request, plan, self.candidates, self.lease, attempt_id)
         return accepted, Acceptance(hold, changes)
 
     def _first_attempt(self, candidate: PlannedCandidate) -> Row:
@@ -222,6 +230,7 @@ async def _new_generation(
     return _NewGeneration(
         call=call,
         request=request,
+        candidates=planned.candidates,
         at_ms=now,
         hold=hold,
         columns=columns,
@@ -230,7 +239,7 @@ async def _new_generation(
             *gateway.jobs.queue_changes(call.id, request.task),
         ],
         lease=lease,
-        attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(gateway, planned) else None,
+        attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(planned) else None,
     )
 
 
@@ -265,7 +274,8 @@ def _job_ms(gateway: Gateway) -> int:
     return int(gateway.settings.job_deadline_seconds * 1000)
 
 
-def _is_sent_at_once(gateway: Gateway, planned: PlannedCall) -> bool:
+def _is_sent_at_once(planned: PlannedCall) -> bool:
     """Whether the first candidate makes all outputs in one call, without inputs that must be read before."""
-    candidate = gateway.catalog.find_candidate(planned.plan.candidates[0], planned.request.task)
-    return candidate is not None and not planned.inputs and planned.request.n <= candidate.model.op.native_n
+    if not planned.candidates or planned.inputs:
+        return False
+    return planned.request.n <= planned.candidates[0].model.op.native_n

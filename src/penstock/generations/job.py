@@ -112,7 +112,7 @@ async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | N
     if accepted is not None:
         stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
         unsent_attempts.update(stored_intents.values())
-        job = await _job(gateway, running, accepted.row, [], stored_intents, accepted.request, accepted.plan)
+        job = await _job(gateway, running, accepted.row, [], stored_intents, accepted)
         job.inputs = accepted.inputs
         return job
     lease = running.lease
@@ -135,13 +135,16 @@ async def _job(
     row: GenerationRow,
     attempts: Sequence[AttemptRow],
     stored_intents: dict[tuple[int, int], str],
-    request: Request | None = None,
-    plan: Plan | None = None,
+    accepted: Accepted | None = None,
 ) -> Job:
-    request = request or row.decode_request()
+    request = (accepted and accepted.request) or row.decode_request()
     assert request is not None, "only finished generations are purged"
-    plan = plan or row.decode_plan()
-    candidates = [await restore_candidate(gateway, planned, row.task) for planned in plan.candidates]
+    plan = (accepted and accepted.plan) or row.decode_plan()
+    candidates: Sequence[Candidate | None]
+    if accepted and accepted.candidates:
+        candidates = [candidate if candidate.model.op.task == row.task else None for candidate in accepted.candidates]
+    else:
+        candidates = [await restore_candidate(gateway, planned, row.task) for planned in plan.candidates]
     return Job(
         running=running,
         row=msgspec.structs.replace(row, request=None, plan=b""),

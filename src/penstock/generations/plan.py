@@ -33,6 +33,7 @@ class PlannedCall:
     validated: ValidatedCall
     request: Request
     plan: Plan
+    candidates: tuple[Candidate, ...] = ()  # those of the plan; none if a recording or a mock replaces them
     inputs: tuple[InputFile, ...] = ()
     due_ms: tuple[int, int] = (0, 0)  # when the first and the last byte of a replay or mock are to be sent
     claims_recording: bool = False  # of several alike calls only the first is to record
@@ -110,8 +111,8 @@ async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, 
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
     choice, request = order_candidates(choice, validated, _described(inputs))
     route = choice.route
-    candidates = tuple(_planned_candidate(candidate, request) for candidate in route.candidates)
-    return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs, choice=choice)
+    plan = Plan(tuple(_planned_candidate(candidate, request) for candidate in route.candidates), forced=route.forced)
+    return PlannedCall(validated, request, plan, route.candidates, inputs, choice=choice)
 
 
 def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandidate:
@@ -199,4 +200,4 @@ async def _plan_mock(
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = recordings.replay_times(options.latency, 0, gateway.clock.steady_ms())
     request = msgspec.structs.replace(request, inputs=_described(inputs))
-    return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs, due_ms)
+    return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs=inputs, due_ms=due_ms)

@@ -3,10 +3,11 @@
 import asyncio
 import errno
 import os
-import secrets
+import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -50,7 +51,9 @@ class FileWriter:
         The file may be written although its caller was cancelled.
         """
         if not self._file_system.can_sync or isinstance(file.data, Path) or len(file.data) > LONG_FILE_BYTES:
-            await self._write_alone(file)
+            (failure,) = await in_file_thread(write_files, [file])
+            if failure is not None:
+                raise failure
             return
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
@@ -59,11 +62,6 @@ class FileWriter:
             # An empty context, because the task writes for many callers and not only for the one that starts it.
             self._writing = loop.create_task(self._write_waiting(), context=Context())
         await written
-
-    async def _write_alone(self, file: NewFile) -> None:
-        for failure in await in_file_thread(write_files, [file]):
-            if failure is not None:
-                raise failure
 
     async def _write_waiting(self) -> None:
         try:
@@ -83,12 +81,14 @@ class FileWriter:
 
     async def _write_group(self, group: Sequence[tuple[NewFile, "asyncio.Future[None]"]]) -> None:
         files = [file for file, _ in group]
-        failures: Sequence[BaseException | None]
+        failures: list[BaseException | None]
         try:
             if len(files) >= _WORTH_SYNCING_ALL and self._file_system.is_quick_to_sync():
-                failures = await in_file_thread(write_files, files, self._root, self._file_system)
+                failures = [*await in_file_thread(write_files, files, self._root, self._file_system)]
             else:  # several threads sync them at the same time
-                failures = await asyncio.gather(*map(self._write_alone, files), return_exceptions=True)
+                alone = [in_file_thread(write_files, [file]) for file in files]
+                outcomes = await asyncio.gather(*alone, return_exceptions=True)
+                failures = [outcome if isinstance(outcome, BaseException) else outcome[0] for outcome in outcomes]
         except OSError as error:  # for example because no more files can be opened
             failures = [OSError(error.errno, error.strerror) for _ in files]
         for (_, written), failure in zip(group, failures, strict=True):
@@ -112,9 +112,10 @@ class _Draft:
 
     def __init__(self, file: NewFile) -> None:
         self.file = file
-        self.device = -1
+        self.device = -1  # known if devices are synced as a whole
         self.failure: Exception | None = None
-        self._path = f"{file.path}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
+        # Not from `secrets`: that asks the system, and this thread would have to wait for the interpreter once more.
+        self._path = f"{file.path}.{random.getrandbits(32):08x}{UNFINISHED_SUFFIX}"
         self._descriptor = -1
 
     def step(self, work: Callable[[], None]) -> None:
@@ -133,7 +134,6 @@ class _Draft:
         data = self.file.data
         if not (isinstance(data, Path) and self._move(data)):
             self._create(data)
-        self.device = os.fstat(self._descriptor).st_dev
 
     def _create(self, data: Buffer | Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -174,8 +174,12 @@ class _Draft:
         while left:
             left = left[os.write(self._descriptor, left) :]
 
-    def sync(self) -> None:
-        os.fsync(self._descriptor)
+    def sync(self, synced: frozenset[int]) -> None:
+        """Sync the contents, unless they are on a device that was synced as a whole."""
+        if synced:
+            self.device = os.fstat(self._descriptor).st_dev
+        if self.device not in synced:
+            os.fsync(self._descriptor)
         self.close()
 
     def close(self) -> None:
@@ -202,7 +206,7 @@ def write_files(
             draft.step(draft.fill)
         synced = sync.devices()
         for draft in drafts:
-            draft.step(draft.close if draft.device in synced else draft.sync)
+            draft.step(partial(draft.sync, synced))
         for draft in drafts:
             draft.step(draft.name)
         synced = sync.devices()
@@ -211,7 +215,7 @@ def write_files(
         if draft.failure is None and draft.device not in synced:
             folder = os.path.dirname(draft.file.path)
             if folder not in folders:
-                folders[folder] = _sync_failure(Path(folder))
+                folders[folder] = _sync_failure(folder)
             draft.failure = folders[folder]
     return [draft.failure for draft in drafts]
 
@@ -246,7 +250,7 @@ class _Sync:
         return frozenset({self._file_system.device})
 
 
-def _sync_failure(folder: Path) -> Exception | None:
+def _sync_failure(folder: str) -> Exception | None:
     try:
         sync_folder(folder)
     except OSError as error:

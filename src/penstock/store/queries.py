@@ -10,10 +10,11 @@ name too, for a query that differs little between the databases.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -66,9 +67,12 @@ class Query:
     writes: bool
     many: "Query | None" = None  # for Postgres: writes many rows, which are given as a JSON array
     accepts: frozenset[str] = field(init=False)
+    in_order: Callable[[dict[str, Any]], Sequence[Any]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "accepts", frozenset(self.parameters))
+        in_order = itemgetter(*self.parameters) if len(self.parameters) > 1 else lambda values: [*values.values()]
+        object.__setattr__(self, "in_order", in_order)
 
     @property
     def returns(self) -> bool:

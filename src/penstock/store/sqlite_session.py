@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +77,10 @@ class Session:
             self._columns[query.name] = columns
         return [dict(zip(columns, row, strict=True)) for row in self.cursor.fetchall()]
 
+    def rows_of_each(self, query: Query, many: Sequence[Row]) -> list[list[Row]]:
+        """Run a query for each set of values and return the rows of each."""
+        return [self.rows(query, values) for values in many]
+
     def run(self, query: Query, values: dict[str, Any]) -> int:
         """Run a writing query and return the number of changed rows."""
         if not query.writes:
@@ -89,17 +92,16 @@ class Session:
     def run_many(self, query: Query, rows: Sequence[Row]) -> int:
         """Run a writing query for each set of values and return the number of changed rows in total."""
         query.check_many(rows)
-        # Values by position: the driver needs nearly as long to look up names as to write the row.
-        in_order = itemgetter(*query.parameters) if len(query.parameters) > 1 else lambda values: [*values.values()]
         before = self.connection.total_changes()
-        self.cursor.executemany(query.sql, map(in_order, rows))
+        self.cursor.executemany(query.sql, map(query.in_order, rows))
         self.cursor.fetchall()
         return self.connection.total_changes() - before
 
     def _execute(self, query: Query, values: dict[str, Any]) -> None:
         if values.keys() != query.accepts:
             raise query.wrong_values(values)
-        self.cursor.execute(query.sql, values)
+        # Values by position: the driver needs nearly as long to look up names as to write the row.
+        self.cursor.execute(query.sql, query.in_order(values))
 
 
 def _set_pragma(connection: apsw.Connection, name: str, value: Any) -> None:

@@ -11,14 +11,16 @@ from contextvars import Context
 from itertools import groupby
 from operator import itemgetter
 from queue import SimpleQueue
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import apsw
 
 from penstock.store.base import QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
+from penstock.store.queries import Query
 from penstock.store.sqlite_session import Session, store_error
 
 T = TypeVar("T")
+Values = TypeVar("Values")
 _log = logging.getLogger(__name__)
 
 # How long a write waits for another process that writes to the same file.
@@ -54,28 +56,13 @@ class SqliteTransaction:
         return single(name, await self.all(name, **values))
 
     async def all(self, name: str, /, **values: Any) -> list[Row]:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            return self._session.rows(self._session.queries[name], values)
-        except Exception as error:
-            self._fail(error)
+        return self._do(self._session.rows, name, values)
 
     async def run(self, name: str, /, **values: Any) -> int:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            return self._session.run(self._session.queries[name], values)
-        except Exception as error:
-            self._fail(error)
+        return self._do(self._session.run, name, values)
 
     async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            return self._session.run_many(self._session.queries[name], rows)
-        except Exception as error:
-            self._fail(error)
+        return self._do(self._session.run_many, name, rows)
 
     async def put(self, name: str, /, **values: Any) -> None:
         await self.run(name, **values)
@@ -88,17 +75,23 @@ class SqliteTransaction:
         for name, same in groupby(statements, key=itemgetter(0)):
             rows = [values for _, values in same]
             if self._session.queries[name].returns:
-                returned += [await self.all(name, **values) for values in rows]
+                returned += self._do(self._session.rows_of_each, name, rows)
             else:  # together, which takes half of the time
                 await self.run_many(name, rows)
                 returned += [[] for _ in rows]
         return returned
 
-    def _fail(self, error: Exception) -> NoReturn:
-        self.failure = store_error(error)
-        if self.failure is error:
-            raise error
-        raise self.failure from error
+    def _do(self, work: Callable[[Query, Values], T], name: str, values: Values) -> T:
+        """Work with a query, unless a statement before it failed."""
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return work(self._session.queries[name], values)
+        except Exception as error:
+            self.failure = store_error(error)
+            if self.failure is error:
+                raise
+            raise self.failure from error
 
 
 class Writer:
