@@ -1,5 +1,6 @@
 """Preferences among providers on image and video calls: what is tried, shown, charged and replayed."""
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -155,3 +156,19 @@ async def test_a_form_names_the_parts_in_brackets_or_as_json(open_gateway: OpenG
             call = msgspec.structs.replace(call, is_form=True, form=tuple(fields))
             made = (await endpoints.edit_images(running.gateway, call)).json
             assert made["metadata"]["provider"] == "annex"
+
+
+async def test_a_candidate_that_the_balance_does_not_cover_is_left_out(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True, models=CHEAP_ANNEX) as running:
+        caller = await running.create_caller_in_new_org("0.02")
+        made = await running.image(caller=caller)
+        assert (made["metadata"]["provider"], made["metadata"]["cost"]) == ("annex", Decimal("0.01"))
+        assert len(running.lab.images) == 0
+
+
+async def test_the_first_run_of_a_generation_does_not_look_its_candidates_up_again(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway() as running:
+        monkeypatch.delattr(type(running.gateway.catalog), "find_candidate")
+        assert (await running.image())["metadata"]["provider"] == "lab"
