@@ -99,6 +99,10 @@ def test_a_file_is_encoded_when_its_json_is_sent() -> None:
 
 REFUSED = {
     "values": b"[" + b"0," * (large_json.MAX_COMMAS + 1) + b"0]",
+    "names": b"{" + b",".join(b'"%d":0' % number for number in range(large_json.MAX_NAMES + 9)) + b"}",
+    "names with blanks and texts": b'[{"a":{},"b":[{"c":"}"}],'
+    + b",".join(b'"%d\\\\" \r\n\t : "\\"{"' % number for number in range(large_json.MAX_NAMES))
+    + b"}]",
     "blanks": b"[" + b" " * (large_json.MAX_BYTES_BESIDE_TEXTS + 1) + b"]",
     "escapes": b'{"a":"' + rb"\n" * (large_json.MAX_ESCAPES + 1) + b'"}',
     "one letter outside of ASCII": '["é'.encode() + b"a" * large_json.MAX_CHARACTERS + b'"]',
@@ -119,6 +123,8 @@ def test_the_limits_themselves_are_accepted() -> None:
     commas = large_json.MAX_COMMAS
     assert len(large_json.decode(b"[" + b"0," * commas + b"0]")) == commas + 1
     assert len(large_json.decode(b'"' + b"," * (commas + 1) + b'"')) == commas + 1  # a text is one value
+    names = {str(number): ": a:" for number in range(large_json.MAX_NAMES)}
+    assert large_json.decode(msgspec.json.encode(names)) == names
     longest = "é" + "a" * (large_json.MAX_CHARACTERS - 1)
     assert large_json.decode(f'"{longest}"'.encode()) == longest
 
@@ -136,6 +142,8 @@ MALFORMED = {
     "no UTF-8": b'{"a":"' + b"a" * 200_000 + b'\xff"}',
     "half of a letter at the end of a step": b'"' + b"a" * (STEP - 1) + b"\xc3" + b"a" * STEP + b'"',
     "many bytes that go on with a letter": b'"' + b"\x80" * (2 * STEP) + b'"',
+    "many names, and a text without an end": b'["' + b"a" * 600 + b'",{' + b'"a":0,' * 10_001 + b'"' + rb"\"" * 100_000,
+    "many names, and brackets that close nothing": b"[" + b'{"a":0},' * 20_000 + b"}" * 200_000,
     "something after the value": b'["' + b"a" * 200_000 + b'"] "x"',
 }
 

@@ -287,7 +287,7 @@ _POSITION = re.compile(r" \(byte \d+\)")
 def decode_json_object(raw: bytes | bytearray, *, leaves_files: bool = False) -> dict[str, Any]:
     """Decode a JSON object; raise InvalidRequest that says what is wrong with it."""
     try:
-        value = _decode(raw) if len(raw) <= _AT_ONCE_BYTES else large_json.decode(raw, leaves_files=leaves_files)
+        value = _decode_value(raw, leaves_files)
     except large_json.TooComplex as problem:
         raise InvalidRequest(f"The body {problem}.") from None
     except RecursionError:
@@ -303,6 +303,14 @@ def decode_json_object(raw: bytes | bytearray, *, leaves_files: bool = False) ->
     if _may_hide_bad_values(raw):
         _check_values(value)
     return value
+
+
+def _decode_value(raw: bytes | bytearray, leaves_files: bool) -> Any:
+    if len(raw) > _AT_ONCE_BYTES:
+        return large_json.decode(raw, leaves_files=leaves_files)
+    if len(raw) > _SMALL_BYTES:
+        large_json.check_names(raw)
+    return _decode(raw)
 
 
 def _may_hide_bad_values(raw: bytes | bytearray) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import errors
+from penstock import errors, large_json
 from penstock.api import body as module
 from penstock.api.body import (
     NO_BODY,
@@ -362,6 +362,16 @@ def test_valid_json_is_decoded() -> None:
     }
     assert decode_json_object(json.dumps(value).encode()) == value
     assert decode_json_object(b'{"a":' * 64 + b"1" + b"}" * 64)
+
+
+@pytest.mark.parametrize("longest", [5, 80])
+def test_too_many_names_are_refused_before_they_are_decoded(longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To decode a name takes ten times as long as another value, and no other thread runs meanwhile."""
+    monkeypatch.setattr(module, "_decode", None)
+    monkeypatch.setattr(large_json, "_decode_object", None)
+    names = b",".join(b'"%0*d":0' % (longest, number) for number in range(large_json.MAX_NAMES + 9))
+    with pytest.raises(errors.InvalidRequest, match=r"The body may contain objects of 10000 names at most\."):
+        decode_json_object(b'{"extra":{%b}}' % names)
 
 
 def test_of_two_equal_names_the_last_one_counts() -> None:
