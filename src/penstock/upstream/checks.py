@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
 
@@ -36,6 +37,11 @@ _PRICED_CLASS = re.compile(
     r"(num|number|max|nb|n)(of)?(image|output|sample|result|video|clip|variation|generation|frame)s?"
     r"|(image|output|sample|result|video|clip|variation|generation|frame)s?(count|number|num)"
     r"|.*batch.*|.*duration.*|.*seconds|.*fps|.*servicetier|.*priority"
+)
+# Fields by which providers take input files, which some of them bill.
+_INPUT_FILE_CLASS = re.compile(
+    r"(input|reference|source|init|start|first|last|end|tail)?(frame)?(image|video|mask|reference)s?"
+    r"(input|url|uri|data|base64)?s?\d*|source"
 )
 # What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
 _PRICED_CHAT_CLASS = re.compile(
@@ -229,6 +235,7 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
         if row is None:
             _check_extra(model, name, name, is_top=True)
+            _check_input_file(model, name)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
             for inner in _names(value):
                 _check_extra(model, name, inner, is_top=False)
@@ -245,12 +252,24 @@ def check_extras_size(extras: Mapping[str, Any]) -> None:
 
 
 def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
-    plain = re.sub(r"[^a-z0-9]", "", inner.lower())
+    plain = _plain(inner)
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
     if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
     if inner in model.op.priced_extras or _is_priced(model, plain):
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _check_input_file(model: Model, name: str) -> None:
+    """Raise InvalidRequest for a field with input files, if the provider bills them: they would not be counted."""
+    is_billed = model.op.task != "chat" and any(Decimal(price.input_usd) for price in model.prices)
+    if is_billed and _INPUT_FILE_CLASS.fullmatch(_plain(name)):
+        message = f"`{name}` would change the price; give input files in the documented parameters."
+        raise InvalidRequest(message, param=name)
 
 
 def _is_priced(model: Model, plain: str) -> bool:

@@ -1,5 +1,7 @@
 """A caller's extra fields: which are sent, which are refused, and that they change only the body."""
 
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
+from penstock.providers import discover
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -114,6 +117,27 @@ def test_a_provider_table_may_name_further_priced_extras() -> None:
     one = model(passthrough("prompt"), priced_extras=frozenset({"mode"}))
     assert refusal(one, request(extras={"mode": "pro"})).param == "mode"
     checks.check(PLAIN, request(extras={"mode": "pro"}))
+
+
+def test_input_files_are_no_extras_where_they_are_billed() -> None:
+    """Neither those that the operation takes in a row, nor those that other operations of the model take."""
+    checked = []
+    allowed = []
+    for provider in discover():
+        for model in provider.models:
+            if model.op.task == "chat" or not any(Decimal(price.input_usd) for price in model.prices):
+                continue
+            rows = [row for other in provider.models if other.upstream == model.upstream for row in other.op.params]
+            names = {name for row in rows if row.name in checks._INPUTS for name in row.to}
+            for name in names:
+                if "." in name or name == "aspect_ratio" or model.op.param(name):
+                    continue
+                checked.append(name)
+                with suppress(InvalidRequest):
+                    checks.check_extras(model, {name: "x"})
+                    allowed.append((model.id, model.op.task, name))
+    assert allowed == []
+    assert {"input_image_2", "input_images", "image[]"} <= {*checked}
 
 
 def test_extras_with_a_row_in_the_table_are_allowed() -> None:
