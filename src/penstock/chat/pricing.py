@@ -1,7 +1,7 @@
 """Compute what a chat call may cost at most and what it did cost."""
 
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 
 import msgspec
 
@@ -27,7 +27,7 @@ class _CompletionDetails(msgspec.Struct):
     reasoning_tokens: int | None = None
 
 
-class Usage(msgspec.Struct):
+class Usage(msgspec.Struct, frozen=True, dict=True):
     """The usage that a provider reports for a chat call."""
 
     prompt_tokens: int | None = None
@@ -38,16 +38,16 @@ class Usage(msgspec.Struct):
     cost: float | None = None  # in dollars
     cost_in_usd_ticks: int | None = None  # reported by xAI
 
-    @property
+    @cached_property
     def input(self) -> int:
         return _plausible(self.prompt_tokens)
 
-    @property
+    @cached_property
     def output(self) -> int:
         """Completion tokens with reasoning tokens, which Google and xAI count only in the total."""
         return max(_plausible(self.completion_tokens), _plausible(self.total_tokens) - self.input)
 
-    @property
+    @cached_property
     def cached(self) -> int:
         """Prompt tokens served from the provider's cache."""
         details = self.prompt_tokens_details
@@ -59,7 +59,7 @@ class Usage(msgspec.Struct):
         details = self.completion_tokens_details
         return _plausible(details.reasoning_tokens) if details else 0
 
-    @property
+    @cached_property
     def cost_usd(self) -> Decimal | None:
         """The cost in dollars as reported; None if there is none or it is negative or absurdly high."""
         usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / _XAI_TICKS_PER_USD

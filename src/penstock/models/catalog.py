@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import date, timedelta
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from penstock.upstream.candidate import Candidate
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
 ANY = "*"  # the upstream name of a chat model entry that stands for every model of its provider
 _ID_LENGTH_MAX = 256
+_DAY_MS = 86_400_000
 _LIVE_MAX = 2048  # models of live catalogues in memory
 _FOUND_MAX = 4096  # callers choose the names of a router's models; the least recently used are dropped
 
@@ -328,7 +329,13 @@ class Catalog:
 
     def _today(self) -> str:
         """The day in UTC, which decides between the prices of before and after an announced change."""
-        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date().isoformat()
+        return _day(self._clock.now_ms() // _DAY_MS)
+
+
+@lru_cache(2)
+def _day(days: int) -> str:
+    """The day in UTC, so many days after the first of January 1970."""
+    return (date(1970, 1, 1) + timedelta(days)).isoformat()
 
 
 def _with_model(candidate: Candidate, model: str) -> Candidate:

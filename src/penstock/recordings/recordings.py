@@ -41,6 +41,7 @@ _SEARCHED_MAX = 1000
 _SEARCHED_BYTES_MAX = 4 * 1024**2
 _SEARCHED_PAGE = 50
 _PREFIX = "x-service-replay"
+_HEADERS = frozenset(_PREFIX + suffix for suffix in ("", "-match", "-fields", "-recording", "-latency"))
 
 
 class ReplayOptions(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOp
 
 def has_replay_header(headers: Mapping[str, str]) -> bool:
     """Whether a call has any header about replay, also one that means nothing without a mode and may be wrong."""
-    return any(name.startswith(_PREFIX) for name in headers)
+    return not _HEADERS.isdisjoint(headers)
 
 
 def _header(headers: Mapping[str, str], suffix: str, allowed: Sequence[str]) -> str | None:
