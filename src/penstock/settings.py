@@ -98,8 +98,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count,
         Meta(
             description="Most connections from one client address (IPv6: one /64 network). Connections of trusted "
-            "proxies count for the address in X-Forwarded-For. Several `processes` count for themselves; each allows "
-            "twice its share."
+            "proxies count for the address in X-Forwarded-For. Each of several `processes` counts its own."
         ),
     ] = 200
 
@@ -353,9 +352,6 @@ def share(settings: Settings, cores: int) -> Settings:
     return _replace(
         settings,
         processes=count,
-        connections_per_address=min(
-            settings.connections_per_address, 2 * -(-settings.connections_per_address // count)
-        ),
         database_connections=max(_CONNECTIONS_MIN, settings.database_connections // count),
         concurrent_jobs=-(-settings.concurrent_jobs // count),
         receiving_bytes=max(settings.json_bytes, settings.form_bytes, settings.receiving_bytes // count),

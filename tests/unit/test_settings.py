@@ -243,6 +243,6 @@ def test_several_processes_share_what_limits_the_machine(tmp_path: Path) -> None
     shared = settings.share(given, cores=8)
     assert shared.processes == 8
     assert (shared.image_workers, shared.concurrent_jobs, shared.database_connections) == (1, 1250, 6)
-    assert (shared.connections_per_address, shared.receiving_bytes) == (50, given.form_bytes)
+    assert (shared.connections_per_address, shared.receiving_bytes) == (200, given.form_bytes)
     assert settings.share(given, cores=1).database_connections == given.database_connections
     assert settings.as_configured(shared) == settings.as_configured(given), "an operator sees what was configured"

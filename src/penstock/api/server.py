@@ -25,7 +25,8 @@ HEAD_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 75  # longer than load balancers keep an idle connection, so that they close it first
 _BACKLOG = 2048
 # uvloop accepts one connection per listening socket and round of the event loop. A new one waits behind all that came
-# before it, so it waited for as many rounds. Each copy of the socket costs two microseconds per new connection.
+# before it, so it waited for as many rounds. Each copy of the socket costs two microseconds per new connection. Several
+# processes have so many together, so that none takes all connections of a moment.
 _LISTENERS = 8
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -55,7 +56,7 @@ async def serve(
 ) -> None:
     """Serve until one of the signals. `ready` is called once connections are accepted."""
     listener = listener or listen(settings.host, settings.port)
-    listeners = [listener, *(listener.dup() for _ in range(_LISTENERS - 1))]
+    listeners = [listener, *(listener.dup() for _ in range(_LISTENERS // max(1, settings.processes) - 1))]
     limit = settings.connections_per_address
     waiting = WaitingConnections(_max_connections(), head_seconds, Clock(), address_limit=limit)
     try:
