@@ -143,12 +143,13 @@ async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
     gateway = reserved.gateway
     forward = _forward_stream if reserved.chat.stream else _forward_whole
     line = reserved.reservation.call.line
-    usage = None
+    is_begun = False
     try:
         with gateway.interrupts.allowed(line), AttemptWatch(gateway.metrics, gateway.clock, candidate, "chat") as watch:
-            usage = estimated_usage(reserved.chat)  # of the prompt: what the provider will have written is not known
+            is_begun = True
             return await forward(reserved, candidate, watch)
     except CallerGone:
+        usage = estimated_usage(reserved.chat) if is_begun else None
         reserved.settle("cancelled", candidate=candidate, usage=usage, problem=_caller_disconnected())
         raise
     except ProcessStopped:

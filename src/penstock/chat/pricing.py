@@ -1,7 +1,7 @@
 """Compute what a chat call may cost at most and what it did cost."""
 
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cache
 
 import msgspec
 
@@ -27,8 +27,8 @@ class _CompletionDetails(msgspec.Struct):
     reasoning_tokens: int | None = None
 
 
-class Usage(msgspec.Struct, frozen=True, dict=True):
-    """The usage that a provider reports for a chat call."""
+class Usage(msgspec.Struct):
+    """The usage that a provider reports for a chat call. Numbers of tokens that cannot be are replaced at once."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -38,38 +38,41 @@ class Usage(msgspec.Struct, frozen=True, dict=True):
     cost: float | None = None  # in dollars
     cost_in_usd_ticks: int | None = None  # reported by xAI
 
-    @cached_property
-    def input(self) -> int:
-        return _plausible(self.prompt_tokens)
+    def __post_init__(self) -> None:
+        self.prompt_tokens = _plausible(self.prompt_tokens)
+        self.completion_tokens = _plausible(self.completion_tokens)
+        self.total_tokens = _plausible(self.total_tokens)
 
-    @cached_property
+    @property
+    def input(self) -> int:
+        return self.prompt_tokens or 0
+
+    @property
     def output(self) -> int:
         """Completion tokens with reasoning tokens, which Google and xAI count only in the total."""
-        return max(_plausible(self.completion_tokens), _plausible(self.total_tokens) - self.input)
+        return max(self.completion_tokens or 0, (self.total_tokens or 0) - (self.prompt_tokens or 0))
 
-    @cached_property
+    @property
     def cached(self) -> int:
         """Prompt tokens served from the provider's cache."""
         details = self.prompt_tokens_details
-        return min(self.input, _plausible(details.cached_tokens)) if details else 0
+        return min(self.prompt_tokens or 0, _plausible(details.cached_tokens) or 0) if details else 0
 
     @property
     def reasoning(self) -> int:
         """Output tokens that the model used to think."""
         details = self.completion_tokens_details
-        return _plausible(details.reasoning_tokens) if details else 0
+        return (_plausible(details.reasoning_tokens) or 0) if details else 0
 
-    @cached_property
+    @property
     def cost_usd(self) -> Decimal | None:
         """The cost in dollars as reported; None if there is none or it is negative or absurdly high."""
         usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / _XAI_TICKS_PER_USD
         return Decimal(str(usd)) if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
 
 
-def _plausible(tokens: int | None) -> int:
-    if tokens and 0 < tokens < _MAX_REPORTED_TOKENS:
-        return tokens
-    return _MAX_REPORTED_TOKENS if tokens and tokens > 0 else 0
+def _plausible(tokens: int | None) -> int | None:
+    return tokens if tokens is None else min(max(tokens, 0), _MAX_REPORTED_TOKENS)
 
 
 def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nanos:
