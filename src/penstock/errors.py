@@ -80,7 +80,7 @@ class RateLimited(Problem):
 class InvalidRequest(Problem):
     status = 400
     type = "invalid_request_error"
-    is_of_other_inputs: bool = False  # the model takes no such input files, or needs others; one of the same id may fit
+    model_takes_other_inputs: bool = False  # than those of the call; another model of the same id may take these
 
 
 class ContentPolicyViolation(InvalidRequest):

@@ -27,14 +27,14 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     if validated.provider is None:
         preferences = NO_PREFERENCES
         request = translate.with_defaults(validated.request, route.first.model)
-        fits = _check(validated, lambda model: request)
+        check_request = _check(validated, lambda model: request)
     else:
         preferences = read_preferences(validated.provider, task)
-        fits = _check(validated, lambda model: translate.with_defaults(validated.request, model))
+        check_request = _check(validated, lambda model: translate.with_defaults(validated.request, model))
     names = {table_name(item.role) for item in validated.inputs}
 
     def check(model: Model) -> None:
-        fits(model)
+        check_request(model)
         checks.check_fetchable(model, names, gateway.settings.url_for_providers)
 
     choice = await gateway.routing.choose(route, check, preferences, task=task, org_id=org_id)
@@ -44,7 +44,7 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
 
 def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Input, ...]) -> tuple[Choice, Request]:
     """The candidates in the preferred order, and the request with the defaults of the first. Raises InvalidRequest if
-    all candidates are too expensive, or an input video is too long or too large for all of them.
+    all candidates are too expensive, or an input video is too short, too long or too large for all of them.
     """
     if any(item.role in INPUT_VIDEOS for item in inputs):
         route = routing.capable_route(

@@ -144,7 +144,7 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
     """The route without candidates whose model cannot serve the request: for those, `check` raises InvalidRequest.
 
     Of a forced route, only the first capable candidate is left. If there is none, raises the first InvalidRequest of a
-    model that takes such input files, or else the first one.
+    model that takes the input files of the call, or else the first one.
     """
     capable: list[Candidate] = []
     left_out: list[LeftOut] = []
@@ -158,7 +158,7 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
         else:
             capable.append(candidate)
     if refusals and not capable:
-        raise next((refusal for refusal in refusals if not refusal.is_of_other_inputs), refusals[0])
+        raise next((refusal for refusal in refusals if not refusal.model_takes_other_inputs), refusals[0])
     if not refusals and not (route.forced and len(capable) > 1):
         return route
     tried = tuple(capable[:1] if route.forced else capable)

@@ -162,13 +162,13 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
     for name, count in counts.items():
         row = model.op.param(name)
         if count and (row is None or row.handling == "refused"):
-            raise _other_inputs(model, name, "not supported")
+            raise _inputs_refusal(model, name, "not supported")
     for name, param in _INPUTS.items():
         row, count = model.op.param(name), counts.get(name, 0)
         if row is None:
             continue
         if not count and row.required:
-            raise _other_inputs(model, name, "required")
+            raise _inputs_refusal(model, name, "required")
         if 0 < count < row.min_items:
             raise InvalidRequest(f"`{param}` of {model.id} takes at least {row.min_items}.", param=param)
         if row.max_items is not None and count > row.max_items:
@@ -177,9 +177,10 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
         roles.check_roles(model, row, video_roles)
 
 
-def _other_inputs(model: Model, name: str, verdict: str) -> InvalidRequest:
-    problem = InvalidRequest(f"{_input_words(name)} is {verdict} by {model.id}.", param=_INPUTS[name])
-    problem.is_of_other_inputs = True
+def _inputs_refusal(model: Model, name: str, reason: str) -> InvalidRequest:
+    """The error of a model that takes other input files than those of the call."""
+    problem = InvalidRequest(f"{_input_words(name)} is {reason} by {model.id}.", param=_INPUTS[name])
+    problem.model_takes_other_inputs = True
     return problem
 
 

@@ -14,7 +14,7 @@ _FRAMES = ("num_frames", "frames", "video_frames", "frame_count", "max_frames", 
 _RATES = ("fps", "frames_per_second", "frame_rate", "framerate")
 
 
-def take_seconds(draft: Draft, *, is_of_input: bool = False) -> Param | None:
+def take_seconds(draft: Draft, *, as_long_as_input: bool = False) -> Param | None:
     """The row for `seconds`: a field for seconds, or one for the number of frames.
 
     An edited video is as long as its input. That is what a model does with a field for seconds that is not sent; but a
@@ -24,7 +24,7 @@ def take_seconds(draft: Draft, *, is_of_input: bool = False) -> Param | None:
     if field is not None and (row := _seconds_row(field)):
         draft.take((field.name,), is_any)
         draft.take(_FRAMES, is_number)  # it would change the length once more
-        return None if is_of_input and not field.is_required else row
+        return None if as_long_as_input and not field.is_required else row
     return _frames_row(draft)
 
 

@@ -47,7 +47,7 @@ def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task,
     role = EXTEND_VIDEO if _EXTENDER.search(name) else EDIT_VIDEO
     rows = [_prompt_row(prompt)] if prompt else []
     if makes == "video":
-        seconds = lengths.take_seconds(draft, is_of_input=inputs.need_video and role == EDIT_VIDEO)
+        seconds = lengths.take_seconds(draft, as_long_as_input=inputs.need_video and role == EDIT_VIDEO)
         rows += [seconds] if seconds else ignored("seconds")
     for recognise in _RECOGNISERS[makes]:
         rows += [row for row in (recognise(draft),) if row]
