@@ -49,7 +49,7 @@ class FileThreads:
     def start(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
     ) -> "asyncio.Future[Result]":
-        """Have a function called in one of the threads."""
+        """Have a function called in one of the threads; return the future with its result."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._orders.put((partial(function, *arguments, **options), future))
         if len(self._threads) < self._count:

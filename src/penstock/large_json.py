@@ -66,7 +66,10 @@ def decode(raw: bytes | bytearray, *, leaves_files: bool = False) -> Any:
 
 
 def check_names(raw: bytes | bytearray) -> None:
-    """Raise TooComplex if one of the objects has too many names, and RecursionError if it is nested too deeply."""
+    """Raise TooComplex if one of the objects has too many names.
+
+    Where there are many names in all, also raises RecursionError for JSON that is nested too deeply to be decoded.
+    """
     names = 0
     for start in range(0, len(raw), STEP_BYTES):
         names += sum(1 for _ in _NAME_END.finditer(raw, start, start + STEP_BYTES))

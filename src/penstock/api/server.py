@@ -24,9 +24,9 @@ MAX_CONNECTIONS = 2000
 HEAD_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 75  # longer than load balancers keep an idle connection, so that they close it first
 _BACKLOG = 2048
-# uvloop accepts one connection per listening socket and round of the event loop. A new one waits behind all that came
-# before it, so it waited for as many rounds. Each copy of the socket costs two microseconds per new connection. Several
-# processes have so many together, so that none takes all connections of a moment.
+# Copies of the listening socket, which several processes divide, so that none takes all connections of a moment. uvloop
+# accepts one connection per socket and round of the event loop: with a single socket, a new connection waits for as
+# many rounds as there are others before it. Each copy costs two microseconds per new connection.
 _LISTENERS = 8
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -64,8 +64,8 @@ async def serve(
         await server.serve(sockets=listeners)
     finally:
         waiting.close()
-        for each in listeners:
-            each.close()
+        for copy in listeners:
+            copy.close()
         app.close()
 
 

@@ -28,7 +28,10 @@ class _CompletionDetails(msgspec.Struct):
 
 
 class Usage(msgspec.Struct):
-    """The usage that a provider reports for a chat call. Numbers of tokens that cannot be are replaced at once."""
+    """The usage that a provider reports for a chat call.
+
+    Numbers of prompt, completion and total tokens that cannot be true are replaced by the nearest ones that can.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

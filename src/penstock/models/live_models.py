@@ -32,7 +32,7 @@ _WAIT_SECONDS = 15.0  # for one of the places below
 _DOCUMENT_BYTES_MAX = 4 * 2**20
 _DESCRIPTION_BYTES_MAX = 512 * 1024
 _ASKED_AT_ONCE = 4  # of one provider; organizations share these places
-# New models and searches of one organization. So none pushes the stored copies out that the others need.
+# New models and searches of one organization, so that it cannot push out the stored copies that others need.
 _ASKED_PER_HOUR = 300
 _HOUR_SECONDS = 3600.0
 _REMEMBERED_MAX = 2048  # models
@@ -131,7 +131,7 @@ class LiveModels:
             self._start(key, self._renew(provider, upstream, for_org))
 
     def _count_question(self, org_id: OrgId) -> None:
-        """Raise RateLimited if an organization asks too often."""
+        """Count a question of an organization. Raises RateLimited if it asks too often."""
         now = self._clock.monotonic()
         since, count = self._asked.get(org_id, (now, 0))
         if now - since >= _HOUR_SECONDS:

@@ -15,7 +15,7 @@ from penstock.buffers import GrowingBuffer
 from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 
 MAX_RESPONSE_BYTES = 64 * 2**20
-DECOMPRESSED_BYTES = 64 * 2**10  # that one step yields
+DECOMPRESSED_BYTES = 64 * 2**10  # at most, in one step
 _MAX_MEMBERS = 16
 _UNPACKED_AT_ONCE = 2**18
 
@@ -133,7 +133,7 @@ class OpenResponse(ABC):
         await self._decode(await self._read_chunk(), decoder, writer.write)
 
     async def read_start(self, max_bytes: int) -> bytes:
-        """Return the body as it was sent, but so many bytes at most: after a short one the connection is used again."""
+        """Return the first bytes of the body as they were sent. If these are all, the connection is used again."""
         start = bytearray()
         while len(start) < max_bytes and (chunk := await self._read_chunk()) is not None:
             start += chunk

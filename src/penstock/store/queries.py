@@ -67,6 +67,7 @@ class Query:
     writes: bool
     many: "Query | None" = None  # for Postgres: writes many rows, which are given as a JSON array
     accepts: frozenset[str] = field(init=False)
+    # From values by name to the values in the order of `parameters`.
     in_order: Callable[[dict[str, Any]], Sequence[Any]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,8 @@ class Renewals:
 
     def __init__(self, clock: Clock, *, lease_seconds: float, seconds_between: float) -> None:
         self._clock = clock
-        self._late_ms = (lease_seconds - seconds_between) * 1000  # the others may have renewed last before this one
+        # A lease of another process may be `seconds_between` older than those of this one.
+        self._late_ms = (lease_seconds - seconds_between) * 1000
         self._last_ms = clock.steady_ms()
         self._in_time = 0
 
@@ -30,7 +31,7 @@ class Renewals:
 
     @property
     def others_had_time(self) -> bool:
-        """Whether a process that lives holds a lease that has not expired."""
+        """Whether every living process has renewed its leases, so that an expired one belongs to a dead process."""
         return self._in_time >= _ROUNDS and not self._is_late
 
     @property

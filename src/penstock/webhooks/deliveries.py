@@ -37,7 +37,7 @@ _BUSY_PAUSE_SECONDS = 0.05
 _POLL_SECONDS = 1.0  # how late a message of another process may be noticed
 _JITTER = 0.18  # pauses are documented as up to a fifth longer; the difference allows for delays of our own
 _LOCAL_PAUSE_SECONDS = 1.0
-_LEASE_SECONDS = 15.0  # so long are messages delayed if the process that delivers them dies
+_LEASE_SECONDS = 15.0  # about how long a message is delayed if the process that delivers it dies
 _LEASE_PER_TIMEOUT = 1.5  # no lease lasts longer than a delivery and the recording of its result may take
 # Parts of a lease: how often it is renewed, how late a delivery may begin, and how long its result waits for the store.
 _RENEWAL_PART = 0.25

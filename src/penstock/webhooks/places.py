@@ -24,13 +24,13 @@ class Place:
         self._is_sending = True
 
     def end_sending(self) -> None:
-        """Let others have it who wait for its host or its organization: the message was sent, or will not be."""
+        """Stop counting it for its host and its organization: the message was sent, or will not be."""
         if self._is_sending:
             self._is_sending = False
             self._places.end_sending(self._message)
 
     def give_back(self) -> None:
-        """Let anybody have it: the result is recorded."""
+        """Stop counting it at all: the result is recorded."""
         self.end_sending()
         self._places.end()
 

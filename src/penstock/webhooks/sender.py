@@ -19,7 +19,7 @@ _LATE_SECONDS = 0.25  # the client enforces the timeout itself; this is for a cl
 
 
 class Sender:
-    """Sends messages; what was sent and with what result is recorded by others."""
+    """Sends messages, and returns how that ended; `Deliveries` records it."""
 
     def __init__(
         self,

@@ -274,9 +274,8 @@ async def test_cancelled_callers_return_their_connections(postgres_database: Dat
 
         async def meet(number: int, transaction: Transaction) -> int:
             added: int = await add_note(f"last-{number}")(transaction)
-            writing.add(
-                number
-            )  # not a barrier: a write whose connection breaks is done again, when all others have ended
+            # Not a barrier: a write whose connection breaks is done again, perhaps after all others have ended.
+            writing.add(number)
             if len(writing) == 12:
                 all_write.set()
             await all_write.wait()

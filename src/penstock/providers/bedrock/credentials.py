@@ -45,8 +45,8 @@ def sign(request: HttpRequest, key: str) -> Mapping[str, str]:
 
 
 def _keys(key: str) -> Any:
-    """The keys to sign with. Those of the chain are looked for when they are needed first, and again when they have
-    expired, which may take a call of AWS. Raises NotSigned if there are none.
+    """The keys to sign with. Those of the chain are looked for when they are first needed, and again before they
+    expire, which may take a call to AWS. Raises NotSigned if there are none.
     """
     from botocore.credentials import Credentials
     from botocore.exceptions import BotoCoreError

@@ -12,7 +12,7 @@ def frames(seconds: float) -> int:
 
 
 RATIO = frame("16:9 9:16")
-# fal names the price of a second.
+# fal bills 0.075 dollars a second. The length is sent as a number of frames, so each number has its price.
 SHORT_USD = {1: "0.075", 2: "0.15", 3: "0.225", 4: "0.3"}
 FIVE_SECONDS_USD = "0.375"
 MODELS = video_models(

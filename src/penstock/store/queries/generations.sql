@@ -71,16 +71,16 @@ FROM free WHERE generations.id = free.id
 RETURNING generations.id, lease_token, crashes;
 
 -- name: renew_leases [sqlite]
--- Extend leases. Returns the renewed ones, and whether they are to be cancelled: not those that were taken over or whose
--- generation has ended.
+-- Extend leases, but not those that were taken over or whose generation has ended. Returns the extended ones, and whether
+-- their generations are to be cancelled.
 UPDATE generations SET lease_until_ms = :until_ms FROM json_each(:leases) AS one
 WHERE generations.id = one.value ->> 0 AND generations.lease_token = one.value ->> 1
     AND generations.status IN ('queued', 'in_progress')
 RETURNING generations.id, generations.cancel_requested;
 
 -- name: renew_leases [postgres]
--- Extend leases. Returns the renewed ones, and whether they are to be cancelled: not those that were taken over or whose
--- generation has ended.
+-- Extend leases, but not those that were taken over or whose generation has ended. Returns the extended ones, and whether
+-- their generations are to be cancelled.
 WITH held AS MATERIALIZED (
     SELECT id FROM generations JOIN json_array_elements(CAST(:leases AS json)) AS one
         ON generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT)
