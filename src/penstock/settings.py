@@ -98,7 +98,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count,
         Meta(
             description="Most connections from one client address (IPv6: one /64 network). Connections of trusted "
-            "proxies count for the address in X-Forwarded-For. Each of several `processes` counts its own."
+            "proxies count for the address in X-Forwarded-For. Each of several `processes` allows as many."
         ),
     ] = 200
 
