@@ -75,6 +75,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._in_head = True  # the parser reads a head, or waits for one
         self._head_bytes = 0
+        self._trailer_bytes = 0  # or whatever else came since the last bytes of a body
         self._unparsed = b""  # the requests after the one that is being answered
         self._ignores_input = False  # after a refusal
         self._problem: Problem | None = None
@@ -160,6 +161,8 @@ class Connection(HttpToolsProtocol):
             self._head_bytes += len(data)
             if not self._is_busy:
                 self.waiting.start_head(self)
+        else:
+            self._trailer_bytes += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -169,6 +172,8 @@ class Connection(HttpToolsProtocol):
         else:
             if self._in_head and self._head_bytes > _LINE_BYTES + HEADER_BYTES:
                 self.refuse(_TOO_LARGE)
+            elif not self._in_head and self._trailer_bytes > HEADER_BYTES:
+                self.refuse(_LONG_TRAILER)
             elif was_in_head and not self._in_head:
                 self._marks = (self._mark(),) * 2  # the client has to send something from now on
 
@@ -274,9 +279,18 @@ class Connection(HttpToolsProtocol):
 
     # --------------------------------------------------------------------------------------------------------- heads
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # else it is a trailer, which must not be taken for a header that a proxy has checked
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._trailer_bytes = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
+        self._trailer_bytes = 0
         self.waiting.remove(self)
         self._problem = self._head_problem() or self._crowd_problem()
         if self._problem is not None:
@@ -357,6 +371,7 @@ class _BodyCallbacks:
 
 _TOO_MANY = RateLimited("Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True)
 _TOO_MUCH = InvalidRequest(f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request.")
+_LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {HEADER_BYTES} bytes at most.")
 _TOO_LARGE = HeadersTooLarge(
     f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
 )

@@ -36,7 +36,7 @@ class Connection(asyncio.Protocol):
         self._deadline = deadline
         self._read_seconds = read_seconds
         self._parser = httptools.HttpResponseParser(self)
-        self._head_bytes = 0
+        self._head_bytes = 0  # since the last bytes of a body, so those of its trailer, too
         self._chunks: deque[bytes] = deque()
         self._buffered_bytes = 0
         self._is_reading = True
@@ -166,15 +166,14 @@ class Connection(asyncio.Protocol):
         if self._is_idle or self._is_complete:
             self.abort()  # nothing was asked for, so nothing may be taken for the next response
             return
-        if not self._has_head:
-            self._head_bytes += len(data)
+        self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._keeps_alive = False
             if not self._is_complete:
                 self._fail(MaybeSent("the response is malformed"))
-        if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
+        if self._head_bytes > _MAX_HEAD_BYTES and not self._is_complete:
             self._fail(MaybeSent("the headers of the response are too long"))
         if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
             self._is_reading = False
@@ -201,11 +200,13 @@ class Connection(asyncio.Protocol):
             return
         self.status = status
         self._has_head = True
+        self._head_bytes = 0
         self._ends_with_connection = not {"content-length", "transfer-encoding"} & self.headers.keys()
         self._wake()
 
     def on_body(self, data: bytes) -> None:
         if self._has_head and not self._is_complete:
+            self._head_bytes = 0
             self._chunks.append(data)
             self._buffered_bytes += len(data)
             self._wake()

@@ -261,6 +261,32 @@ async def test_a_head_that_is_too_large_is_a_431(tmp_path: Path, head: bytes) ->
         assert (response.status, response.code) == (431, "HEADERS_TOO_LARGE")
 
 
+@pytest.mark.parametrize("trailer", [b"x: " + b"a" * 2_000_000, b"x: y\r\n" * 300_000], ids=["value", "lines"])
+async def test_a_trailer_that_is_too_large_is_a_431(tmp_path: Path, trailer: bytes) -> None:
+    """The parser keeps a value until its end, and copies it for each piece that arrives."""
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
+        await connection.send(chunked(b'7\r\n{"a":1}\r\n0\r\n'), trailer + b"\r\n\r\n")
+        response = await connection.read_response()
+        assert (response.status, response.code) == (431, "HEADERS_TOO_LARGE")
+
+
+async def test_trailers_are_not_headers(tmp_path: Path) -> None:
+    """A proxy that sets or removes headers may let trailers pass."""
+    seen: list[Call] = []
+
+    async def note(gateway: Gateway, call: Call) -> Response:
+        seen.append(call)
+        return Response(json={})
+
+    route = Route("POST", "/note", note, "Note", access="open", takes="json")
+    head = POST.replace(b"/echo", b"/note") + JSON
+    sent = chunked(b'7\r\n{"a":1}\r\n0\r\nx-forwarded-for: 192.0.2.1\r\nhost: other\r\n\r\n', head=head)
+    async with server(tmp_path, route) as served, await served.connect() as connection, asyncio.timeout(60):
+        await connection.send(sent)
+        assert (await connection.read_response()).status == 200
+    assert (seen[0].headers["host"], "x-forwarded-for" in seen[0].headers) == ("test", False)
+
+
 # ----------------------------------------------------------------------------------------------------------------- time
 
 

@@ -80,6 +80,22 @@ async def test_a_response_that_never_begins_is_given_up(script: Script) -> None:
     assert server.sent_bytes < 16_000_000
 
 
+@pytest.mark.parametrize("trailer", [b"x: " + b"x" * 2_000_000, b"x: y\r\n" * 300_000], ids=["value", "lines"])
+async def test_a_response_with_a_long_trailer_is_given_up(trailer: bytes) -> None:
+    """The parser keeps a value until its end, and copies it for each piece that arrives."""
+
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("transfer-encoding: chunked") + chunk(b"ok") + b"0\r\n")
+        await connection.send(trailer)
+        await connection.send(b"\r\n\r\n")
+        await connection.wait_closed()
+
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent, match="headers of the response are too long"):
+            await client.send(post_request(server), timeout_seconds=60)
+
+
 async def test_a_server_that_sends_faster_than_it_is_read_is_slowed_down() -> None:
     async def script(connection: Connection) -> None:
         await connection.read_request()
