@@ -118,7 +118,7 @@ class Deliveries:
                 try:
                     pause = await self._work_once()
                 except StorageUnavailable as problem:
-                    _log.warning("webhook messages cannot be read: %s", problem)
+                    _log.warning("webhook messages cannot be leased: %s", problem)
                     pause = _POLL_SECONDS
                 await self._clock.wait(self._wakeup, pause)
         finally:
