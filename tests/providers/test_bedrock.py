@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from structlog.testing import capture_logs
 
 from penstock import extras
 from penstock.errors import ModelNotFound
@@ -108,6 +110,27 @@ def test_the_chain_finds_keys_in_variables_and_profiles(aws: pytest.MonkeyPatch,
     assert "Credential=AKIAVARIABLE/" in signed_by_chain()["authorization"]
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ClientError({"Error": {"Code": "AccessDenied", "Message": "not for arn:aws:iam::1:role/x"}}, "AssumeRole"),
+        FileNotFoundError(2, "No such file or directory", "/opt/find-keys"),
+        ValueError("Expecting value: line 1 column 1 (char 0)"),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_a_chain_that_fails_does_not_sign(aws: pytest.MonkeyPatch, problem: Exception) -> None:
+    """The role may not be taken, the program that has the keys is missing, or what it prints is no JSON."""
+
+    class FailingSession:
+        def get_credentials(self) -> None:
+            raise problem
+
+    aws.setattr(bedrock.credentials, "_session", cache(FailingSession))
+    with pytest.raises(NotSigned, match=r"AssumeRole|No such file|Expecting value"):
+        signed_by_chain()
+
+
 async def test_keys_of_a_role_are_fetched_when_needed_and_renewed(
     aws: pytest.MonkeyPatch, installation: Installation
 ) -> None:
@@ -119,8 +142,13 @@ async def test_keys_of_a_role_are_fetched_when_needed_and_renewed(
         aws.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{provider.url}/credentials")
         assert provider.received("keys") == [], "nothing is asked for before it is needed"
         provider.keys_expire = "2026-01-01T00:00:00Z"
-        late = await create_image(running, model="stability/core")
-        assert "still expired" in late["error_message"]
+        with capture_logs() as lines:
+            late = await create_image(running, model="stability/core")
+        # Why there are no keys is for the operator: the reasons name roles, accounts and files.
+        assert late["error_message"].endswith(
+            " to Amazon Bedrock cannot be signed: the gateway has no credential for it."
+        )
+        assert ["still expired" in line["words"] for line in lines if line["event"] == "attempt failed"] == [True]
         soon = datetime.now(UTC) + timedelta(minutes=12)  # so they are renewed with each request
         provider.keys_expire = soon.isoformat()
         for _ in range(2):

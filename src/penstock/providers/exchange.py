@@ -18,7 +18,7 @@ FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken",
 
 
 class NotSigned(Exception):
-    """A request cannot be signed now, because no credential is found; the message says why."""
+    """A request cannot be signed now, because no credential is found; the message says why to operators."""
 
 
 @dataclass(frozen=True, slots=True)

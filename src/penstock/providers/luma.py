@@ -145,7 +145,7 @@ EDIT = Operation(
 video_price = price_list(Source("Luma's price list, as others recorded it", "2026-11-15", is_second_hand=True))
 image_price = price_list(Source("a copy of docs.agents.lumalabs.ai/guides/pricing", "2026-11-15"))
 comfy_price = price_list(COMFY)
-UNI_1_EDIT = (image_price("0.0404", "image", input_usd="0.003"),)
+UNI_1 = (image_price("0.0404", "image", input_usd="0.003"),)
 UNI_1_MAX = (comfy_price("0.10", "image", input_usd="0.003"),)
 IN_540P = {"video.resolution": "540p"}
 IN_1080P = {"video.resolution": "1080p"}
@@ -184,14 +184,7 @@ PROVIDER = Provider(
         ),
         Model(id="luma/ray-3-edit", upstream="ray-3.2", name="Luma Ray 3.2 Edit", op=VIDEO_EDIT, prices=RAY_EDIT),
         Model(id="luma/ray-3-reframe", upstream="ray-3.2", name="Luma Reframe", op=REFRAME, prices=RAY_REFRAME),
-        Model(
-            id="luma/uni-1",
-            upstream="uni-1",
-            name="Luma Uni-1",
-            op=IMAGE,
-            prices=(image_price("0.0404", "image"),),
-        ),
-        Model(id="luma/uni-1", upstream="uni-1", name="Luma Uni-1", op=EDIT, prices=UNI_1_EDIT),
+        *(Model(id="luma/uni-1", upstream="uni-1", name="Luma Uni-1", op=op, prices=UNI_1) for op in (IMAGE, EDIT)),
         *(
             Model(id="luma/uni-1-max", upstream="uni-1-max", name="Luma Uni-1 Max", op=op, prices=UNI_1_MAX)
             for op in (IMAGE, EDIT)

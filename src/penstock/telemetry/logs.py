@@ -11,7 +11,7 @@ import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
 # A second line of defence: no code should log a credential in the first place.
-_SECRETS = re.compile(r"(?:\b(?:pk_|whsec_|sk-|r8_)|(?i:bearer )|sig=|key=)[A-Za-z0-9_\-.+/=]{6,}")
+_SECRETS = re.compile(r"(?:\b(?:pk_|whsec_|sk-|r8_)|(?i:bearer )|sig=|[Ss]ignature=|key=)[A-Za-z0-9_\-.+/=%]{6,}")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _HANDLER = "penstock"
 

@@ -41,7 +41,7 @@ _PRICED_CLASS = re.compile(
 # Fields by which providers take input files, which some of them bill.
 _INPUT_FILE_CLASS = re.compile(
     r"(input|reference|source|init|start|first|last|end|tail)?(frame)?(image|video|mask|reference)s?"
-    r"(input|url|uri|data|base64)?s?\d*|source"
+    r"(input|url|uri|data|base64|ref)?s?\d*|source"
 )
 # What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
 _PRICED_CHAT_CLASS = re.compile(

@@ -372,5 +372,5 @@ async def _build_signed(provider: Provider, build: Callable[[], HttpRequest]) ->
     try:
         return await asyncio.to_thread(build)
     except NotSigned as problem:
-        message = f"The request to {provider.name} cannot be signed: {problem}."
-        raise AttemptFailed(provider.slug, "unsent", message, sent=False) from None
+        message = f"The request to {provider.name} cannot be signed: the gateway has no credential for it."
+        raise AttemptFailed(provider.slug, "unsent", message, sent=False, words=str(problem)) from None

@@ -110,6 +110,9 @@ SECRETS = [
     "bearer abcdef.0123-456",
     "https://x.example/v1?key=AIzaSyA0123456",
     "https://x.example/m/1?exp=1&sig=abcdef0123456789",
+    "https://x.example/b/1?se=1&sig=abcdef%2B0123%3D456789%3D",
+    "https://x.example/b/1?X-Amz-Expires=1&X-Amz-Signature=abcdef0123456789",
+    "https://x.example/b/1?X-Goog-Expires=1&X-Goog-Signature=abcdef0123456789",
 ]
 
 

@@ -17,6 +17,7 @@ from penstock.providers.spec import (
     Param,
     Provider,
     Result,
+    Upload,
     bearer,
     converted,
     fixed,
@@ -27,6 +28,7 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.upstream import checks, translate
+from penstock.values import InputFile
 
 
 def model(*params: Param, **changes: Any) -> Model:
@@ -119,6 +121,9 @@ def test_a_provider_table_may_name_further_priced_extras() -> None:
     checks.check(PLAIN, request(extras={"mode": "pro"}))
 
 
+EDIT_VALUES: dict[str, Any] = {"prompt": "x", "n": 1, "images": [InputFile(b"pixels", "image/png", 1024, 1024)]}
+
+
 def test_input_files_are_no_extras_where_they_are_billed() -> None:
     """Neither those that the operation takes in a row, nor those that other operations of the model take."""
     checked = []
@@ -129,15 +134,44 @@ def test_input_files_are_no_extras_where_they_are_billed() -> None:
                 continue
             rows = [row for other in provider.models if other.upstream == model.upstream for row in other.op.params]
             names = {name for row in rows if row.name in checks._INPUTS for name in row.to}
-            for name in names:
+            for name in names | sent_images(provider, model):
                 if "." in name or name == "aspect_ratio" or model.op.param(name):
                     continue
                 checked.append(name)
                 with suppress(InvalidRequest):
                     checks.check_extras(model, {name: "x"})
-                    allowed.append((model.id, model.op.task, name))
+                    if translate.provider_body(model, EDIT_VALUES, {name: "x"}).get(name) == "x":
+                        allowed.append((model.id, model.op.task, name))
     assert allowed == []
-    assert {"input_image_2", "input_images", "image[]"} <= {*checked}
+    assert {"input_image_2", "input_images", "image[]", "image_ref"} <= {*checked}
+
+
+def sent_images(provider: Provider, model: Model) -> set[str]:
+    """The fields of the bodies in which edits with a model send two images."""
+    values = {**EDIT_VALUES, "images": EDIT_VALUES["images"] * 2}
+    bodies = [
+        translate.provider_body(other, values, {})
+        for other in provider.models
+        if (other.upstream, other.op.task) == (model.upstream, "edit")
+    ]
+    return {name for body in bodies for name, value in body.items() if has_file(value)}
+
+
+def has_file(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(has_file, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Upload) or "cGl4ZWxz" in str(value)  # "pixels" in base64
+
+
+def test_models_bill_input_files_in_all_their_operations_or_in_none() -> None:
+    """Otherwise they would be extra fields of one operation, and not charged."""
+    billed: dict[tuple[str, str], set[bool]] = {}
+    for provider in discover():
+        for model in provider.models:
+            if model.op.task in ("image", "edit"):
+                is_billed = any(Decimal(price.input_usd) for price in model.prices)
+                billed.setdefault((provider.slug, model.upstream), set()).add(is_billed)
+    assert [key for key, found in billed.items() if len(found) > 1] == []
 
 
 def test_extras_with_a_row_in_the_table_are_allowed() -> None:

@@ -49,7 +49,7 @@ def _keys(key: str) -> Any:
     expire, which may take a call to AWS. Raises NotSigned if there are none.
     """
     from botocore.credentials import Credentials
-    from botocore.exceptions import BotoCoreError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     if key != CHAIN:
         access_key, secret_key, *session = key.split(":", 2)
@@ -58,7 +58,8 @@ def _keys(key: str) -> Any:
         found = _session().get_credentials()
         if found is not None:
             return found.get_frozen_credentials()
-    except (BotoCoreError, RuntimeError) as problem:  # the second if new keys have expired already
+    # Also if AWS refuses a role, new keys have expired already, or a program of the operator's that has them fails.
+    except (BotoCoreError, ClientError, RuntimeError, OSError, ValueError) as problem:
         raise NotSigned(str(problem).rstrip(".")) from problem
     raise NotSigned("AWS's credential chain has found no keys")
 
