@@ -11,6 +11,12 @@ from penstock.imaging.sniff import MAX_SEGMENTS, big_endian, boxes, sniff
 # This runs in a child process (see workers.py): the bytes are those that a caller chose.
 
 CONTENT_TYPES = ("video/mp4", "video/quicktime")
+_SECONDS_MAX = 24 * 3600
+_FRAMES_MAX = 10_000_000
+# Formats of samples that are no video: what cameras measure, times and texts.
+_NO_VIDEO = frozenset(
+    b"mebx gpmd camm rtmd fdsc djmd dbgi mett metx urim tmcd text tx3g wvtt stpp sbtt c608 c708 mp4s".split()
+)
 Place = tuple[int, int]  # where the contents of a box start and end
 
 
@@ -40,7 +46,9 @@ def measure(data: bytes) -> VideoMeasures:
         raise BadImage("The file has more than one index.")
     index = indexes[0]
     tracks = _inside(data, index, b"trak")
-    width, height = max((_track_size(data, track) for track in tracks), default=(0, 0))
+    videos = [track for track in tracks if _is_video(data, track)]
+    sizes = [_track_size(data, track) for track in videos]
+    width, height = max(sizes, key=lambda sides: sides[0] * sides[1], default=(0, 0))
     if not 0 < width * height <= MAX_PIXELS:
         raise BadImage("The file has no video of a usable size.")
     if _inside(data, index, b"mvex") or any(name == b"moof" for name, _ in found_boxes):
@@ -52,9 +60,11 @@ def measure(data: bytes) -> VideoMeasures:
     scale = min((_time_scale(data, header) for header in headers), default=1)
     lengths += [_track_seconds(data, track, scale) for track in tracks]
     seconds = round(max(lengths, default=0.0), 3)
-    frames = max(_track_frames(data, track, scale) for track in tracks if any(_track_size(data, track)))
+    frames = max(_track_frames(data, track, scale) for track in videos)
     if seconds <= 0 or frames <= 0:
         raise BadImage("The file does not say how long the video is.")
+    if seconds > _SECONDS_MAX or frames > _FRAMES_MAX:
+        raise BadImage(f"The video may have {_SECONDS_MAX} seconds and {_FRAMES_MAX} frames at most.")
     return VideoMeasures(found.content_type, width, height, seconds, frames)
 
 
@@ -145,11 +155,19 @@ def _sample_times(data: bytes, track: Place) -> list[tuple[int, int]]:
     ]
 
 
+def _is_video(data: bytes, track: Place) -> bool:
+    """Whether players may take a track for a video. They go by the format of its samples, unless it says that it is
+    sound.
+    """
+    handlers = [data[start + 8 : start + 12] for start, _ in _inside(data, track, b"mdia", b"hdlr")]
+    if b"vide" in handlers or b"soun" in handlers:
+        return b"vide" in handlers
+    descriptions = _inside(data, track, b"mdia", b"minf", b"stbl", b"stsd")
+    return any(name not in _NO_VIDEO for start, end in descriptions for name, _ in _boxes(data, (start + 8, end)))
+
+
 def _track_size(data: bytes, track: Place) -> tuple[int, int]:
-    """Width and height as they are shown; zeros for a track that is not a video."""
-    handlers = _inside(data, track, b"mdia", b"hdlr")
-    if not any(data[start + 8 : start + 12] == b"vide" for start, _ in handlers):
-        return 0, 0
+    """Width and height as they are shown; zeros for a track that does not state them."""
     for start, end in _inside(data, track, b"tkhd"):
         matrix = start + (52 if data[start : start + 1] == b"\x01" else 40)
         if end - matrix < 44:

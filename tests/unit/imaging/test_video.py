@@ -104,6 +104,40 @@ def test_frames_are_counted_by_their_times_and_by_their_sizes_and_again_where_th
     assert measure(inserted(whole, [b"moov", b"trak"], edit_list(*[2500] * 3))).frames >= 60
 
 
+def two_tracks() -> bytes:
+    """A small video of one frame, and a larger one of twenty."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="mp4") as output:
+        streams = [output.add_stream("libx264", rate=8) for _ in range(2)]
+        sizes = ((96, 16), (64, 48))
+        for stream, (width, height) in zip(streams, sizes, strict=True):
+            stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for stream, (width, height), frames in zip(streams, sizes, (1, 20), strict=True):
+            for _ in range(frames):
+                output.mux(stream.encode(av.VideoFrame(width, height, "yuv420p")))
+            output.mux(stream.encode(None))
+    return file.getvalue()
+
+
+def test_every_track_counts_that_players_take_for_a_video() -> None:
+    """FFmpeg decodes a track by the format of its samples, unless it is sound. Which of several a provider takes is not
+    known.
+    """
+    whole = two_tracks()
+    at = whole.rindex(b"vide\x00")
+    for handler in (b"vide", b"xxxx", b"meta"):
+        hidden = whole[:at] + handler + whole[at + 4 :]
+        with av.open(io.BytesIO(hidden)) as opened:
+            shown = [(stream.width, stream.frames) for stream in opened.streams.video]
+            assert shown == [(96, 1), (64, 20)], "what FFmpeg takes for videos"
+        assert measure(hidden) == VideoMeasures("video/mp4", 64, 48, 2.5, 20), handler
+    size = whole.rindex(b"tkhd") + 80
+    assert measure(whole[:size] + bytes(8) + whole[size + 8 :]).frames == 20, "a track that states no size"
+    form = whole.rindex(b"avc1")
+    measurements = whole[:at] + b"meta" + whole[at + 4 : form] + b"gpmd" + whole[form + 4 :]
+    assert measure(measurements).frames == 1, "what cameras note beside a video"
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_both_versions_of_the_boxes_and_videos_that_are_turned(version: int) -> None:
     assert measure(by_hand(version=version)) == VideoMeasures("video/mp4", 640, 360, 5.0, 40)
@@ -120,6 +154,8 @@ def test_what_is_not_a_usable_video_is_refused() -> None:
         "sound alone": by_hand(handler=b"soun"),
         "no length": by_hand(length=0),
         "no frames": by_hand(frames=0),
+        "more frames than any file has": by_hand(frames=2**32 - 1),
+        "more seconds than a day has": by_hand(length=100_000_000),
         "fragments, of which the index does not say how long they are": encoded("mp4", 64, 48, 20, FRAGMENTS),
     }
     trak = by_hand()[by_hand().index(b"trak") - 4 :]
