@@ -133,7 +133,7 @@ class Deliveries:
         if self._is_stopping:
             return _POLL_SECONDS
         while await self._start_due_deliveries():
-            pass
+            await self._renew_leases()  # to start all that is due may take longer than a lease lasts
         if self._places.are_crowded:  # claiming reads past all messages of the crowds: not too often
             await asyncio.sleep(_BUSY_PAUSE_SECONDS)
         return await self._seconds_to_next()

@@ -276,6 +276,34 @@ async def test_a_delivery_that_takes_long_keeps_its_lease(database: Database, is
         assert await another.state(message_id) == ("delivered", 1, "status 200")
 
 
+async def test_leases_are_renewed_while_many_messages_are_started(
+    sqlite: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage it may take longer to start all that is due than a lease lasts."""
+    rounds_left = 10
+
+    async def start_some() -> bool:
+        nonlocal rounds_left
+        rounds_left -= 1
+        process.clock.advance(4)
+        assert await leased(process, message_id)
+        return rounds_left > 0
+
+    async with open_process(sqlite, hang) as process:
+        (message_id,) = await add_messages(process.store)
+        (message,) = await process.deliveries._claim(1)
+        process.deliver(message)
+        await until(lambda: len(process.receiver.sent) == 1)
+        monkeypatch.setattr(process.deliveries, "_start_due_deliveries", start_some)
+        try:
+            await process.deliveries._work_once()
+        finally:
+            for task in process.deliveries._running:
+                task.cancel()
+            await process.deliveries._wait_for_running()
+    assert rounds_left == 0
+
+
 async def test_a_renewed_lease_changes_no_schedule(sqlite: Database) -> None:
     """A result may be recorded while the renewal is on its way."""
     async with open_process(sqlite, 503) as process:
