@@ -266,9 +266,12 @@ def _plain(name: str) -> str:
 
 
 def _check_input_file(model: Model, name: str) -> None:
-    """Raise InvalidRequest for a field with input files, if the provider bills them: they would not be counted."""
+    """Raise InvalidRequest for a field with input files, if the provider bills them: they would not be counted. It does
+    so with a video that is changed: by its length, which only the gateway's own field measures.
+    """
     is_billed = model.op.task != "chat" and any(Decimal(price.input_usd) for price in model.prices)
-    if is_billed and _INPUT_FILE_CLASS.fullmatch(_plain(name)):
+    is_video = any(name in row.to for row in model.op.params if row.name in INPUT_VIDEOS)
+    if is_video or (is_billed and _INPUT_FILE_CLASS.fullmatch(_plain(name))):
         message = f"`{name}` would change the price; give input files in the documented parameters."
         raise InvalidRequest(message, param=name)
 

@@ -28,7 +28,7 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.upstream import checks, translate
-from penstock.values import InputFile
+from penstock.values import INPUT_VIDEOS, InputFile
 
 
 def model(*params: Param, **changes: Any) -> Model:
@@ -161,6 +161,26 @@ def has_file(value: Any) -> bool:
     if isinstance(value, dict | list):
         return any(map(has_file, value.values() if isinstance(value, dict) else value))
     return isinstance(value, Upload) or "cGl4ZWxz" in str(value)  # "pixels" in base64
+
+
+def test_input_videos_are_no_extras() -> None:
+    """A video that the gateway has not measured would be billed for its length, at the price of an edit."""
+    names = {
+        (model.id, name): model
+        for provider in discover()
+        for model in provider.models
+        for row in model.op.params
+        if row.name in INPUT_VIDEOS and model.op.takes_extras
+        for name in row.to
+        if "." not in name
+    }
+    allowed = []
+    for (model_id, name), model in names.items():
+        with suppress(InvalidRequest):
+            checks.check_extras(model, {name: [{"video_url": "https://files.test/a.mp4"}]})
+            allowed.append((model_id, name))
+    assert allowed == []
+    assert ("kling-3-omni", "video_list") in names
 
 
 def test_models_bill_input_files_in_all_their_operations_or_in_none() -> None:
