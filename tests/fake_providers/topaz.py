@@ -74,7 +74,7 @@ class Topaz(FakeProvider):
         if job is None:
             return self.missing()
         state = job.next_state() if job.fields.get("started") or job.cancelled else "accepted"
-        shown: dict[str, Any] = {"status": state, "progress": 50, "estimates": {"cost": [0, 1], "time": [60, 90]}}
+        shown: dict[str, Any] = {"status": state, "progress": 50, "estimates": {"cost": [0.5, 1.0], "time": [60, 90]}}
         if state == "complete":
             shown["download"] = {"url": self.put(mp4(2), "video/mp4"), "expiresIn": 86400000}
         return FakeResponse(shown)

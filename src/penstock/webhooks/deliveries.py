@@ -132,7 +132,7 @@ class Deliveries:
         await self._renew_leases()
         if self._is_stopping:
             return _POLL_SECONDS
-        while await self._start_due_deliveries():
+        while await self._start_due_deliveries() and not self._is_stopping:
             await self._renew_leases()  # to start all that is due may take longer than a lease lasts
         if self._places.are_crowded:  # claiming reads past all messages of the crowds: not too often
             await asyncio.sleep(_BUSY_PAUSE_SECONDS)

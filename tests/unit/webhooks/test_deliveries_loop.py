@@ -339,6 +339,23 @@ async def test_stopping_waits_for_running_deliveries(sqlite: Database) -> None:
         assert (await process.state(later)).deliveries == 0
 
 
+async def test_a_process_that_stops_starts_no_more_of_a_backlog(
+    sqlite: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = 0
+
+    async def start_some() -> bool:
+        nonlocal started
+        started += 1
+        process.deliveries.stop()
+        return started < 5  # there are more
+
+    async with open_process(sqlite) as process:
+        monkeypatch.setattr(process.deliveries, "_start_due_deliveries", start_some)
+        await process.deliveries._work_once()
+    assert started == 1
+
+
 async def test_cancelling_reschedules_running_deliveries(database: Database) -> None:
     """The message may have arrived or not, so it is soon sent again; each interruption is counted."""
     async with open_process(database, hang) as process:

@@ -55,7 +55,7 @@ def read_status(reply: Reply) -> Result:
         status=status,
         files=(File(url=url),) if url else (),
         message=job.get("message"),
-        cost_usd=None if credits is None or status != "completed" else f"{credits * USD_PER_CREDIT}",
+        cost_usd=None if credits is None or status != "completed" else f"{Decimal(str(credits)) * USD_PER_CREDIT}",
         progress=job["progress"] / 100 if "progress" in job else None,
     )
 
