@@ -141,7 +141,7 @@ async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -
                 """It was, and waits for the next time: nothing is being stored while the folder comes back."""
                 return len([line for line in lines if line["event"] == "output not stored"]) >= 8
 
-            await running.wait_until(tried, step_seconds=30)
+            await running.wait_until(tried, step_seconds=5)  # far less than the pause that follows
             assert len(running.lab.contents) == 8, "the operator can see each time why"
             assert (await running.get_video(video_id))["status"] == "in_progress"
             assert await running.money() == (nanos("9.6"), nanos("0.4"))
