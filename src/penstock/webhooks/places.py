@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from penstock.webhooks.delivery import LeasedMessage
 
@@ -16,23 +17,24 @@ _FEWEST = 8  # when this machine runs out of sockets or file descriptors
 class Place:
     """The place of one delivery."""
 
-    __slots__ = ("_is_sending", "_message", "_places")
+    __slots__ = ("_end", "_end_sending", "_is_sending")
 
-    def __init__(self, places: "Places", message: LeasedMessage) -> None:
-        self._places = places
-        self._message = message
+    def __init__(self, end_sending: Callable[[], None], end: Callable[[], None]) -> None:
+        """Each of the two functions is called once."""
+        self._end_sending = end_sending
+        self._end = end
         self._is_sending = True
 
     def end_sending(self) -> None:
         """Stop counting it for its host and its organization: the message was sent, or will not be."""
         if self._is_sending:
             self._is_sending = False
-            self._places.end_sending(self._message)
+            self._end_sending()
 
     def give_back(self) -> None:
         """Stop counting it at all: the result is recorded."""
         self.end_sending()
-        self._places.end()
+        self._end()
 
 
 class Places:
@@ -43,14 +45,14 @@ class Places:
     def __init__(self, on_room: Callable[[], None]) -> None:
         """`on_room` is called when a message that has waited for a place may have room."""
         self._on_room = on_room
-        self.limit = _MOST
-        self.taken = 0
+        self._limit = _MOST
+        self._taken = 0
         self._per_host: Counter[str] = Counter()
         self._per_org: Counter[str] = Counter()
 
     @property
     def free(self) -> int:
-        return self.limit - self.taken
+        return self._limit - self._taken
 
     @property
     def busy_hosts(self) -> list[str]:
@@ -71,31 +73,29 @@ class Places:
 
     def take(self, message: LeasedMessage) -> Place:
         """Take a place for a message; the caller gives it back."""
-        self.taken += 1
+        self._taken += 1
         self._per_host[message.host] += 1
         self._per_org[message.org_id] += 1
-        return Place(self, message)
+        return Place(partial(self._end_sending, message), self._end)
 
-    def end_sending(self, message: LeasedMessage) -> None:
-        """Count a message no longer for its host and its organization; its place calls this."""
+    def _end_sending(self, message: LeasedMessage) -> None:
         if self._per_host[message.host] >= _PER_HOST or self.busy_orgs:
             self._on_room()
         _subtract_one(self._per_host, message.host)
         _subtract_one(self._per_org, message.org_id)
 
-    def end(self) -> None:
-        """Count one message less; its place calls this."""
+    def _end(self) -> None:
         if self.free <= 0:
             self._on_room()
-        self.taken -= 1
+        self._taken -= 1
 
     def add_one(self) -> None:
         """Allow one more, after a delivery for which this machine had what it takes."""
-        self.limit = min(_MOST, self.limit + 1)
+        self._limit = min(_MOST, self._limit + 1)
 
     def halve(self) -> None:
         """Allow fewer, after this machine ran out of sockets or file descriptors."""
-        self.limit = max(_FEWEST, self.limit // 2)
+        self._limit = max(_FEWEST, self._limit // 2)
 
 
 def _subtract_one(counter: Counter[str], name: str) -> None:

@@ -100,11 +100,11 @@ async def test_a_local_shortage_does_not_count_as_a_delivery(database: Database)
             process.clock.advance(1.2)
         assert len(process.receiver.sent) == 10
         assert await process.state(message_id) == ("waiting", 0, "too many open files")
-        assert process.deliveries._places.limit == 8, "fewer deliveries at once during a shortage"
+        assert process.deliveries._places._limit == 8, "fewer deliveries at once during a shortage"
         process.receiver.respond = 200
         await process.deliveries.deliver_due_messages()
         assert await process.state(message_id) == ("delivered", 1, "status 200")
-        assert process.deliveries._places.limit == 9
+        assert process.deliveries._places._limit == 9
 
 
 async def test_a_delivery_without_a_place_to_look_up_its_host_does_not_count(sqlite: Database) -> None:
@@ -113,12 +113,12 @@ async def test_a_delivery_without_a_place_to_look_up_its_host_does_not_count(sql
 
     async with open_process(sqlite, busy) as process:
         (message_id,) = await add_messages(process.store)
-        most = process.deliveries._places.limit
+        most = process.deliveries._places._limit
         for _ in range(10):
             await process.deliveries.deliver_due_messages()
             process.clock.advance(1.2)
         assert (await process.state(message_id)).deliveries == 0
-        assert process.deliveries._places.limit == most, "slow names of one organization slow down no other"
+        assert process.deliveries._places._limit == most, "slow names of one organization slow down no other"
         assert {sent.share for sent in process.receiver.sent} == {ORG}
 
 

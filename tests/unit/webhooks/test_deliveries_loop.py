@@ -178,7 +178,7 @@ async def test_a_message_without_a_place_waits_for_its_turn(sqlite: Database, mo
             async with adding_message(process) as first, adding_message(process) as second:
                 assert (await leased(process, first), await leased(process, second)) == (True, False)
             await until_delivered(process, second)
-            assert process.deliveries._places.taken == len(process.deliveries._running)
+            assert process.deliveries._places._taken == len(process.deliveries._running)
         assert len(process.receiver.sent) == 4
 
 
@@ -199,7 +199,7 @@ async def test_a_leased_message_that_is_not_sent_is_sent_later(sqlite: Database,
                 await task
             await until(lambda: not process.deliveries._running)
             assert not process.receiver.sent
-            assert process.deliveries._places.taken == 0
+            assert process.deliveries._places._taken == 0
         process.clock.advance(16 if trouble == "killed after the commit" else 2)
         async with open_process(sqlite, clock=process.clock) as another:
             await another.deliveries.deliver_due_messages()
