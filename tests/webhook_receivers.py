@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.clock import ManualClock
+from penstock.clock import Clock, ManualClock
 from penstock.net.client import HttpClient
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 from penstock.settings import Settings
@@ -17,6 +17,7 @@ from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.delivery import LeasedMessage
 from penstock.webhooks.events import event_body, message_row
+from penstock.webhooks.sender import Sender
 from tests.databases import Database
 
 VAULT = Vault("v" * 43)
@@ -91,6 +92,10 @@ class Process:
         return MessageState(row["state"], row["deliveries"], row["last_result"])
 
 
+def new_deliveries(store: Store, client: HttpClient, clock: Clock, settings: Settings) -> Deliveries:
+    return Deliveries(store, Sender(store, client, VAULT, clock, settings), clock, settings)
+
+
 @asynccontextmanager
 async def open_process(
     database: Database,
@@ -103,7 +108,7 @@ async def open_process(
         clock = clock or ManualClock(at_ms=round(time.time() * 1000))
         receiver = Receiver(clock, respond)
         settings = Settings(webhook_delays_seconds=tuple(delays))
-        yield Process(store, clock, receiver, Deliveries(store, receiver, VAULT, clock, settings))
+        yield Process(store, clock, receiver, new_deliveries(store, receiver, clock, settings))
 
 
 async def add_org(tx: Transaction, org_id: OrgId) -> None:

@@ -61,6 +61,7 @@ from penstock.values import OrgId, nanos, new_id
 from penstock.vault import Vault, open_vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
+from penstock.webhooks.sender import Sender
 
 log = structlog.get_logger()
 _FINGERPRINT = "secret_fingerprint"
@@ -132,7 +133,8 @@ async def build_gateway(
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
-        deliveries = Deliveries(store, http_client, vault, clock, settings, tracing)
+        sender = Sender(store, http_client, vault, clock, settings, tracing)
+        deliveries = Deliveries(store, sender, clock, settings)
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -155,6 +157,7 @@ async def build_gateway(
             jobs=jobs,
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
+            sender=sender,
             deliveries=deliveries,
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,

@@ -33,6 +33,7 @@ from penstock.telemetry.tracing import Tracing
 from penstock.upstream.client import Upstream
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
+from penstock.webhooks.sender import Sender
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +58,7 @@ class Gateway:
     jobs: Jobs
     callbacks: Callbacks
     webhooks: WebhookSecrets
+    sender: Sender
     deliveries: Deliveries
     chat_reservations: ChatReservations
     chat_settlement: ChatSettlement

@@ -22,6 +22,7 @@ from penstock.store.queries import package_queries
 from penstock.store.sqlite import open_sqlite
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
+from penstock.webhooks.sender import Sender
 
 
 class LaterClock(Clock):
@@ -49,10 +50,11 @@ def starve(spare_files: int) -> None:
 
 async def main(database: str, ca_file: str, settings: dict[str, Any], later_seconds: float, spare_files: int) -> None:
     store = await open_sqlite(Path(database), package_queries(), package_migrations())
-    wire = HttpClient(ca_file=Path(ca_file), resolver=at_home)
-    deliveries = Deliveries(
-        store, wire, Vault("v" * 43), LaterClock(later_seconds), msgspec.convert(settings, Settings)
-    )
+    client = HttpClient(ca_file=Path(ca_file), resolver=at_home)
+    clock = LaterClock(later_seconds)
+    chosen = msgspec.convert(settings, Settings)
+    sender = Sender(store, client, Vault("v" * 43), clock, chosen)
+    deliveries = Deliveries(store, sender, clock, chosen)
     if spare_files:
         starve(spare_files)
     await deliveries.run()

@@ -43,7 +43,7 @@ async def send_test_alert(gateway: Gateway, call: Call) -> Response:
     """Send a test event to the URL in the setting `alert_url` once, and return the receiver's status."""
     if not gateway.settings.alert_url:
         raise InvalidRequest("The setting `alert_url` is empty, so no alerts are sent.")
-    return trial_response(await gateway.deliveries.sender.send_trial(OPERATOR, gateway.settings.alert_url))
+    return trial_response(await gateway.sender.send_trial(OPERATOR, gateway.settings.alert_url))
 
 
 async def retrieve_alert_secret(gateway: Gateway, call: Call) -> Response:

@@ -1,35 +1,13 @@
 """Count what callers do in a minute, in this process: calls of a key, refusals, bad keys of an address."""
 
 from penstock.clock import Clock
+from penstock.counts import WindowCounts
 from penstock.errors import RateLimited
 from penstock.schema import Caller
 
 BAD_KEYS_PER_MINUTE = 60
 RECORDED_REFUSALS_PER_MINUTE = 100
 _MINUTE = 60.0
-_MAX_NAMES = 10_000  # so that many addresses do not fill the memory
-
-
-class MinuteCounts:
-    """How often each name occurred in the running minute."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._ends_at = 0.0
-        self._counts: dict[str, int] = {}
-
-    @property
-    def seconds_left(self) -> int:
-        return max(1, round(self._ends_at - self._clock.monotonic()))
-
-    def add(self, name: str) -> int:
-        """Count a name; return how often it has occurred in this minute."""
-        now = self._clock.monotonic()
-        if now >= self._ends_at or len(self._counts) >= _MAX_NAMES:
-            self._counts = {}
-            self._ends_at = now + _MINUTE
-        count = self._counts[name] = self._counts.get(name, 0) + 1
-        return count
 
 
 class CallRates:
@@ -37,9 +15,9 @@ class CallRates:
 
     def __init__(self, clock: Clock, processes: int = 1) -> None:
         self._bad_keys_per_minute = -(-BAD_KEYS_PER_MINUTE // processes)  # each process counts for itself
-        self._calls = MinuteCounts(clock)
-        self._bad_keys = MinuteCounts(clock)
-        self._refusals = MinuteCounts(clock)
+        self._calls = WindowCounts(clock, _MINUTE)
+        self._bad_keys = WindowCounts(clock, _MINUTE)
+        self._refusals = WindowCounts(clock, _MINUTE)
 
     def count_call(self, caller: Caller, limit: int) -> dict[str, str]:
         """Count a call of a key with a limit, whatever becomes of it; return the headers that say what is left.

@@ -87,7 +87,7 @@ async def redeliver_exhausted_messages(gateway: Gateway, call: Call) -> Response
 async def send_test_event(gateway: Gateway, call: Call) -> Response:
     """Send a test event once and return the receiver's status."""
     url = checked_fields(call.json, TRIAL_FIELDS)["url"]
-    return trial_response(await gateway.deliveries.sender.send_trial(call.caller.org_id, url))
+    return trial_response(await gateway.sender.send_trial(call.caller.org_id, url))
 
 
 def trial_response(sent: TrialDelivery) -> Response:

@@ -14,6 +14,7 @@ from penstock.vault import Vault
 from penstock.webhooks import records
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import OPERATOR, WebhookSecrets
+from penstock.webhooks.sender import Sender
 
 app = typer.Typer(no_args_is_help=True, help="Webhook messages and the signing secret.")
 
@@ -112,4 +113,5 @@ def rotate(data: Data = None, config: Config = None, org: Org = None, as_json: J
 
 
 def _deliveries(store: Store, vault: Vault, settings: Settings) -> Deliveries:
-    return Deliveries(store, HttpClient(), vault, Clock(), settings)
+    clock = Clock()
+    return Deliveries(store, Sender(store, HttpClient(), vault, clock, settings), clock, settings)

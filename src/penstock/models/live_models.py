@@ -8,12 +8,13 @@ import msgspec
 import structlog
 
 from penstock.clock import Clock, cancel_and_wait
+from penstock.counts import WindowCounts
 from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError
-from penstock.imaging.shares import SharedPlaces
 from penstock.models.catalog import Catalog
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, Model, Provider
 from penstock.settings import Settings
+from penstock.shares import SharedPlaces
 from penstock.store.base import Store, Transaction
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
@@ -58,7 +59,7 @@ class LiveModels:
         self._found: dict[tuple[str, str], tuple[float, tuple[FoundModel, ...]]] = {}
         self._under_way: dict[str, asyncio.Task[Any]] = {}
         self._places: dict[str, SharedPlaces] = {}
-        self._asked: dict[OrgId, tuple[float, int]] = {}  # since when, and how often
+        self._asked = WindowCounts(clock, _HOUR_SECONDS)  # by organization
 
     async def close(self) -> None:
         await cancel_and_wait(list(self._under_way.values()))
@@ -132,17 +133,11 @@ class LiveModels:
 
     def _count_question(self, org_id: OrgId) -> None:
         """Count a question of an organization. Raises RateLimited if it asks too often."""
-        now = self._clock.monotonic()
-        since, count = self._asked.get(org_id, (now, 0))
-        if now - since >= _HOUR_SECONDS:
-            since, count = now, 0
-        if count >= _ASKED_PER_HOUR:
-            seconds = int(since + _HOUR_SECONDS - now) + 1
+        if self._asked.add(org_id) > _ASKED_PER_HOUR:
             message = (
                 f"At most {_ASKED_PER_HOUR} new models and searches of providers' catalogues are allowed per hour."
             )
-            raise RateLimited(message, headers={"retry-after": str(seconds)}, should_retry=False)
-        _remember(self._asked, org_id, (since, count + 1))
+            raise RateLimited(message, headers={"retry-after": str(self._asked.seconds_left)}, should_retry=False)
 
     async def _load_stored(self, provider: Provider, upstream: str) -> float | None:
         """Offer the stored copy, and return its age in seconds; None if there is none."""

@@ -12,14 +12,11 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.failpoints import failpoint
-from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
-from penstock.telemetry.tracing import Tracing
 from penstock.values import OrgId
-from penstock.vault import Vault
 from penstock.webhooks.delivery import (
     SUSPECT_UNRECORDED,
     DeliveryResult,
@@ -65,17 +62,9 @@ class Deliveries:
     delivers suspects one at a time, so a crash then counts against one of them only. After seven more it is exhausted.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        client: HttpClient,
-        vault: Vault,
-        clock: Clock,
-        settings: Settings,
-        tracing: Tracing | None = None,
-    ) -> None:
-        self.sender = Sender(store, client, vault, clock, settings, tracing)
+    def __init__(self, store: Store, sender: Sender, clock: Clock, settings: Settings) -> None:
         self._store = store
+        self._sender = sender
         self._clock = clock
         self._delays = settings.webhook_delays_seconds
         self._lease_seconds = min(_LEASE_SECONDS, settings.webhook_timeout_seconds * _LEASE_PER_TIMEOUT)
@@ -259,7 +248,7 @@ class Deliveries:
         started_at_ms = self._clock.now_ms()
         try:
             is_hopeless = message.unrecorded > _UNRECORDED_MAX
-            result = _INTERRUPTED if is_hopeless else await self.sender.send(message)
+            result = _INTERRUPTED if is_hopeless else await self._sender.send(message)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
                 await self._record(message, _INTERRUPTED, started_at_ms)

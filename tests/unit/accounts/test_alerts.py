@@ -138,7 +138,7 @@ async def test_a_low_balance_is_announced_once_for_each_credit(open_gateway: Ope
 async def test_alerts_are_delivered_signed_by_a_running_gateway(open_gateway: OpenGateway) -> None:
     async with open_gateway(alert_url=ALERT_URL, alert_balance_usd="11") as running:
         receiver = Receiver(running.clock, 204)
-        running.gateway.deliveries.sender._client = receiver
+        running.gateway.sender._client = receiver
 
         async def met() -> bool:
             return bool(receiver.sent)

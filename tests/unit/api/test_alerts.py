@@ -50,7 +50,7 @@ async def test_alerts_are_listed_and_sent_again(open_gateway: OpenGateway) -> No
     async with open_gateway(alert_url=ALERT_URL, alert_balance_usd="0", webhook_delays_seconds=FIRST_DELAYS) as running:
         gateway = running.gateway
         receiver = Receiver(running.clock, 500)
-        gateway.deliveries.sender._client = receiver
+        gateway.sender._client = receiver
         for key in ("one", "two"):
             await refuse_a_video(running, await running.create_caller(usd_per_month="0.10", name=key))
             running.clock.advance(1)

@@ -6,7 +6,6 @@ import pytest
 
 from penstock.api import rates
 from penstock.api.asgi import AsgiApp
-from penstock.api.rates import MinuteCounts
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from tests.api.accounts import first_account, opened
@@ -94,11 +93,3 @@ async def test_bad_keys_are_limited_per_address_and_good_ones_go_on(
 async def bad_keys(served: Server, address: str, count: int) -> list[int]:
     headers = {"x-forwarded-for": address}
     return [(await served.call("GET", "/v1/balance", key="wrong", headers=headers)).status for _ in range(count)]
-
-
-def test_counts_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "_MAX_NAMES", 10)
-    counts = MinuteCounts(ManualClock())
-    for number in range(1000):
-        counts.add(str(number))
-    assert len(counts._counts) <= 10

@@ -31,7 +31,7 @@ async def test_the_webhook_secret_is_created_once_and_not_cached(tmp_path: Path)
 
 async def finished_video(running: RunningGateway, status: int) -> str:
     """Make a video whose webhook message is delivered or exhausted, and return its id."""
-    running.gateway.deliveries.sender._client = Receiver(running.clock, status)
+    running.gateway.sender._client = Receiver(running.clock, status)
     video_id: str = (await running.video(webhook_url=HOOK)).json["id"]
     await running.wait_for_video(video_id)
 
@@ -78,7 +78,7 @@ async def test_messages_are_listed_shown_and_sent_again(open_gateway: OpenGatewa
         with pytest.raises(NotFound):
             await webhooks.list_messages(gateway, foreign)
 
-        gateway.deliveries.sender._client = receiver = Receiver(running.clock, 200)
+        gateway.sender._client = receiver = Receiver(running.clock, 200)
         again = (await webhooks.redeliver_message(gateway, running.call(message_id=f"msg_{exhausted}"))).json
         assert again["status"] in ("waiting", "delivered")
 
@@ -98,7 +98,7 @@ async def test_messages_are_listed_shown_and_sent_again(open_gateway: OpenGatewa
 async def test_a_test_event_is_signed_and_tried_once(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         gateway = running.gateway
-        gateway.deliveries.sender._client = receiver = Receiver(running.clock, 503)
+        gateway.sender._client = receiver = Receiver(running.clock, 503)
         response = await webhooks.send_test_event(gateway, running.call({"url": HOOK}))
         assert (response.json["delivered"], response.json["status_code"]) == (False, 503)
         assert response.json["result"] == "status 503"
@@ -118,7 +118,7 @@ async def test_a_test_event_is_signed_and_tried_once(open_gateway: OpenGateway) 
 async def test_after_a_rotation_both_secrets_sign_while_the_overlap_lasts(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         gateway = running.gateway
-        gateway.deliveries.sender._client = receiver = Receiver(running.clock, 200)
+        gateway.sender._client = receiver = Receiver(running.clock, 200)
         first = (await webhooks.retrieve_webhook_secret(gateway, running.call())).json
         assert first["previous_expires_at"] is None
         second = (await webhooks.rotate_webhook_secret(gateway, running.call({"overlap_hours": 2}))).json

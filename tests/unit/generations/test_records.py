@@ -83,7 +83,7 @@ async def test_outputs_and_attempts_of_other_organizations_are_never_shown(open_
 async def test_a_video_shows_its_deliveries(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         receiver = Receiver(running.clock, 503)
-        running.gateway.deliveries.sender._client = receiver
+        running.gateway.sender._client = receiver
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
         await running.wait_for_video(video_id)
 

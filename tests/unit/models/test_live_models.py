@@ -129,7 +129,7 @@ async def test_an_organization_asks_about_a_limited_number_of_new_models(
         for question in (live.prepare("fal/a/c", ORG), live.search("fal", "owl", ORG)):
             with pytest.raises(RateLimited, match="per hour") as caught:
                 await question
-            assert caught.value.headers == {"retry-after": "3601"}
+            assert caught.value.headers == {"retry-after": "3600"}
         assert len(upstream.asked) == asked
         _, restarted = opened(store, upstream, clock)
         for known in (live, restarted):

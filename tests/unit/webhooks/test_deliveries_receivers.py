@@ -30,7 +30,7 @@ from tests.http_client import (
     wait_until,
 )
 from tests.tcp_server import Connection, Script, TcpServer, response_head, serve
-from tests.webhook_receivers import ORG, VAULT, add_org
+from tests.webhook_receivers import ORG, VAULT, add_org, new_deliveries
 
 HOST = "hooks.example.com"
 TIMEOUT_SECONDS = 0.6  # for deliveries that time out
@@ -90,10 +90,10 @@ async def open_rig(
     chosen: dict[str, Any] = {"webhook_timeout_seconds": TIMEOUT_SECONDS, "egress_allow_hosts": (HOST,), **settings}
     async with (
         serve(script, host=address, port=port, tls=tls or server_tls(authority, HOST)) as server,
-        open_client(ca_file=folder / "ca.pem", resolver=names) as sender,
+        open_client(ca_file=folder / "ca.pem", resolver=names) as client,
         sqlite.open() as store,
     ):
-        yield Rig(store, server, Deliveries(store, sender, VAULT, Clock(), Settings(**chosen)), names)
+        yield Rig(store, server, new_deliveries(store, client, Clock(), Settings(**chosen)), names)
 
 
 def read(request: bytes) -> tuple[str, dict[str, str], bytes]:
@@ -239,10 +239,10 @@ async def test_hanging_receivers_delay_no_other(sqlite: Database, tmp_path: Path
     authority.cert_pem.write_to_path(tmp_path / "all.pem")
     async with (
         serve(script, tls=server_tls(authority, *allowed)) as server,
-        open_client(ca_file=tmp_path / "all.pem", resolver=FakeResolver(["127.0.0.1"])) as sender,
+        open_client(ca_file=tmp_path / "all.pem", resolver=FakeResolver(["127.0.0.1"])) as client,
         sqlite.open() as store,
     ):
-        deliveries = Deliveries(store, sender, VAULT, Clock(), Settings(egress_allow_hosts=allowed))
+        deliveries = new_deliveries(store, client, Clock(), Settings(egress_allow_hosts=allowed))
         task = asyncio.create_task(deliveries.run())
         try:
             hanging = await add_messages(

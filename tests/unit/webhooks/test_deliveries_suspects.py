@@ -4,15 +4,14 @@ import asyncio
 from dataclasses import replace
 
 from penstock.settings import Settings
-from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.delivery import LeasedMessage
 from tests.databases import Database
 from tests.webhook_receivers import (
     FIRST_DELAYS,
-    VAULT,
     Process,
     SentMessage,
     add_messages,
+    new_deliveries,
     open_process,
     run_deliveries,
     until,
@@ -25,7 +24,7 @@ NO_SUSPECTS_SECONDS = 10  # after this time a new process delivers suspects
 def restarted(process: Process) -> Process:
     """The process that follows on one that was killed."""
     settings = Settings(webhook_delays_seconds=FIRST_DELAYS)
-    return replace(process, deliveries=Deliveries(process.store, process.receiver, VAULT, process.clock, settings))
+    return replace(process, deliveries=new_deliveries(process.store, process.receiver, process.clock, settings))
 
 
 async def kill_after_claiming(process: Process, times: int) -> Process:

@@ -35,19 +35,19 @@ async def test_every_end_of_a_delivery_has_its_result(sqlite: Database) -> None:
                 return end
 
             process.receiver.respond = respond
-            found[end] = await process.deliveries.sender.send(leased())
+            found[end] = await process.deliveries._sender.send(leased())
         assert found == ends
-        refused = await process.deliveries.sender.send(leased("http://hooks.test/in"))
+        refused = await process.deliveries._sender.send(leased("http://hooks.test/in"))
         assert refused == DeliveryResult("the URL is refused")
         assert len(process.receiver.sent) == len(ends)
 
 
 async def test_a_trial_is_sent_once_and_stored_nowhere(sqlite: Database) -> None:
     async with open_process(sqlite, 503) as process:
-        trial = await process.deliveries.sender.send_trial(ORG, URL)
+        trial = await process.deliveries._sender.send_trial(ORG, URL)
         assert (trial.result.status, trial.message.url) == (503, URL)
         with pytest.raises(InvalidRequest):
-            await process.deliveries.sender.send_trial(ORG, "http://hooks.test/in")
+            await process.deliveries._sender.send_trial(ORG, "http://hooks.test/in")
         assert [sent.body for sent in process.receiver.sent] == [trial.message.body]
         await process.deliveries.deliver_due_messages()
         assert len(process.receiver.sent) == 1

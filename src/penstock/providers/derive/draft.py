@@ -5,6 +5,7 @@ from re import Pattern
 from typing import Any, NamedTuple
 
 from penstock.json_schema import Schema
+from penstock.providers.spec import Param
 
 # Fields that would change how the result comes back, or that the gateway sets itself. They are never sent.
 _NEVER_TAKEN = frozenset(
@@ -64,6 +65,12 @@ class Draft:
 
     def _named(self, name: str, schema: Schema) -> Named:
         return Named(name, schema, name in self._required)
+
+
+def row_for(name: str, field: Named, **limits: Any) -> Param:
+    """The row that sends a field of the interface as a field of the provider."""
+    handling: Any = "passthrough" if name == field.name else "renamed"
+    return Param(name=name, handling=handling, to=(field.name,), **limits)
 
 
 def kinds(schema: Schema) -> set[str]:

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
 
 from penstock.fields import TABLES
 from penstock.providers.convert import on_off
 from penstock.providers.derive import lengths, shapes
-from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, limit
+from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, limit, row_for
+from penstock.providers.derive.factors import take_factor
 from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_rows
 from penstock.providers.live import LiveModel, Underivable
 from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, ignored
@@ -23,10 +22,8 @@ _ENHANCING = tuple(
     prompt_optimizer enable_prompt_optimizer prompt_extend magic_prompt_option""".split()
 )
 _FORMATS = ("output_format", "format", "image_format", "output_type")
-_FACTORS = ("scale_factor", "upscale_factor", "upscaling_factor", "upscale_ratio", "scale", "factor", "upscale")
 _UPSCALER = re.compile(r"upscal|super.?res|esrgan|\bsr\b|enlarge|clarity", re.IGNORECASE)
 _EXTENDER = re.compile(r"extend|extension|continu", re.IGNORECASE)
-_VIDEO_FACTOR = 2  # by which a video is upscaled if neither the caller nor the schema says it
 _N_MAX = 10
 # Further numbers of outputs, which would be paid for and thrown away.
 _MULTIPLYING = re.compile(r"(max|num|number_of)_(images|outputs|videos|samples|generations)|.*batch_?(size|count)?")
@@ -52,14 +49,14 @@ def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task,
     for recognise in _RECOGNISERS[makes]:
         rows += [row for row in (recognise(draft),) if row]
     if is_upscaler:
-        rows += _factor_rows(draft, makes, has_frame=any(row.name == "frame" for row in rows))
+        rows += take_factor(draft, makes, has_frame=any(row.name == "frame" for row in rows))
     rest = draft.take_rest()
-    files = _video_task(inputs, encode, role) if makes == "video" else _image_tasks(inputs, encode, is_upscaler)
+    files: dict[Task, tuple[Param, ...]]
+    if makes == "video":
+        files = {"video": video_rows(inputs, encode, role)}
+    else:
+        files = _image_tasks(inputs, encode, is_upscaler)
     return {task: complete_table(task, *found, *rows, *_passed(task, rest)) for task, found in files.items()}
-
-
-def _video_task(inputs: Inputs, encode: Encode, role: str) -> dict[Task, tuple[Param, ...]]:
-    return {"video": video_rows(inputs, encode, role)}
 
 
 def _image_tasks(inputs: Inputs, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
@@ -80,17 +77,12 @@ def _is_upscaler(name: str, live: LiveModel, prompt: Named | None) -> bool:
 
 def _prompt_row(field: Named) -> Param:
     longest = limit(field.schema, "maxLength")
-    return _row("prompt", field, required=field.is_required, max_length=None if longest is None else int(longest))
-
-
-def _row(name: str, field: Named, **limits: Any) -> Param:
-    handling: Any = "passthrough" if name == field.name else "renamed"
-    return Param(name=name, handling=handling, to=(field.name,), **limits)
+    return row_for("prompt", field, required=field.is_required, max_length=None if longest is None else int(longest))
 
 
 def _negative(draft: Draft) -> Param | None:
     field = draft.take(_NEGATIVE, is_text)
-    return _row("negative_prompt", field) if field else None
+    return row_for("negative_prompt", field) if field else None
 
 
 def _count(draft: Draft) -> Param | None:
@@ -105,12 +97,12 @@ def _count(draft: Draft) -> Param | None:
 
 def _seed(draft: Draft) -> Param | None:
     field = draft.take(("seed",), is_number)
-    return _row("seed", field, schema=field.schema) if field else None
+    return row_for("seed", field, schema=field.schema) if field else None
 
 
 def _sound(draft: Draft) -> Param | None:
     field = draft.take(_SOUND, is_switch)
-    return _row("generate_audio", field, one_of=(True, False), default=field.default) if field else None
+    return row_for("generate_audio", field, one_of=(True, False), default=field.default) if field else None
 
 
 def _enhancing(draft: Draft) -> Param | None:
@@ -137,40 +129,6 @@ def _format(wanted: str) -> Callable[[Draft], Param | None]:
         return fixed(field.name, wanted) if field and field.default != wanted else None
 
     return take
-
-
-def _factor_rows(draft: Draft, makes: str, *, has_frame: bool) -> list[Param]:
-    """The row for `scale_factor`. Of videos it has a default, by which the gateway knows the size of the output; where
-    the model has no field for it, that size decides the resolution, if there is a field for that.
-    """
-    row = _factor(draft)
-    if row is None:
-        return [emulated("scale_factor", default=_VIDEO_FACTOR)] if makes == "video" and has_frame else []
-    if makes == "video" and row.default is None:
-        return [replace(row, default=min(row.one_of, default=_VIDEO_FACTOR))]
-    return [row]
-
-
-def _factor(draft: Draft) -> Param | None:
-    field = draft.take(_FACTORS, lambda schema: is_number(schema) or bool(_factors(schema)))
-    if field is None:
-        return None
-    known = _factors(field.schema)
-    default = _number(field.default)
-    if known:
-        return converted("scale_factor", to=field.name, convert=known.get, one_of=tuple(known), default=default)
-    low, high = limit(field.schema, "minimum"), limit(field.schema, "maximum")
-    return _row("scale_factor", field, low=low, high=high, default=default)
-
-
-def _factors(schema: Mapping[str, Any]) -> dict[float, Any]:
-    """The factors that a schema lists, such as `2`, `"4"` or `"4x"`, and its own words for them."""
-    return {factor: value for value in choices(schema) if (factor := _number(value)) is not None}
-
-
-def _number(value: Any) -> float | None:
-    found = re.fullmatch(r"x?(\d+(?:\.\d+)?)x?", str(value).strip().lower())
-    return float(found[1]) if found else None
 
 
 _RECOGNISERS: Mapping[str, tuple[Callable[[Draft], Param | None], ...]] = {
@@ -204,7 +162,7 @@ def _passed(task: Task, rest: list[Named]) -> list[Param]:
         if _MULTIPLYING.fullmatch(field.name):
             continue
         if field.name not in TABLES[task]:
-            rows.append(_row(field.name, field, required=field.is_required, schema=field.schema))
+            rows.append(row_for(field.name, field, required=field.is_required, schema=field.schema))
         elif field.is_required and field.default is None:
             raise Underivable(f"it needs `{field.name}`, which means something else in this interface")
     return rows

@@ -55,12 +55,6 @@ def test_standard_fields_are_recognised() -> None:
     assert (video["generate_audio"].to, video["negative_prompt"].to) == (("enable_audio",), ("n_prompt",))
 
 
-def test_factors_of_upscalers() -> None:
-    for schema, value in (({"type": "number", "maximum": 8}, 2), ({"enum": ["2x", "4x"]}, "2x"), ({"enum": [2, 4]}, 2)):
-        row = made("image", ["image"], name="x/upscaler", image=TEXT, scale=schema)["upscale"]["scale_factor"]
-        assert (row.to, row.convert(2.0) if row.convert else 2) == (("scale",), value)
-
-
 def test_a_model_that_needs_what_nobody_can_say_is_not_offered() -> None:
     with pytest.raises(Underivable, match="it needs `style`"):
         made("image", ["style"], prompt=TEXT, style=TEXT)
