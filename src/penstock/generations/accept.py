@@ -43,16 +43,24 @@ _INPUTS_OUTLIVE_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
+class NewGeneration:
+    """A generation that was stored a moment ago: what its job would otherwise read."""
+
+    row: GenerationRow
+    request: Request
+    plan: Plan
+    candidates: tuple[Candidate, ...]  # those of the plan; none for a replay or a mock
+    attempt_id: str | None  # of an attempt that was stored with it: of the first candidate, for all outputs
+    inputs: tuple[InputFile, ...] = ()  # those of the request
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """A call that was accepted, now or before."""
 
     row: GenerationRow
-    request: Request | None = None  # those of the row, if it was accepted now
-    plan: Plan | None = None
-    candidates: tuple[Candidate, ...] = ()  # those of the plan, if it was accepted now and is not a replay or a mock
     lease: Lease | None = None  # set when this process is to run the generation
-    attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
-    inputs: tuple[InputFile, ...] = ()  # while they are in memory
+    new: NewGeneration | None = None  # None if only its row is known: the store did not confirm at once
     is_repeated: bool = False  # its idempotency key was used before: `row` is the generation of the earlier call
 
 
@@ -72,7 +80,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     accepted = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
     failpoint("accept.after_commit")
     call.release_body()
-    return replace(accepted, inputs=planned.inputs) if planned.inputs else accepted
+    return accepted
 
 
 # -------------------------------------------------------------------------------------------------------------- storing
@@ -87,9 +95,9 @@ async def _store_affordable(
 ) -> Accepted:
     """Store the generation with those candidates that the balance covers; raise InsufficientBalance if it is none."""
     while True:
-        new = await _new_generation(gateway, call, planned, stored_inputs, is_awaited)
+        prepared = await _prepare(gateway, call, planned, stored_inputs, is_awaited)
         try:
-            return await _store(gateway, planned, new)
+            return await _store(gateway, planned, prepared)
         except InsufficientBalance:
             cheaper = _without_dearest(planned)
             if cheaper is None:
@@ -107,19 +115,19 @@ def _without_dearest(planned: PlannedCall) -> PlannedCall | None:
     return replace(planned, plan=plan, candidates=tuple(compress(planned.candidates, is_cheaper)))
 
 
-async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") -> Accepted:
+async def _store(gateway: Gateway, planned: PlannedCall, prepared: "_Prepared") -> Accepted:
     """Store a generation together with others of the moment, or alone if it must be counted or compared with them.
 
     Returns the generation that used the same idempotency key before, if there is one.
     """
-    caller = new.call.caller
+    caller = prepared.call.caller
     key = planned.validated.idempotency_key
-    with gateway.chat_reservations.holding(caller.org_id, new.hold), nothing_sent(), span("accept"):
+    with gateway.chat_reservations.holding(caller.org_id, prepared.hold), nothing_sent(), span("accept"):
         if not (key or caller.is_limited or planned.claims_recording):
-            accepted, acceptance = new.with_plan(planned.plan)
+            accepted, acceptance = prepared.with_plan(planned.plan)
             await gateway.acceptances.add(acceptance)
             return accepted
-        store_alone = partial(_store_alone, gateway, planned, new)
+        store_alone = partial(_store_alone, gateway, planned, prepared)
         try:
             return await gateway.store.write(store_alone, org_id=caller.org_id)
         except ConstraintViolated:  # another process has just used the same idempotency key
@@ -128,19 +136,19 @@ async def _store(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration") 
             return await gateway.store.write(store_alone, org_id=caller.org_id)
 
 
-async def _store_alone(gateway: Gateway, planned: PlannedCall, new: "_NewGeneration", tx: Transaction) -> Accepted:
+async def _store_alone(gateway: Gateway, planned: PlannedCall, prepared: "_Prepared", tx: Transaction) -> Accepted:
     """As `_store`, in a transaction of its own."""
-    caller = new.call.caller
+    caller = prepared.call.caller
     key = planned.validated.idempotency_key
     if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
-        is_repeated = earlier.id != new.call.id  # else the commit of this call was not confirmed
-        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, lease=new.lease)
+        is_repeated = earlier.id != prepared.call.id  # else the commit of this call was not confirmed
+        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, lease=prepared.lease)
     if caller.is_limited:
-        await check_limits(tx, caller, new.hold, new.at_ms)
-    plan = await _claim_recording(tx, caller.org_id, new.call.id, planned)
-    accepted, acceptance = new.with_plan(plan)
+        await check_limits(tx, caller, prepared.hold, prepared.at_ms)
+    plan = await _claim_recording(tx, caller.org_id, prepared.call.id, planned)
+    accepted, acceptance = prepared.with_plan(plan)
     await gateway.acceptances.write(tx, [acceptance])
-    await check_org_budget(tx, caller, new.at_ms)
+    await check_org_budget(tx, caller, prepared.at_ms)
     return accepted
 
 
@@ -167,12 +175,13 @@ async def _claim_recording(tx: Transaction, org_id: OrgId, request_id: str, plan
 
 
 @dataclass(frozen=True, slots=True)
-class _NewGeneration:
+class _Prepared:
     """What is stored of a call when it is accepted; the plan may be known only in the transaction."""
 
     call: Call
     request: Request
     candidates: tuple[Candidate, ...]
+    inputs: tuple[InputFile, ...]
     at_ms: int
     hold: Nanos
     columns: Row  # of the generation, except the plan
@@ -195,8 +204,8 @@ class _NewGeneration:
         hold = NewHold(call.caller.org_id, call.id, self.hold, call.at_ms)
         row = GenerationRow(**columns, **NEW_GENERATION)
         attempt_id = self.attempt_id if first else None
-        accepted = Accepted(row, self.request, plan, self.candidates, self.lease, attempt_id)
-        return accepted, Acceptance(hold, changes)
+        new = NewGeneration(row, self.request, plan, self.candidates, attempt_id, self.inputs)
+        return Accepted(row, self.lease, new), Acceptance(hold, changes)
 
     def _first_attempt(self, candidate: PlannedCandidate) -> Row:
         return {
@@ -213,13 +222,13 @@ class _NewGeneration:
         }
 
 
-async def _new_generation(
+async def _prepare(
     gateway: Gateway,
     call: Call,
     planned: PlannedCall,
     stored_inputs: Sequence[tuple[Input, bytes]],
     is_awaited: bool,
-) -> _NewGeneration:
+) -> _Prepared:
     request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
     hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
     lease = Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None
@@ -227,10 +236,11 @@ async def _new_generation(
     now = gateway.clock.now_ms()
     until_ms = now + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
     input_rows = gateway.media.input_rows(call.caller.org_id, call.id, stored_inputs, until_ms)
-    return _NewGeneration(
+    return _Prepared(
         call=call,
         request=request,
         candidates=planned.candidates,
+        inputs=planned.inputs,
         at_ms=now,
         hold=hold,
         columns=columns,

@@ -43,8 +43,9 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
 
 
 def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Input, ...]) -> tuple[Choice, Request]:
-    """The candidates in the preferred order, and the request with the defaults of the first. Raises InvalidRequest if
-    all candidates are too expensive, or an input video is too short, too long or too large for all of them.
+    """The candidates in the preferred order, and the request with the task and the defaults of the first; candidates
+    for another task are left out. Raises InvalidRequest if all candidates are too expensive, or an input video is too
+    short, too long or too large for all of them.
     """
     if any(item.role in INPUT_VIDEOS for item in inputs):
         route = routing.capable_route(
@@ -52,13 +53,14 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
         )
         choice = replace(choice, route=route)
     if validated.provider is None:
-        return choice, _complete(validated, choice.route.first.model, inputs)
+        request = _complete(validated, choice.route.first.model, inputs)
+        return replace(choice, route=routing.route_of_task(choice.route, request.task)), request
     # A model's own defaults decide what it would cost if it were the first.
     choice = choice.in_preferred_order(
         lambda candidate: _costs(candidate.model, _complete(validated, candidate.model, inputs))
     )
     request = _complete(validated, choice.route.first.model, inputs)
-    route = capable_route(choice.route, validated, request)
+    route = capable_route(routing.route_of_task(choice.route, request.task), validated, request)
     route = routing.affordable_route(route, choice.preferences, lambda candidate: _costs(candidate.model, request))
     return replace(choice, route=route), request
 

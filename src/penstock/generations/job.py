@@ -1,6 +1,6 @@
 """A generation while a worker runs it, and the writes that its lease allows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -12,9 +12,9 @@ from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restor
 from penstock.accounts.transfers import record_loss
 from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
-from penstock.generations.accept import Accepted
+from penstock.generations.accept import NewGeneration
 from penstock.generations.mailbox import Mailbox
-from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
+from penstock.generations.rows import AttemptRow, GenerationRow, Mock, Plan, Replay, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
 from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
@@ -41,7 +41,7 @@ class Job:
     row: GenerationRow  # as it was when the job was loaded, without request and plan: there are thousands of jobs
     request: Request
     plan: Plan
-    candidates: tuple[Candidate | None, ...]  # those of the plan; None for one that is no longer configured
+    candidates: tuple[Candidate | None, ...]  # of the plan, None if no longer configured; () for a replay or a mock
     attempts: dict[tuple[int, int], AttemptRow]  # those that an earlier run left open, by candidate and part
     failures: dict[tuple[int, int], PastFailure]  # the last one of each candidate and part
     round: int = 1  # all candidates are tried once in each round
@@ -50,7 +50,7 @@ class Job:
     stored_intents: dict[tuple[int, int], str] = field(default_factory=dict)  # ids of attempts to be sent now
     made: list["AttemptResult"] = field(default_factory=list)  # a loss, should the generation fail all the same
     mailbox: Mailbox | None = None  # of a caller that waits in this process
-    inputs: tuple[InputFile, ...] = ()  # those of the request, for the first attempt of a job that was just accepted
+    inputs: tuple[InputFile, ...] = ()  # those of the request, for the first attempt of a new generation
 
     @property
     def id(self) -> str:
@@ -104,17 +104,30 @@ def part_sizes(count: int, native_n: int) -> list[int]:
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
-async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | None = None) -> Job:
-    """Read a generation and its attempts, unless this process has just accepted it. Raises LeaseLost when the lease is
-    no longer valid.
+async def load_job(gateway: Gateway, running: RunningJob, new: NewGeneration | None = None) -> Job:
+    """The job of a generation that this process has just stored, or of one that is read from the store with its
+    attempts. Raises LeaseLost when the lease is no longer valid.
     """
-    unsent_attempts = running.send_guard.unsent_attempts
-    if accepted is not None:
-        stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
-        unsent_attempts.update(stored_intents.values())
-        job = await _job(gateway, running, accepted.row, [], stored_intents, accepted)
-        job.inputs = accepted.inputs
-        return job
+    return await _read_job(gateway, running) if new is None else _new_job(running, new)
+
+
+def _new_job(running: RunningJob, new: NewGeneration) -> Job:
+    stored_intents = {(0, 0): new.attempt_id} if new.attempt_id else {}
+    running.send_guard.unsent_attempts.update(stored_intents.values())
+    return Job(
+        running=running,
+        row=_without_payload(new.row),
+        request=new.request,
+        plan=new.plan,
+        candidates=new.candidates,
+        attempts={},
+        failures={},
+        stored_intents=stored_intents,
+        inputs=new.inputs,
+    )
+
+
+async def _read_job(gateway: Gateway, running: RunningJob) -> Job:
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:
@@ -122,49 +135,39 @@ async def load_job(gateway: Gateway, running: RunningJob, accepted: Accepted | N
     row = GenerationRow(**found)
     if row.cancel_requested:
         running.wakeups.wake()
-    attempts = await list_last_attempts(gateway.store, row.id)
-    stored_intents = {
-        (attempt.candidate, attempt.part): attempt.id for attempt in attempts if attempt.id in unsent_attempts
-    }
-    return await _job(gateway, running, row, attempts, stored_intents)
-
-
-async def _job(
-    gateway: Gateway,
-    running: RunningJob,
-    row: GenerationRow,
-    attempts: Sequence[AttemptRow],
-    stored_intents: dict[tuple[int, int], str],
-    accepted: Accepted | None = None,
-) -> Job:
-    request = (accepted and accepted.request) or row.decode_request()
+    request = row.decode_request()
     assert request is not None, "only finished generations are purged"
-    plan = (accepted and accepted.plan) or row.decode_plan()
-    candidates: Sequence[Candidate | None]
-    if accepted and accepted.candidates:
-        candidates = [candidate if candidate.model.op.task == row.task else None for candidate in accepted.candidates]
-    else:
-        candidates = [await restore_candidate(gateway, planned, row.task) for planned in plan.candidates]
+    plan = row.decode_plan()
+    attempts = {
+        (attempt.candidate, attempt.part): attempt for attempt in await list_last_attempts(gateway.store, row.id)
+    }
+    unsent = running.send_guard.unsent_attempts
     return Job(
         running=running,
-        row=msgspec.structs.replace(row, request=None, plan=b""),
+        row=_without_payload(row),
         request=request,
         plan=plan,
-        candidates=tuple(candidates),
-        attempts={
-            (attempt.candidate, attempt.part): attempt
-            for attempt in attempts
-            if attempt.is_open and attempt.id not in running.send_guard.unsent_attempts
-        },
+        candidates=await _restore_candidates(gateway, plan, row.task),
+        attempts={key: attempt for key, attempt in attempts.items() if attempt.is_open and attempt.id not in unsent},
         failures={
-            (attempt.candidate, attempt.part): PastFailure(attempt.round, _past_failure(attempt))
-            for attempt in attempts
+            key: PastFailure(attempt.round, _past_failure(attempt))
+            for key, attempt in attempts.items()
             if not attempt.is_open
         },
-        round=max((attempt.round for attempt in attempts), default=1),
+        round=max((attempt.round for attempt in attempts.values()), default=1),
         stored_percent=row.progress if row.status == "in_progress" else None,
-        stored_intents=stored_intents,
+        stored_intents={key: attempt.id for key, attempt in attempts.items() if attempt.id in unsent},
     )
+
+
+def _without_payload(row: GenerationRow) -> GenerationRow:
+    return msgspec.structs.replace(row, request=None, plan=b"")
+
+
+async def _restore_candidates(gateway: Gateway, plan: Plan, task: str) -> tuple[Candidate | None, ...]:
+    if isinstance(plan.source, Replay | Mock):
+        return ()
+    return tuple([await restore_candidate(gateway, planned, task) for planned in plan.candidates])
 
 
 def _past_failure(attempt: AttemptRow) -> Failure:

@@ -12,7 +12,7 @@ import structlog
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import playback
-from penstock.generations.accept import Accepted
+from penstock.generations.accept import Accepted, NewGeneration
 from penstock.generations.attempt import run_attempt
 from penstock.generations.finish import complete, fail
 from penstock.generations.job import (
@@ -49,7 +49,8 @@ _IMAGE_RETRY_SECONDS = 5.0  # how long images are tried again, because their cal
 def start_generation(gateway: Gateway, accepted: Accepted, mailbox: Mailbox | None = None) -> RunningJob:
     """Run a generation that this process has just accepted; the mailbox is that of a caller who waits for it."""
     assert accepted.lease is not None, "another process runs it"
-    run = partial(run_generation, gateway, just_accepted=[accepted], mailbox=mailbox)
+    new = [accepted.new] if accepted.new else []
+    run = partial(run_generation, gateway, new=new, mailbox=mailbox)
     return gateway.jobs.start(accepted.lease, run)
 
 
@@ -57,17 +58,17 @@ async def run_generation(
     gateway: Gateway,
     running: RunningJob,
     *,
-    just_accepted: list[Accepted] | None = None,
+    new: list[NewGeneration] | None = None,
     mailbox: Mailbox | None = None,
 ) -> None:
     """Bring a generation from whatever state it is in to `completed` or `failed`, waiting for an unavailable store.
 
-    What was just accepted is taken out of its list: the first run need not read it, and then nothing keeps it, because
-    there are thousands of jobs. Raises LeaseLost when another worker runs the generation now.
+    A new generation is taken out of its list: the first run need not read it, and then nothing keeps it, because there
+    are thousands of jobs. Raises LeaseLost when another worker runs the generation now.
     """
 
     async def run() -> None:
-        job = await load_job(gateway, running, just_accepted.pop() if just_accepted else None)
+        job = await load_job(gateway, running, new.pop() if new else None)
         job.mailbox = mailbox
         with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
             await _run_loaded(gateway, job)

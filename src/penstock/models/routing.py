@@ -165,6 +165,19 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
     return replace(route, candidates=tried, left_out=(*route.left_out, *left_out))
 
 
+def route_of_task(route: Route, task: str) -> Route:
+    """The route without candidates that do something else: one id may be an editor here and an upscaler there."""
+    candidates = tuple(candidate for candidate in route.candidates if candidate.model.op.task == task)
+    if len(candidates) == len(route.candidates):
+        return route
+    left_out = (
+        LeftOut(candidate, f"its task is `{candidate.model.op.task}`, not `{task}`")
+        for candidate in route.candidates
+        if candidate.model.op.task != task
+    )
+    return replace(route, candidates=candidates, left_out=(*route.left_out, *left_out))
+
+
 def allowed_route(route: Route, preferences: Preferences, known: Collection[str]) -> Route:
     """The route without the providers that the caller excludes. `known` are the names of all providers.
 

@@ -1,5 +1,6 @@
 """Preferences among providers on image and video calls: what is tried, shown, charged and replayed."""
 
+import base64
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ from penstock.errors import AllProvidersExhausted, InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.generations import endpoints
 from tests.fake_providers import faults
-from tests.fake_providers.scripted import png
+from tests.fake_providers.scripted import png, scripted_provider
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 pytestmark = sqlite_only
@@ -89,6 +90,30 @@ async def test_a_dry_run_shows_who_would_be_tried_at_what_price_and_why(open_gat
         assert cheap["left_out"] == [
             {"provider": "lab", "model": "lab/easel-1", "reason": "would cost 0.04 dollars (image)"}
         ]
+
+
+@pytest.mark.parametrize("preferences", [{}, {"provider": {"order": ["lab"]}}])
+async def test_a_model_that_upscales_is_no_candidate_for_an_edit(
+    open_gateway: OpenGateway, preferences: dict[str, Any]
+) -> None:
+    """Two providers may do different things under one id; the first decides what is asked for."""
+    async with scripted_provider() as lab, scripted_provider("annex") as annex:
+        upscaler = {"id": "edit-1", "upstream": "up-1", "task": "upscale", "price": {"unit": "image", "usd": "9"}}
+        providers = {"lab": lab.settings(), "annex": annex.settings(priority=1, models=[upscaler])}
+        async with open_gateway(labs=(lab, annex), providers=providers) as running:
+            image = "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()
+            body = {"model": "edit-1", "prompt": "a hat", "image": image, **preferences}
+            call = running.call(body, query={"dryRun": "true"})
+            shown = (await endpoints.edit_images(running.gateway, call)).json
+            assert [each["provider"] for each in shown["candidates"]] == ["lab"]
+            assert shown["left_out"] == [
+                {"provider": "annex", "model": "annex/up-1", "reason": "its task is `upscale`, not `edit`"}
+            ]
+            lab.edits.always(faults.broken)
+            with pytest.raises(AllProvidersExhausted):
+                await endpoints.edit_images(running.gateway, running.call(body))
+            assert len(lab.edits.received) == 1
+            assert annex.others.received == []
 
 
 async def test_without_fallbacks_nobody_else_is_tried(open_gateway: OpenGateway) -> None:
