@@ -3,7 +3,8 @@
 `Connection` extends `uvicorn.protocols.http.httptools_impl.HttpToolsProtocol`, which uvicorn does not document and may
 change in any minor release. Therefore pyproject.toml allows only the minor release that the tests were run with. Before
 another one is allowed, compare its `httptools_impl.py` with what is used here: `connections`, `cycle`, `headers`,
-`client`, `flow`, `loop`, `parser`, `pipeline`, `scope`, `transport`, `url` and the methods that are overridden.
+`client`, `flow`, `loop`, `parser`, `pipeline`, `scope`, `transport`, `url` and the methods that are overridden, and its
+`RequestResponseCycle` with `response_cycle`.
 """
 
 import asyncio
@@ -16,12 +17,12 @@ from typing import Any, NamedTuple
 import httptools
 import msgspec
 import uvicorn
-from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from penstock.api.addresses import Proxies, address_group
 from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES, LINE
+from penstock.api.response_cycle import ResponseCycle
 from penstock.api.response_transport import ResponseTransport
 from penstock.api.waiting import WaitingConnections
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
@@ -50,17 +51,6 @@ class _Mark(NamedTuple):
     received: int = 0
     taken: int = 0
     written: int = 0
-
-
-class _UnchunkedCycle(RequestResponseCycle):
-    """A response to HTTP/1.0, which has no chunks: one without a length ends with the connection."""
-
-    async def send(self, message: ASGISendEvent) -> None:
-        if message["type"] == "http.response.start":
-            self.chunked_encoding = False
-        elif message["type"] == "http.response.body":
-            self.expected_content_length = len(message.get("body", b""))
-        await super().send(message)
 
 
 class Connection(HttpToolsProtocol):
@@ -297,8 +287,7 @@ class Connection(HttpToolsProtocol):
             raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
         self.scope[LINE] = self._line  # type: ignore[literal-required]
         super().on_headers_complete()
-        if self.scope["http_version"] == "1.0":
-            self.cycle.__class__ = _UnchunkedCycle
+        self.cycle.__class__ = ResponseCycle
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self.waiting.is_crowd(self):

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-_FINAL_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # not 1xx, which another head follows
 _JOINED_BYTES = 64 * 1024  # up to this size, copying takes less time than another system call
 
 
@@ -23,18 +22,24 @@ class ResponseTransport:
         self._head = b""
         self.written = 0  # bytes, of which the client has taken all but `get_write_buffer_size`
 
+    def write_head(self, head: bytes) -> None:
+        """Send the head of a response with the next bytes that are written."""
+        self._head = head
+
     def write(self, data: bytes) -> None:
+        head = self._head
+        if head:
+            self._head = b""
+            if len(data) <= _JOINED_BYTES:
+                data = head + data
+            else:  # not `writelines`: in asyncio of Python 3.12 and 3.13 it does not pause for a slow client
+                self.write(head)
         self.written += len(data)
-        if self._head:
-            self._write_head(data)
-        elif data.startswith(_FINAL_HEADS):
-            self._head = data
-        else:
-            self._write(data)
+        self._write(data)
 
     def flush(self) -> None:
         if self._head:
-            self._write_head(b"")
+            self.write(b"")
 
     def write_eof(self) -> None:
         self.flush()
@@ -46,13 +51,3 @@ class ResponseTransport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
-
-    def _write_head(self, data: bytes) -> None:
-        # Not `writelines`: in asyncio of Python 3.12 and 3.13 it does not pause for a client that reads slowly.
-        head = self._head
-        self._head = b""
-        if len(data) <= _JOINED_BYTES:
-            self._write(head + data)
-        else:
-            self._write(head)
-            self._write(data)
