@@ -1,8 +1,6 @@
 """Interrupt calls that wait: when their caller disconnects, or when this process stops."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class CallerGone(Exception):
@@ -42,30 +40,52 @@ class Interrupts:
         for task in tuple(self._tasks):
             task.cancel()
 
-    @contextmanager
-    def allowed(self, line: CallerLine) -> Iterator[None]:
+    def allowed(self, line: CallerLine) -> "_InterruptedBlock":
         """Let the block be interrupted; then this raises CallerGone or ProcessStopped, also before the block begins.
 
         What happens outside of such a block, such as a transaction, is never interrupted.
         """
+        return _InterruptedBlock(self, line)
+
+    def begin(self, task: asyncio.Task[object], line: CallerLine) -> None:
+        """Let a task be interrupted from now on, unless that has happened already: see `allowed`."""
         self._check(line)
-        task = asyncio.current_task()
-        assert task is not None
         line.task = task
         self._tasks.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            if line.is_closed or self.is_stopped:
-                task.uncancel()
-            self._check(line)
-            raise
-        finally:
-            line.task = None
-            self._tasks.discard(task)
+
+    def end(self, task: asyncio.Task[object], line: CallerLine) -> None:
+        line.task = None
+        self._tasks.discard(task)
+
+    def explain(self, task: asyncio.Task[object], line: CallerLine) -> None:
+        """Raise why a task was cancelled; returns if that was for another reason than an interruption."""
+        if line.is_closed or self.is_stopped:
+            task.uncancel()
+        self._check(line)
 
     def _check(self, line: CallerLine) -> None:
         if line.is_closed:
             raise CallerGone
         if self.is_stopped:
             raise ProcessStopped
+
+
+class _InterruptedBlock:
+    """A block that may be interrupted."""
+
+    __slots__ = ("_interrupts", "_line", "_task")
+
+    def __init__(self, interrupts: Interrupts, line: CallerLine) -> None:
+        self._interrupts = interrupts
+        self._line = line
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._interrupts.begin(task, self._line)
+
+    def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
+        self._interrupts.end(self._task, self._line)
+        if isinstance(error, asyncio.CancelledError):
+            self._interrupts.explain(self._task, self._line)

@@ -12,8 +12,8 @@ from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
 from penstock.chat.pass_through import ResponsesApi
-from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, token_counts
-from penstock.chat.provider_api import CompletionsApi, ProviderApi, StreamRelay, WholeReply
+from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill, max_cost
+from penstock.chat.provider_api import CompletionsApi, ProviderApi, StreamRelay
 from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
@@ -149,8 +149,8 @@ async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
             is_begun = True
             return await forward(reserved, candidate, watch)
     except CallerGone:
-        usage = estimated_usage(reserved.chat) if is_begun else None
-        reserved.settle("cancelled", candidate=candidate, usage=usage, problem=_caller_disconnected())
+        bill = make_bill(candidate.model, estimated_usage(reserved.chat)) if is_begun else None
+        reserved.settle("cancelled", candidate=candidate, bill=bill, problem=_caller_disconnected())
         raise
     except ProcessStopped:
         raise _process_stopped() from None
@@ -199,35 +199,37 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
         for_org=reserved.reservation.call.caller.org_id,
         size_bytes=reserved.reservation.call.size_bytes,
     )
-    size_bytes = len(reply.body)
     try:
-        outline, found = await run_aside(size_bytes, _read_whole, api, reply.body)
+        body, bill = await run_aside(len(reply.body), _read_whole, reserved, candidate, api, bytes(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = f"{provider.name} returned a malformed response."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
     except large_json.TooComplex as problem:
         message = f"{provider.name} returned a response that is too long: it {problem}."
         raise AttemptFailed(provider.slug, "unreadable", message) from None
+    watch.note_tokens(bill.tokens)
+    reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body)
+    return Response(body=body, headers=executed_model_header(candidate))
+
+
+def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes) -> tuple[bytes, Bill]:
+    """The body for the caller and the bill, from a provider's response. Raises AttemptFailed for an error in it, and if
+    nothing was written; what the provider bills for nothing is a loss.
+    """
+    outline = large_json.outline(body)
+    found = api.read(outline.json)
     if found.error:
         raise failure_in_body(candidate, outline.fill(found.error))
     usage = found.usage
     if found.is_empty:
         if usage is not None:
-            reserved.losses.append(actual_cost(candidate.model, usage))
-        raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned an empty response.")
+            reserved.losses.append(make_bill(candidate.model, usage).cost)
+        name = candidate.provider.name
+        raise AttemptFailed(candidate.provider.slug, "unreadable", f"{name} returned an empty response.")
     if usage is None:
-        usage = estimated_usage(reserved.chat, output_bytes=size_bytes)
-    cost = actual_cost(candidate.model, usage)
-    body = await run_aside(size_bytes, lambda: outline.fill(api.whole(outline.json, usage, cost)))
-    watch.note_tokens(token_counts(usage))
-    reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
-    return Response(body=body, headers=executed_model_header(candidate))
-
-
-def _read_whole(api: ProviderApi, body: bytes | bytearray) -> tuple[large_json.Outline, WholeReply]:
-    """What is in a response, beside its long texts."""
-    outline = large_json.outline(bytes(body))
-    return outline, api.read(outline.json)
+        usage = estimated_usage(reserved.chat, output_bytes=len(body))
+    bill = make_bill(candidate.model, usage)
+    return outline.fill(api.whole(outline.json, usage, bill.cost)), bill
 
 
 # -------------------------------------------------------------------------------------------------------------- streams
@@ -325,16 +327,17 @@ async def _relay_events(
                 raise StreamBroken("ended its stream without [DONE]")
             problem = None
             usage = _stream_usage(reserved.chat, relay)
-            if last := await run_aside(sent.size, api.finish, usage, actual_cost(candidate.model, usage)):
+            if last := await run_aside(sent.size, api.finish, usage, make_bill(candidate.model, usage).cost):
                 yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)
             yield api.fail(problem)
     finally:
-        _settle_stream(reserved, candidate, relay, problem, sent)
+        bill = make_bill(candidate.model, _stream_usage(reserved.chat, relay))
+        _settle_stream(reserved, candidate, bill, problem, sent)
         if isinstance(problem, Cancelled | Unavailable):
             stream.watch.fail(INTERRUPTED)
-        stream.watch.note_tokens(token_counts(_stream_usage(reserved.chat, relay)))
+        stream.watch.note_tokens(bill.tokens)
         stream.watch.end()
         await stream.source.aclose()
 
@@ -361,21 +364,19 @@ def _stream_problem(reserved: ReservedCall, candidate: Candidate, stream: _Strea
 
 
 def _settle_stream(
-    reserved: ReservedCall, candidate: Candidate, relay: StreamRelay, problem: Problem | None, sent: SentBytes
+    reserved: ReservedCall, candidate: Candidate, bill: Bill, problem: Problem | None, sent: SentBytes
 ) -> None:
     """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
-    usage: Usage | None = _stream_usage(reserved.chat, relay)
     if isinstance(problem, Cancelled) and reserved.gateway.interrupts.is_stopped:
         problem = _process_stopped()  # which did not come to be sent, because the caller did not read
     is_charged = problem is None or isinstance(problem, Cancelled)
-    if usage and not is_charged:
-        reserved.losses.append(actual_cost(candidate.model, usage))
-        usage = None
+    if not is_charged:
+        reserved.losses.append(bill.cost)
     is_cancelled = isinstance(problem, Cancelled | Unavailable)
     reserved.settle(
         "completed" if problem is None else "cancelled" if is_cancelled else "upstream_failure",
         candidate=candidate,
-        usage=usage,
+        bill=bill if is_charged else None,
         response_bytes=sent.size,
         response=bytes(sent.stored),
         problem=problem,

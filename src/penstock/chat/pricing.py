@@ -42,9 +42,11 @@ class Usage(msgspec.Struct):
     cost_in_usd_ticks: int | None = None  # reported by xAI
 
     def __post_init__(self) -> None:
-        self.prompt_tokens = _plausible(self.prompt_tokens)
-        self.completion_tokens = _plausible(self.completion_tokens)
-        self.total_tokens = _plausible(self.total_tokens)
+        counts = (self.prompt_tokens or 0, self.completion_tokens or 0, self.total_tokens or 0)
+        if min(counts) < 0 or max(counts) > _MAX_REPORTED_TOKENS:
+            self.prompt_tokens = _plausible(self.prompt_tokens)
+            self.completion_tokens = _plausible(self.completion_tokens)
+            self.total_tokens = _plausible(self.total_tokens)
 
     @property
     def input(self) -> int:
@@ -109,25 +111,26 @@ def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
     return quote_of(lines)
 
 
-def actual_cost(model: Model, usage: Usage) -> Nanos:
+class Bill(msgspec.Struct, frozen=True):
+    """What a call has used and what that costs."""
+
+    tokens: dict[str, int]  # by direction, as metrics and traces count them: `input`, of which `cached`, and `output`
+    lines: tuple[CostLine, ...]
+    cost: Nanos  # the sum of the lines
+
+
+def make_bill(model: Model, usage: Usage) -> Bill:
     """Return the cost that the provider reports, otherwise the price of the tokens."""
+    input_tokens = usage.input
+    output_tokens = usage.output
+    cached_tokens = usage.cached
+    tokens = {"input": input_tokens, "cached": cached_tokens, "output": output_tokens}
     if (usd := usage.cost_usd) is not None:
-        return nanos(usd)
-    price = _price_for(model, usage.input)
-    return max(ZERO, _token_rate(price).nanos(usage.input, usage.output, usage.cached)) if price else ZERO
-
-
-def cost_lines(model: Model, usage: Usage) -> tuple[CostLine, ...]:
-    """Return the lines of `actual_cost`; their amounts add up to it."""
-    if (usd := usage.cost_usd) is not None:
-        return (CostLine(REPORTED, 1, None, nanos(usd)),)
-    price = _price_for(model, usage.input)
-    return _token_rate(price).lines(usage.input, usage.output, usage.cached) if price else ()
-
-
-def token_counts(usage: Usage) -> dict[str, int]:
-    """The tokens by direction, as metrics and traces count them."""
-    return {"input": usage.input, "cached": usage.cached, "output": usage.output}
+        cost = nanos(usd)
+        return Bill(tokens, (CostLine(REPORTED, 1, None, cost),), cost)
+    price = _price_for(model, input_tokens)
+    lines = _token_rate(price).lines(input_tokens, output_tokens, cached_tokens) if price else ()
+    return Bill(tokens, lines, Nanos(sum([line.amount for line in lines])))
 
 
 def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:

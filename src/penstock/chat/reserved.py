@@ -6,7 +6,7 @@ from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.form import ResponseForm
-from penstock.chat.pricing import Usage, cost_lines
+from penstock.chat.pricing import Bill
 from penstock.chat.request import ChatRequest
 from penstock.errors import Problem
 from penstock.gateway import Gateway
@@ -17,7 +17,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
-from penstock.values import Nanos
+from penstock.values import ZERO, Nanos
 
 _MAX_MESSAGE_CHARS = 1000
 
@@ -37,19 +37,18 @@ class ReservedCall(msgspec.Struct, frozen=True):
         status: str,
         *,
         candidate: Candidate | None = None,
-        usage: Usage | None = None,
+        bill: Bill | None = None,
         response_bytes: int = 0,
         response: bytes = b"",
         problem: Problem | None = None,
     ) -> None:
-        """Record how the call ended and charge the usage of the candidate that served it; what exceeds the reserved
+        """Record how the call ended and charge the bill of the candidate that served it; what exceeds the reserved
         amount is a loss, and so are the `losses`. The `response` is stored together with the request where the settings
         ask for it.
         """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
         model = candidate.model if candidate else None
-        lines = cost_lines(model, usage) if model and usage else ()
-        cost = Nanos(sum([line.amount for line in lines]))
+        cost = bill.cost if bill else ZERO
         last = self.failed_attempts[-1] if self.failed_attempts else None
         provider = candidate.provider.slug if candidate else None
         end = RequestEnd(
@@ -61,10 +60,10 @@ class ReservedCall(msgspec.Struct, frozen=True):
             self._stored_message(problem.message) if problem else None,
             provider=provider or (last.provider if last else None),
             upstream_model=model.upstream if model else last.upstream_model if last else None,
-            input_tokens=usage.input if usage else None,
-            cached_tokens=usage.cached if usage else None,
-            output_tokens=usage.output if usage else None,
-            cost_lines=lines,
+            input_tokens=bill.tokens["input"] if bill else None,
+            cached_tokens=bill.tokens["cached"] if bill else None,
+            output_tokens=bill.tokens["output"] if bill else None,
+            cost_lines=bill.lines if bill else (),
             attempts=self.failed_attempts,
         )
         payload = self._payload(response)

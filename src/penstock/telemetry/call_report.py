@@ -10,28 +10,28 @@ from penstock.values import Nanos
 class ProviderWaits:
     """Measures the time in which a call waits for providers; waits that overlap count once. Entered for each wait."""
 
-    __slots__ = ("_clock", "_running", "_seconds", "_since")
+    __slots__ = ("_monotonic", "_running", "_seconds", "_since")
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._monotonic = clock.monotonic
         self._running = 0
         self._since = 0.0
         self._seconds = 0.0
 
     def __enter__(self) -> None:
         if not self._running:
-            self._since = self._clock.monotonic()
+            self._since = self._monotonic()
         self._running += 1
 
     def __exit__(self, *exception: object) -> None:
         self._running -= 1
         if not self._running:
-            self._seconds += self._clock.monotonic() - self._since
+            self._seconds += self._monotonic() - self._since
 
     @property
     def seconds(self) -> float:
         """All waits so far, also a part of one that goes on."""
-        return self._seconds + (self._clock.monotonic() - self._since if self._running else 0.0)
+        return self._seconds + (self._monotonic() - self._since if self._running else 0.0)
 
 
 class CallReport:

@@ -1,6 +1,7 @@
 """Count calls, generations and costs, and add up the figures of several processes."""
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -100,7 +101,7 @@ class Metrics:
 
     def __init__(self, listed_models: AbstractSet[tuple[str, str]] = frozenset()) -> None:
         """`listed_models` are the models that are in a table, each as its provider's slug and its upstream name."""
-        self._counts: dict[str, dict[Labels, int]] = {name: {} for name in (*COUNTERS, COST)}
+        self._counts: dict[str, dict[Labels, int]] = {name: defaultdict(int) for name in (*COUNTERS, COST)}
         self._durations: dict[str, dict[Labels, Durations]] = {name: {} for name in HISTOGRAMS}
         self._listed = listed_models
         self._unlisted: set[tuple[str, str]] = set()
@@ -112,20 +113,20 @@ class Metrics:
 
     def count_response(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count an HTTP call after the last byte of its response was sent."""
-        _add(self._counts["penstock_requests"], (method, path, str(status)), 1)
+        self._counts["penstock_requests"][method, path, str(status)] += 1
         _add_seconds(self._durations["penstock_request_seconds"], (method, path), seconds)
 
     def count_generation(self, provider: str, task: str, status: str, cost: Nanos = ZERO) -> None:
         """Count a generation or chat call after it was charged or released."""
-        _add(self._counts["penstock_generations"], (provider, task, status), 1)
+        self._counts["penstock_generations"][provider, task, status] += 1
         if cost:
-            _add(self._counts[COST], (provider, task, status), cost)
+            self._counts[COST][provider, task, status] += cost
 
     def count_attempt(self, provider: str, model: str, task: str, outcome: str, seconds: float) -> None:
         """Count an attempt after it ended: with SUCCESS, or with the kind of its failure."""
         if outcome == SUCCESS and (provider, model) not in self._listed and len(self._unlisted) < _UNLISTED_MODELS_MAX:
             self._unlisted.add((provider, model))
-        _add(self._counts["penstock_attempts"], (provider, task, outcome), 1)
+        self._counts["penstock_attempts"][provider, task, outcome] += 1
         labels = (provider, self._model_label(provider, model), task)
         _add_seconds(self._durations["penstock_attempt_seconds"], labels, seconds)
 
@@ -137,9 +138,10 @@ class Metrics:
     def count_tokens(self, provider: str, model: str, tokens: Mapping[str, int | float]) -> None:
         """Count tokens by direction: `input`, of which `cached`, and `output`."""
         label = self._model_label(provider, model)
+        counts = self._counts["penstock_tokens"]
         for direction in _DIRECTIONS:
             if count := tokens.get(direction):
-                _add(self._counts["penstock_tokens"], (provider, label, direction), int(count))
+                counts[provider, label, direction] += int(count)
 
     def _model_label(self, provider: str, model: str) -> str:
         name = (provider, model)
@@ -154,10 +156,6 @@ class Metrics:
         """The figures of all processes that share them."""
         figures = self.publish(current)
         return add_up([figures, *self._exchange.read_others()]) if self._exchange else figures
-
-
-def _add(counts: dict[Labels, int], labels: Labels, count: int) -> None:
-    counts[labels] = counts.get(labels, 0) + count
 
 
 def _add_seconds(durations: dict[Labels, Durations], labels: Labels, seconds: float) -> None:
@@ -234,7 +232,7 @@ def add_up(several: Sequence[Figures]) -> Figures:
         for name, counted in figures.counts.items():
             total = counts.setdefault(name, {})
             for labels, count in counted.items():
-                _add(total, labels, count)
+                total[labels] = total.get(labels, 0) + count
         for name, measured in figures.durations.items():
             sums = durations.setdefault(name, {})
             for labels, more in measured.items():

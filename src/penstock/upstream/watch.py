@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from penstock.clock import Clock
 from penstock.telemetry.metrics import SUCCESS, Metrics
-from penstock.telemetry.tracing import Span, span
+from penstock.telemetry.tracing import NO_SPAN, Span, span
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
@@ -47,13 +47,15 @@ class AttemptWatch:
 
     def __enter__(self) -> "AttemptWatch":
         self._started = self._clock.monotonic()
-        self.span.__enter__()
+        if self.span is not NO_SPAN:
+            self.span.__enter__()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
         if error is not None:
             self.fail(_outcome_of(error))
-        self.span.__exit__(kind, None, trail)
+        if self.span is not NO_SPAN:
+            self.span.__exit__(kind, None, trail)
         if error is not None and self._stays_open:
             self.span.end()
         if error is not None or not self._stays_open:

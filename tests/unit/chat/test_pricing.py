@@ -1,14 +1,14 @@
 """What a chat call may cost at most, and what it costs by reported or estimated usage."""
 
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
 
-from penstock.chat.pricing import Usage, _PromptDetails, actual_cost, cost_lines, estimated_usage, max_cost, quote
+from penstock.chat.pricing import Usage, _PromptDetails, estimated_usage, make_bill, max_cost, quote
 from penstock.chat.request import ChatImage, ChatRequest
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Price
@@ -69,22 +69,22 @@ def test_a_model_without_a_price_costs_nothing() -> None:
     chat = chat_request(100)
     assert max_cost(priced_model(), chat, DEFAULT_OUTPUT_TOKENS) == 0
     assert quote(priced_model(), chat, DEFAULT_OUTPUT_TOKENS).total == 0
-    assert actual_cost(priced_model(), Usage(prompt_tokens=5, completion_tokens=5)) == 0
+    assert make_bill(priced_model(), Usage(prompt_tokens=5, completion_tokens=5)).cost == 0
 
 
 def test_long_inputs_may_have_their_own_price() -> None:
     long_price = Price(unit="token", usd="0.000004", input_usd="0.000002", above=1000)
     model = priced_model(long_price, PRICE)
-    assert actual_cost(model, Usage(prompt_tokens=1000)) == nanos("0.001")
-    assert actual_cost(model, Usage(prompt_tokens=1001)) == nanos("0.002002")
+    assert make_bill(model, Usage(prompt_tokens=1000)).cost == nanos("0.001")
+    assert make_bill(model, Usage(prompt_tokens=1001)).cost == nanos("0.002002")
 
 
 def test_cached_tokens_have_their_own_price() -> None:
     usage = msgspec.convert({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}, Usage)
-    assert actual_cost(priced_model(PRICE), usage) == nanos("0.0000064")
+    assert make_bill(priced_model(PRICE), usage).cost == nanos("0.0000064")
 
 
-def test_the_lines_of_a_cost_add_up_to_it() -> None:
+def test_the_lines_of_a_bill_add_up_to_its_exact_cost() -> None:
     """Also for counts that make no sense, which a provider may report."""
     tiny = Price(unit="token", usd="0.00000000035", input_usd="0.00000000015", other_usd={"cached": "0.00000000005"})
     reported = [Usage(prompt_tokens=3, cost=0.0123456789), Usage(prompt_tokens=3, cost_in_usd_ticks=7)]
@@ -95,19 +95,30 @@ def test_the_lines_of_a_cost_add_up_to_it() -> None:
         for cached_tokens in (None, 0, 3, 2000, -4)
     ]
     for usage, price in product([*reported, *counted], (tiny, PRICE)):
-        model = priced_model(price)
-        assert sum(line.amount for line in cost_lines(model, usage)) == actual_cost(model, usage), usage
+        bill = make_bill(priced_model(price), usage)
+        assert sum(line.amount for line in bill.lines) == bill.cost == expected_cost(price, usage), usage
+        assert bill.tokens == {"input": usage.input, "cached": usage.cached, "output": usage.output}
+
+
+def expected_cost(price: Price, usage: Usage) -> int:
+    """The cost in nano-dollars, computed with decimals."""
+    usd = usage.cost_usd
+    if usd is None:
+        cached_usd = Decimal(price.other_usd.get("cached", price.input_usd))
+        usd = Decimal(price.input_usd) * (usage.input - usage.cached) + cached_usd * usage.cached
+        usd += Decimal(price.usd) * usage.output
+    return int((usd * 10**9).to_integral_value(ROUND_HALF_UP))
 
 
 def test_a_cost_is_rounded_once_half_up() -> None:
     price = Price(unit="token", usd="0.0000000005", input_usd="0.00000000025")
-    assert actual_cost(priced_model(price), Usage(prompt_tokens=1)) == 0
-    assert actual_cost(priced_model(price), Usage(completion_tokens=1)) == 1
-    assert actual_cost(priced_model(price), Usage(prompt_tokens=2, completion_tokens=1)) == 1
+    assert make_bill(priced_model(price), Usage(prompt_tokens=1)).cost == 0
+    assert make_bill(priced_model(price), Usage(completion_tokens=1)).cost == 1
+    assert make_bill(priced_model(price), Usage(prompt_tokens=2, completion_tokens=1)).cost == 1
 
 
 def test_a_reported_cost_wins_over_the_price() -> None:
-    assert actual_cost(priced_model(PRICE), Usage(prompt_tokens=1000, cost=0.25)) == nanos("0.25")
+    assert make_bill(priced_model(PRICE), Usage(prompt_tokens=1000, cost=0.25)).cost == nanos("0.25")
 
 
 def test_usage_is_estimated_by_sizes() -> None:
