@@ -85,8 +85,7 @@ def _body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) ->
             for file in [_file(name)] * count
         ),
     )
-    request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    request = translate.with_input_video(request, written, model)
+    request = translate.complete_request(written, model)
     checks.check(model, request)
     checks.check_inputs(model, images)
     count = part_sizes(request.n, model.op.native_n)[0]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 import msgspec
 
@@ -10,13 +11,13 @@ from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations.validate import ValidatedCall
-from penstock.models import routing
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
-from penstock.models.routing import Choice, Costs, Route
+from penstock.models.routing import Choice, Costs, Route, affordable_route, capable_route, route_of_task
 from penstock.providers.spec import Model
 from penstock.schema import Input, Request
-from penstock.upstream import checks, translate
+from penstock.upstream import checks
 from penstock.upstream.roles import table_name
+from penstock.upstream.translate import complete_request
 from penstock.values import INPUT_VIDEOS, OrgId, dollars
 
 
@@ -26,11 +27,11 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     task = validated.request.task
     if validated.provider is None:
         preferences = NO_PREFERENCES
-        request = translate.with_defaults(validated.request, route.first.model)
+        request = complete_request(validated.request, route.first.model)
         check_request = _check(validated, lambda model: request)
     else:
         preferences = read_preferences(validated.provider, task)
-        check_request = _check(validated, lambda model: translate.with_defaults(validated.request, model))
+        check_request = _check(validated, partial(complete_request, validated.request))
     names = {table_name(item.role) for item in validated.inputs}
 
     def check(model: Model) -> None:
@@ -47,36 +48,28 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
     for another task are left out. Raises InvalidRequest if all candidates are too expensive, or an input video is too
     short, too long or too large for all of them.
     """
+    written = msgspec.structs.replace(validated.request, inputs=inputs) if inputs else validated.request
+    route = choice.route
     if any(item.role in INPUT_VIDEOS for item in inputs):
-        route = routing.capable_route(
-            choice.route, lambda model: checks.check_input_video(model, _complete(validated, model, inputs))
-        )
-        choice = replace(choice, route=route)
+        route = capable_route(route, lambda model: checks.check_input_video(model, complete_request(written, model)))
     if validated.provider is None:
-        request = _complete(validated, choice.route.first.model, inputs)
-        return replace(choice, route=routing.route_of_task(choice.route, request.task)), request
+        request = complete_request(written, route.first.model)
+        return replace(choice, route=route_of_task(route, request.task)), request
     # A model's own defaults decide what it would cost if it were the first.
-    choice = choice.in_preferred_order(
-        lambda candidate: _costs(candidate.model, _complete(validated, candidate.model, inputs))
+    choice = replace(choice, route=route).in_preferred_order(
+        lambda candidate: _costs(candidate.model, complete_request(written, candidate.model))
     )
-    request = _complete(validated, choice.route.first.model, inputs)
-    route = capable_route(routing.route_of_task(choice.route, request.task), validated, request)
-    route = routing.affordable_route(route, choice.preferences, lambda candidate: _costs(candidate.model, request))
+    request = complete_request(written, choice.route.first.model)
+    route = check_candidates(route_of_task(choice.route, request.task), validated, request)
+    route = affordable_route(route, choice.preferences, lambda candidate: _costs(candidate.model, request))
     return replace(choice, route=route), request
 
 
-def capable_route(route: Route, validated: ValidatedCall, request: Request) -> Route:
-    """The candidates that can do what is asked. Raises InvalidRequest if none can."""
-    route = routing.capable_route(route, _check(validated, lambda model: request))
+def check_candidates(route: Route, validated: ValidatedCall, request: Request) -> Route:
+    """The route without candidates that cannot serve the request. Raises InvalidRequest if none can."""
+    route = capable_route(route, _check(validated, lambda model: request))
     _check_prompt(route, validated)
     return route
-
-
-def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...]) -> Request:
-    """The request as one for this model, with the input files, which may decide the shape and the length of a video."""
-    request = msgspec.structs.replace(translate.with_defaults(validated.request, model), inputs=inputs)
-    request = translate.with_input_shape(request, validated.request, model)
-    return translate.with_input_video(request, validated.request, model)
 
 
 def _check(validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Callable[[Model], None]:

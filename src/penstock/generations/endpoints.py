@@ -56,7 +56,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     if isinstance(mailbox.end, Problem):
         raise mark_recorded(mailbox.end)
     if planned.due_ms[1] > gateway.clock.steady_ms():
-        return await delayed_image_result(gateway, call.caller.org_id, call.id, call.base_url, planned.due_ms)
+        return await delayed_image_result(gateway, call, planned.due_ms)
     return await job_result(gateway, call, mailbox)
 
 

@@ -12,7 +12,7 @@ from penstock.event_loop import run_aside
 from penstock.fields import TABLES, UploadedFile
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.candidates import capable_route, find_candidates, order_candidates
+from penstock.generations.candidates import check_candidates, find_candidates, order_candidates
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import FIELD
@@ -22,7 +22,7 @@ from penstock.recordings.recordings import ReplayOptions
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.translate import with_defaults
+from penstock.upstream.translate import complete_request
 from penstock.values import InputFile, OrgId
 
 
@@ -47,18 +47,17 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
     one is required.
     """
     org_id = caller.org_id
-    check_model(caller, validated.request.model, gateway.catalog.public_id(validated.request.model))
+    model = gateway.catalog.public_id(validated.request.model)
+    check_model(caller, validated.request.model, model)
     options = validated.replay
     if options is None:
         return await _plan_live(gateway, org_id, validated, tasks)
     _check_match_fields(options, validated.request)
     sources = [(item.role, item.source) for item in validated.inputs]
-    model = gateway.catalog.public_id(validated.request.model)
     size_bytes = sum(len(source.data if isinstance(source, UploadedFile) else source) for _, source in sources)
     fingerprint = await run_aside(
         size_bytes,
         recordings.fingerprint,
-        validated.request.task,
         validated.request,
         model,
         sources,
@@ -193,8 +192,8 @@ async def _plan_mock(
     """Any known model will do, also without a credential. Input URLs are not fetched."""
     await gateway.live_models.prepare(validated.request.model, org_id)
     route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
-    request = with_defaults(validated.request, route.first.model)
-    capable_route(route, validated, request)
+    request = complete_request(validated.request, route.first.model)
+    check_candidates(route, validated, request)
     inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)

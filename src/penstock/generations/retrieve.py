@@ -123,16 +123,14 @@ def mark_recorded(problem: Problem) -> Problem:
     return problem
 
 
-async def delayed_image_result(
-    gateway: Gateway, org_id: OrgId, request_id: str, base_url: str, due_ms: tuple[int, int]
-) -> Response:
+async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, int]) -> Response:
     """The result of an image request, with its first and last byte sent at the moments in `due_ms`.
 
     The images are read and the response is encoded after the wait, so that a waiting call holds little memory.
     """
     first_ms, last_ms = due_ms
     clock = gateway.clock
-    row = await get_generation(gateway.store, request_id, org_id)
+    row = await get_generation(gateway.store, call.id, call.caller.org_id)
     assert row is not None, "generations are never deleted"
     headers = source_headers(row.decode_plan(), row.decode_result())
 
@@ -140,7 +138,7 @@ async def delayed_image_result(
         await clock.sleep(max(0.0, (first_ms - clock.steady_ms()) / 1000))
         yield b"{"
         await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))
-        response = await image_result(gateway, org_id, request_id, base_url)
+        response = await image_result(gateway, call.caller.org_id, call.id, call.base_url)
         yield encode(response.json)[1:]
 
     return Response(chunks=chunks(), headers=headers)

@@ -112,7 +112,6 @@ def _header(headers: Mapping[str, str], suffix: str, allowed: Sequence[str]) -> 
 
 
 def fingerprint(
-    kind: str,
     request: Request,
     model: str,
     inputs: Sequence[tuple[str, UploadedFile | str | Base64Text]],
@@ -121,8 +120,9 @@ def fingerprint(
 ) -> Fingerprint:
     """What a call is compared by. A field at its default counts the same as a field left out.
 
-    `inputs` are roles and files or URLs, `strict` is the digest of the body.
+    `model` is the id under which it is listed, `inputs` are roles and files or URLs, `strict` is the digest of the body.
     """
+    kind = request.task
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
     values = {**defaults, **request.values, **request.extras}
     digests = [[role, input_digest(source)] for role, source in inputs]

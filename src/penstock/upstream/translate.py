@@ -21,21 +21,26 @@ _VIDEO_INPUTS = "input_reference"
 INTERNAL = ("frame", "images", *INPUT_VIDEOS, "random_seed", "random_id", "own_id")
 
 
-def with_defaults(request: Request, model: Model) -> Request:
-    """The request as one for this model: with its task and, for a video, its default duration and size, which the
-    response to a new video shows.
+def complete_request(written: Request, model: Model) -> Request:
+    """The request as one for this model: with its task and, for a video, the duration and size that the caller did not
+    write. They are the model's defaults, unless an input file decides; the response to a new video shows them.
     """
-    task = model.op.task
-    if task != "video":
-        return msgspec.structs.replace(request, task=task)
-    values = dict(request.values)
+    if model.op.task != "video":
+        return msgspec.structs.replace(written, task=model.op.task)
+    request = _with_defaults(written, model)
+    request = _with_input_shape(request, written, model)
+    return _with_input_video(request, written, model)
+
+
+def _with_defaults(written: Request, model: Model) -> Request:
+    values = dict(written.values)
     for name, row in (("seconds", model.op.param("seconds")), ("size", model.op.param("frame"))):
-        if row and row.default is not None and values.get(name) is None and (name == "seconds" or not request.frame):
+        if row and row.default is not None and values.get(name) is None and (name == "seconds" or not written.frame):
             values[name] = row.default
-    return msgspec.structs.replace(request, task=task, values=values)
+    return msgspec.structs.replace(written, task="video", values=values)
 
 
-def with_input_shape(request: Request, written: Request, model: Model) -> Request:
+def _with_input_shape(request: Request, written: Request, model: Model) -> Request:
     """A video's request with the shape of the image that it begins with, if the caller wrote no shape."""
     images = [item for item in request.inputs if item.role in ("reference", *VIDEO_ROLES)]
     is_written = written.values.get("size") or written.values.get("aspect_ratio")
@@ -48,7 +53,7 @@ def with_input_shape(request: Request, written: Request, model: Model) -> Reques
     return msgspec.structs.replace(request, values={**request.values, "size": shape})
 
 
-def with_input_video(request: Request, written: Request, model: Model) -> Request:
+def _with_input_video(request: Request, written: Request, model: Model) -> Request:
     """A video's request with the length of the input video that is changed, and with its shape.
 
     A model that upscales has a default of `scale_factor`, and makes a frame of so many times the input's. Without that

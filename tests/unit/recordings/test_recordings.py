@@ -20,7 +20,7 @@ def standard_digest(
     values: dict[str, Any], *, kind: str = "image", model: str = "m", inputs: Any = (), **extras: Any
 ) -> bytes:
     request = Request(task=kind, model=model, values=values, extras=extras)
-    return fingerprint(kind, request, model, inputs, b"").standard
+    return fingerprint(request, model, inputs, b"").standard
 
 
 @pytest.mark.parametrize("mode", REPLAY_MODES)

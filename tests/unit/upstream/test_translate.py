@@ -124,17 +124,17 @@ def test_a_new_video_has_the_defaults_of_its_model(
     given: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
 ) -> None:
     rows = [passthrough(name, default=default) for name, default in defaults.items()]
-    assert translate.with_defaults(request("video", **given), model(*rows, task="video")).values == values
+    assert translate.complete_request(request("video", **given), model(*rows, task="video")).values == values
 
 
 def test_an_image_request_gets_no_defaults() -> None:
     wanted = request("image", prompt="p")
-    assert translate.with_defaults(wanted, model(passthrough("frame", default="512x512"))) == wanted
+    assert translate.complete_request(wanted, model(passthrough("frame", default="512x512"))) == wanted
 
 
 def test_the_model_decides_the_task() -> None:
     """Of a call that edits images, which may be an upscale."""
-    assert translate.with_defaults(request("edit"), model(task="upscale")).task == "upscale"
+    assert translate.complete_request(request("edit"), model(task="upscale")).task == "upscale"
 
 
 # --------------------------------------------------------------------------------------------------------------- limits
