@@ -23,6 +23,8 @@ UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
 UNITS |= {"frame": "a frame", "megapixel_second": "a megapixel and second"}
 MILLION = Decimal(1_000_000)
+PIXELS_OF_1024 = Decimal("1.048576")  # 1024 x 1024 pixels in megapixels; some providers state prices for them
+LONGEST_AMOUNT = 10  # characters
 COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json"
 
 INTRODUCTION = """A provider is on if its credential is in the environment; a self-hosted one, if its URL is.
@@ -54,13 +56,44 @@ documentation, and nothing else confirms them; [a recording](add-a-provider.md#t
 call would. Chat is not in this list: its requests are OpenAI's.
 """
 
+NOT_DESCRIBED = """Descriptions of the others were looked for on 2026-11-16, in PyPI, npm and public repositories:
+
+- Novita: `novita` 0.1.0, `novita-client` 0.7.1 and `novita-sdk` 0.5.0 (PyPI) and `novita-sdk` 3.1.3 (npm) do not have
+  Kling 3. Clients of Novita and of PPIO, which has the same paths, send the same fields.
+- Tencent: Comfy's document has only its 3D models, and Tencent Cloud's own libraries have only its signed APIs.
+- Leonardo: `leonardo-ai-sdk` 7.0.0 (PyPI) and `@leonardo-ai/sdk` 4.21.3 (npm) do not have the endpoint for images.
+- Replicate: six models are compared with names, types and limits from a package under the AGPL, whose texts are not
+  kept. Replicate's own package, `all-the-public-replicate-models` 1.352.0 (npm), is of January 2025 and has no licence.
+"""
+
+NOT_OFFERED = """## What is not offered
+
+Models that people ask for and of which too little was found on 2026-11-16, in the documentation of the providers and of
+resellers, in client libraries, in Comfy's documents and in public repositories:
+
+- Kling 4 at Kling itself: Comfy's router describes the fields (`contents` and `settings`, as for `kling-3-turbo`), but
+  the paths at Kling were not found. `kling-4` is offered at fal and WaveSpeed. Of Kling 4 Flash at WaveSpeed the fields
+  and the price were found, but not the path.
+- FLUX 3 Image klein and FLUX 3 Max at Black Forest Labs: resellers name them and their prices, but not the fields that
+  Black Forest Labs takes. If they are those of `flux-3-image` and `flux-3-video`,
+  [`like`](configuration.md#further-models-of-a-known-provider) offers them.
+- Videos as inputs at Together: its client library describes `source_video`, `reference_videos` and `frame_videos`, but
+  what they cost was not found.
+"""
+
 
 def page(note: str) -> str:
     known = sorted(discover(), key=lambda provider: provider.name.lower())
     index = "\n".join(line(provider) for provider in known)
     chapters = "\n\n".join(chapter(provider) for provider in known)
     heading = "| provider | switched on by | models | does |\n| --- | --- | --- | --- |"
-    return f"# Providers\n\n{note}\n\n{INTRODUCTION}\n{heading}\n{index}\n\n{proof(known)}\n\n{chapters}\n"
+    parts = (
+        f"# Providers\n\n{note}",
+        f"{INTRODUCTION}\n{heading}\n{index}",
+        proof(known),
+        NOT_OFFERED + "\n" + chapters,
+    )
+    return "\n\n".join(parts) + "\n"
 
 
 def proof(known: Sequence[Provider]) -> str:
@@ -73,7 +106,7 @@ def proof(known: Sequence[Provider]) -> str:
             missing = ", ".join(f"`{model_id}`" for model_id in found["not_described"])
             is_all = not found["compared_with"]
             lines.append(f"| {provider.name} | {sources} | {'all models' if is_all else missing} |")
-    return f"{PROOF}\n" + "\n".join(lines)
+    return f"{PROOF}\n" + "\n".join(lines) + f"\n\n{NOT_DESCRIBED.rstrip()}"
 
 
 def line(provider: Provider) -> str:
@@ -137,7 +170,10 @@ def prices(model: Model) -> str:
 
 def money(price: Price) -> str:
     units = MILLION if price.unit == "token" else Decimal(1)
-    words = f"{amount(price.usd, units)} {UNITS[price.unit]}"
+    unit = UNITS[price.unit]
+    if price.unit == "megapixel" and len(price.usd) > LONGEST_AMOUNT:  # of the provider's larger megapixel
+        units, unit = PIXELS_OF_1024, "for 1024x1024 pixels"
+    words = f"{amount(price.usd, units)} {unit}"
     if price.input_usd != "0":
         words += f", {amount(price.input_usd, units)} input"
     words += "".join(f", {amount(usd, units)} {name}" for name, usd in price.other_usd.items() if usd != "0")
@@ -152,7 +188,7 @@ def money(price: Price) -> str:
 
 
 def amount(usd: str, units: Decimal) -> str:
-    text = f"{Decimal(usd) * units:f}"
+    text = f"{round(Decimal(usd) * units, LONGEST_AMOUNT):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

@@ -76,6 +76,16 @@ def test_a_price_for_large_calls_says_what_is_counted() -> None:
     assert chat == "2 a million tokens (more than 5 input tokens)"
 
 
+def test_a_price_for_a_larger_megapixel_is_shown_as_the_provider_states_it() -> None:
+    price = Price(unit="megapixel", usd="0.01430511474609375", input_usd="0.01430511474609375", each_usd="0.015")
+    assert catalogue.money(price) == "0.015 for 1024x1024 pixels, 0.015 input, 0.015 for each output"
+    assert catalogue.money(Price(unit="megapixel", usd="0.025")) == "0.025 a megapixel"
+
+
+def test_the_page_about_providers_has_no_long_amounts() -> None:
+    assert re.findall(r"\d*\.\d{9,}", generate.PAGES[ROOT / "docs" / "providers.md"]()) == []
+
+
 def test_the_page_about_providers_writes_large_limits_in_full() -> None:
     """Such as 2147483647, which is not 2.14748e+09."""
     page = (ROOT / "docs" / "providers.md").read_text()

@@ -9,6 +9,7 @@ from tests.fake_providers.server import FakeProvider, Job, route
 BANANA = {"prompt", "aspect_ratio", "resolution", "output_format"}
 UPSCALER = {"image", "target_resolution", "output_format"}
 VEO = {"prompt", "aspect_ratio", "duration", "resolution", "generate_audio", "negative_prompt", "seed"}
+KLING_4 = {"prompt", "aspect_ratio", "duration", "resolution"}
 FIELDS = {
     "bytedance/seedream-v4.5": {"prompt", "size"},
     "bytedance/seedream-v4.5/edit": {"prompt", "size", "images"},
@@ -20,6 +21,8 @@ FIELDS = {
     "wavespeed-ai/seedvr2/image": UPSCALER,
     "wavespeed-ai/ultimate-image-upscaler": UPSCALER,
     "wavespeed-ai/flashvsr": {"video", "duration", "target_resolution"},
+    "kwaivgi/kling-v4.0/text-to-video": KLING_4,
+    "kwaivgi/kling-v4.0/image-to-video": KLING_4 | {"image", "last_image", "keyframes"},
     "google/veo3.1-fast/text-to-video": VEO,
     "google/veo3.1-fast/image-to-video": VEO | {"image", "last_image"},
 }
@@ -54,6 +57,8 @@ class WaveSpeed(FakeProvider):
             if name not in FIELDS[model] or (name in ONE_OF and value not in ONE_OF[name])
         ]
         if model.startswith("google/veo") and fields.get("duration") not in (4, 6, 8):
+            wrong.append("duration")
+        if model.startswith("kwaivgi/") and fields.get("duration") not in range(3, 31):
             wrong.append("duration")
         missing = {"image", "images", "prompt", "video"} & FIELDS[model] - fields.keys()
         if wrong or missing:

@@ -41,6 +41,25 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     assert (fields["image"], fields["last_image"], fields["duration"]) == (IMAGE_URI, IMAGE_URI, 4)
 
 
+async def test_kling_4_takes_up_to_half_a_minute_and_the_shape_of_its_first_image(open_gateway: OpenGateway) -> None:
+    wavespeed = WaveSpeed()
+    async with gateway_for(open_gateway, "wavespeed", wavespeed) as running:
+        long = await create_video(running, model="kling-4", seconds=30, aspect_ratio="21:9")
+        frames = await create_video(
+            running,
+            model="kling-4",
+            seconds=3,
+            resolution="1080p",
+            generate_audio=True,
+            input_reference=[{"image_url": IMAGE_URI}] * 2,
+        )
+        assert [str(video["metadata"]["cost"]) for video in (long, frames)] == ["4.71", "0.705"]
+    first, second = [request.fields for request in wavespeed.received("create")]
+    assert first == {"prompt": "a train", "duration": 30, "aspect_ratio": "21:9", "resolution": "720p"}
+    images = {"image": IMAGE_URI, "last_image": IMAGE_URI}
+    assert second == {"prompt": "a train", "duration": 3, "resolution": "1080p", **images}
+
+
 @pytest.mark.parametrize(
     ("fate", "code"),
     [

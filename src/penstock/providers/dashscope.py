@@ -145,7 +145,7 @@ def wan(name: str, upstream: str, max_prompt: int, prices: tuple[Price, ...], *r
     prompt = renamed("prompt", to="input.prompt", required=True, max_length=max_prompt)
     seed = renamed("seed", to="parameters.seed", low=0, high=2**31 - 1)
     op = replace(VIDEO, params=complete_table("video", prompt, seed, ALWAYS_SOUND, *rows))
-    return Model(id=name, upstream=upstream, op=op, prices=prices)
+    return Model(id=name, upstream=upstream, op=op, prices=prices, shutdown_date=SHUTDOWN_DATES.get(name, ""))
 
 
 def happy_horse(version: str, usd: str, usd_1080p: str) -> tuple[Model, Model]:
@@ -158,10 +158,9 @@ def happy_horse(version: str, usd: str, usd_1080p: str) -> tuple[Model, Model]:
     return text, image
 
 
+SHUTDOWN_DATES = {"wan-2.6": "2026-10-14"}  # as docs.laozhang.ai says, which resells DashScope's models
 comfy_price = price_list(COMFY)
-price = price_list(
-    Source("Alibaba's price list for Singapore, as others recorded it", "2026-11-15", is_second_hand=True)
-)
+price = price_list(Source("Alibaba's prices for Singapore, as others recorded them", "2026-11-15", is_second_hand=True))
 PRICES_BY_SIZE = (*(price("0.15", **{"parameters.size": SIZE_LABELS[size]}) for size in SIZES_1080P), price("0.10"))
 PRICES_2 = prices_by_resolution("0.10", {"1080P": "0.15"})
 PRICES_2_EDIT = tuple(replace(row, ceiling="2") for row in PRICES_2)  # input and output are billed, and reported

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.providers.convert import both, closest_short_side, data_uri, each_image, first_and_last, first_image
 from penstock.providers.convert import pixels, plain_base64, size_text
 from penstock.providers.spec import (
+    ALWAYS_SOUND,
     COMFY,
     FailureKind,
     File,
@@ -112,11 +113,15 @@ PROMPT = passthrough("prompt", required=True)
 NEGATIVE_PROMPT = passthrough("negative_prompt")
 RATIOS = "1:1 3:2 2:3 3:4 4:3 4:5 5:4 9:16 16:9 21:9"
 PNG = fixed("output_format", "png")
+SEEDREAM_PATHS = ("bytedance/seedream-v4.5", "bytedance/seedream-v4.5/edit")
 SEEDREAM = (
     converted("frame", to="size", convert=size_text(pixels(min_side=1024, max_side=4096, min_area=2560 * 1440), "*")),
 )
 BANANA_2 = (frame(f"{RATIOS} 1:4 4:1 1:8 8:1", "1k", "2k", "4k"), PNG)
 BANANA_PRO = (frame(RATIOS, "1k", "2k", "4k"), PNG)
+FRAMES = converted(
+    "input_reference", to=("image", "last_image"), convert=first_and_last(data_uri), required=True, max_items=2
+)
 VEO_TEXT = (
     PROMPT,
     NEGATIVE_PROMPT,
@@ -124,12 +129,10 @@ VEO_TEXT = (
     frame("16:9 9:16", "1080p", "720p"),
     passthrough("generate_audio", one_of=(True, False)),
 )
-VEO_IMAGE = (
-    *VEO_TEXT,
-    converted(
-        "input_reference", to=("image", "last_image"), convert=first_and_last(data_uri), required=True, max_items=2
-    ),
-)
+VEO_IMAGE = (*VEO_TEXT, FRAMES)
+KLING_4 = (PROMPT, duration(*range(3, 31), default=5), ALWAYS_SOUND)
+KLING_4_TEXT = (*KLING_4, frame("16:9 9:16 1:1 21:9", "720p", "1080p"))
+KLING_4_IMAGE = (*KLING_4, frame("", "720p", "1080p", to=("resolution",)), FRAMES)  # it has the shape of the image
 FLASH_VSR = (
     input_video(
         EDIT_VIDEO, to=("video", "duration"), convert=both(plain_base64, attrgetter("seconds")), max_seconds=600
@@ -145,6 +148,8 @@ FLASH_VSR = (
 
 price = price_list(Source("WaveSpeed's own skills for agents on GitHub", "2026-11-15"))
 comfy_price = price_list(COMFY)
+kling_price = price_list(Source("copies of the models' pages in wavespeed.ai/docs", "2026-11-16"))
+KLING_4_PRICES = (kling_price("0.235", resolution="1080p"), kling_price("0.157"))
 VEO_PRICES = (price("0.80", "call", generate_audio=False), price("1.20", "call"))
 PROVIDER = Provider(
     slug="wavespeed",
@@ -155,13 +160,7 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     models=(
-        *image_models(
-            "seedream-4.5",
-            ("bytedance/seedream-v4.5", "bytedance/seedream-v4.5/edit"),
-            10,
-            SEEDREAM,
-            price("0.04", "image"),
-        ),
+        *image_models("seedream-4.5", SEEDREAM_PATHS, 10, SEEDREAM, price("0.04", "image")),
         *image_models(
             "nano-banana-2",
             ("google/nano-banana-2/text-to-image", "google/nano-banana-2/edit"),
@@ -192,6 +191,8 @@ PROVIDER = Provider(
             comfy_price("0.032", target_resolution="4k"),
             comfy_price("0.018"),
         ),
+        model("kling-4", "kwaivgi/kling-v4.0/text-to-video", "video", KLING_4_TEXT, *KLING_4_PRICES),
+        model("kling-4", "kwaivgi/kling-v4.0/image-to-video", "video", KLING_4_IMAGE, *KLING_4_PRICES),
         model("veo-3.1-fast", "google/veo3.1-fast/text-to-video", "video", VEO_TEXT, *VEO_PRICES),
         model("veo-3.1-fast", "google/veo3.1-fast/image-to-video", "video", VEO_IMAGE, *VEO_PRICES),
     ),
