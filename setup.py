@@ -1,15 +1,16 @@
-"""Copy the documentation into the wheel, where the gateway serves it at /docs; everything else is in pyproject.toml."""
+"""Copy the documentation into the wheel, where the gateway serves it at /docs; everything else is in pyproject.toml.
 
-import sys
+`web/manual.py` says which files these are. It is run alone, because the package around it needs installed packages.
+"""
+
+import runpy
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-sys.path.insert(0, str(ROOT / "src"))
-
-from penstock.web.manual import HOME, manual_paths  # noqa: E402
+MANUAL = runpy.run_path(str(ROOT / "src/penstock/web/manual.py"))
 
 
 class BuildWithManual(build_py):
@@ -26,8 +27,8 @@ class BuildWithManual(build_py):
         return [*super().get_outputs(include_bytecode), *copies]
 
     def _manual(self) -> list[str]:
-        paths = list(manual_paths(ROOT))
-        assert HOME in paths, f"{HOME} is missing: build from a clone or from the source distribution"
+        paths: list[str] = list(MANUAL["manual_paths"](ROOT))
+        assert MANUAL["HOME"] in paths, "there is no documentation: build from a clone or from the source distribution"
         return paths
 
     def _copy_of(self, path: str) -> Path:

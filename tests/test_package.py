@@ -82,9 +82,24 @@ class Built:
 
 
 def build(source: Path, hook: str) -> Path:
-    """Build a package in the folder `dist` of a source tree, offline, and return its path."""
+    """Build a package in the folder `dist` of a source tree, offline and with setuptools alone, and return its path."""
+    (build_requirement,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert Requirement(build_requirement).name == "setuptools"
+    alone = source / "alone"
+    alone.mkdir(exist_ok=True)
+    setuptools = metadata.distribution("setuptools")
+    for found in {path.parts[0] for path in setuptools.files or () if len(path.parts) > 1 and path.parts[0] != ".."}:
+        (alone / found).unlink(missing_ok=True)
+        (alone / found).symlink_to(str(setuptools.locate_file(found)))
     script = f"from setuptools import build_meta; print(build_meta.{hook}('dist'))"
-    made = subprocess.run([sys.executable, "-c", script], cwd=source, check=False, capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        cwd=source,
+        env={**os.environ, "PYTHONPATH": str(alone)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert made.returncode == 0, made.stderr
     return source / "dist" / made.stdout.splitlines()[-1]
 
