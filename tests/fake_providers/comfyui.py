@@ -54,7 +54,8 @@ class ComfyUI(FakeProvider):
         self.images: dict[str, bytes] = {}
         self.lacks: set[str] = set()  # files of models
         self.cached: set[str] = set()  # graphs whose outputs it has; it lists those only for a caller with a client_id
-        self.has_jobs = True  # versions before 0.7 have no route for the state of a job
+        # What versions before 0.7 answer, which have no route for the state of a job; it depends on their web server.
+        self.no_jobs: bytes | None = None
         self._made: dict[str, bytes] = {}
 
     @route("POST /upload/image")
@@ -84,8 +85,8 @@ class ComfyUI(FakeProvider):
     @route("GET /api/jobs/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        if not self.has_jobs:
-            return FakeResponse(file=b"404: Not Found", content_type="text/plain", status=404)
+        if self.no_jobs is not None:
+            return FakeResponse(file=self.no_jobs, content_type="text/plain", status=404)
         if job is None:
             return FakeResponse({"error": "Job not found"}, 404)
         state: Any = job.next_state()

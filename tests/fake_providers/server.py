@@ -71,7 +71,7 @@ async def deliver(call: FakeCall, response: FakeResponse) -> None:
     elif response.status == 204:
         await call.exchange.begin(204, "text/plain", {})
         await call.exchange.end()
-    elif response.file:
+    elif response.content_type != "application/json":
         await call.exchange.send(response.file, response.status, response.content_type, **response.headers)
     else:
         await call.exchange.json(response.json, response.status, **response.headers)

@@ -57,14 +57,19 @@ async def test_a_repeated_job_has_its_outputs_again(open_gateway: OpenGateway) -
 
 
 @pytest.mark.parametrize(
-    ("has_jobs", "message"), [(True, "no longer knows the job"), (False, "version 0.7 or later does")]
+    ("no_jobs", "message"),
+    [
+        (None, "no longer knows the job"),
+        (b"404: Not Found", "version 0.7 or later does"),
+        (b"", "version 0.7 or later does"),
+    ],
 )
 async def test_a_job_that_the_server_does_not_know_fails_at_once(
-    open_gateway: OpenGateway, has_jobs: bool, message: str
+    open_gateway: OpenGateway, no_jobs: bytes | None, message: str
 ) -> None:
     comfy = ComfyUI()
-    comfy.has_jobs = has_jobs
-    comfy.next("show", responds({"error": "Job not found"}, 404) if has_jobs else serve)
+    comfy.no_jobs = no_jobs
+    comfy.next("show", responds({"error": "Job not found"}, 404) if no_jobs is None else serve)
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         record = await create_image(running, model="comfyui/sdxl")
         assert (record["status"], message in record["error_message"]) == ("upstream_failure", True)

@@ -40,7 +40,7 @@ def read_job(reply: Reply) -> Result:
 
 def _lost_message(reply: Reply) -> str:
     """Why the server does not know a job. Raises KeyError or DecodeError if the reply is not its own."""
-    if reply.body == b"404: Not Found":
+    if reply.body in (b"404: Not Found", b""):  # it depends on the version of its web server
         return "This ComfyUI does not show the state of jobs; version 0.7 or later does."
     if reply.json["error"] != "Job not found":
         raise KeyError("error")
