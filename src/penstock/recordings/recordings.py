@@ -120,7 +120,8 @@ def fingerprint(
 ) -> Fingerprint:
     """What a call is compared by. A field at its default counts the same as a field left out.
 
-    `model` is the id under which it is listed, `inputs` are roles and files or URLs, `strict` is the digest of the body.
+    `model` is the id under which it is listed, `inputs` are roles and files or URLs, `strict` is the digest of the
+    body.
     """
     kind = request.task
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
