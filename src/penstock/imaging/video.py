@@ -1,4 +1,4 @@
-"""Measure a video by the boxes of its MP4 or QuickTime file: length, frames, width and height, without decoding."""
+"""Measure a video in an MP4 or QuickTime file without decoding it: its length, frames, width and height."""
 
 import struct
 
@@ -6,18 +6,20 @@ import msgspec
 
 from penstock.imaging.convert import BadImage
 from penstock.imaging.formats import MAX_PIXELS
-from penstock.imaging.sniff import MAX_SEGMENTS, big_endian, boxes, sniff
+from penstock.imaging.sniff import big_endian, sniff
+from penstock.imaging.video_boxes import Place, check_places, inside, named_boxes, sample_tables, starts_of
+from penstock.imaging.video_codecs import Size, coded_sizes
 
 # This runs in a child process (see workers.py): the bytes are those that a caller chose.
 
 CONTENT_TYPES = ("video/mp4", "video/quicktime")
 _SECONDS_MAX = 24 * 3600
-_FRAMES_MAX = 10_000_000
+_FRAMES_MAX = 1_000_000
+_NOT_READ = (b"mdat", b"free", b"skip", b"wide")  # what is in these is found by the index, or not at all
 # Formats of samples that are no video: what cameras measure, times and texts.
 _NO_VIDEO = frozenset(
     b"mebx gpmd camm rtmd fdsc djmd dbgi mett metx urim tmcd text tx3g wvtt stpp sbtt c608 c708 mp4s".split()
 )
-Place = tuple[int, int]  # where the contents of a box start and end
 
 
 class VideoMeasures(msgspec.Struct, frozen=True):
@@ -38,52 +40,33 @@ def measure(data: bytes) -> VideoMeasures:
     found = sniff(data)
     if found is None or found.content_type not in CONTENT_TYPES:
         raise BadImage("The file is not one of mp4, mov.")
-    found_boxes = _boxes(data, (0, len(data)))
+    found_boxes = named_boxes(data, (0, len(data)))
     indexes = [place for name, place in found_boxes if name == b"moov"]
     if not indexes or found_boxes[-1][1][1] != len(data):
         raise BadImage("The file is not complete.")
     if len(indexes) > 1:
         raise BadImage("The file has more than one index.")
     index = indexes[0]
-    tracks = _inside(data, index, b"trak")
-    videos = [track for track in tracks if _is_video(data, track)]
-    sizes = [_track_size(data, track) for track in videos]
-    width, height = max(sizes, key=lambda sides: sides[0] * sides[1], default=(0, 0))
-    if not 0 < width * height <= MAX_PIXELS:
-        raise BadImage("The file has no video of a usable size.")
-    if _inside(data, index, b"mvex") or any(name == b"moof" for name, _ in found_boxes):
+    if inside(data, index, b"mvex") or any(name == b"moof" for name, _ in found_boxes):
         raise BadImage("The video is in fragments; send it as one whole.")
-    if _inside(data, index, b"cmov"):
-        raise BadImage("The index of the file is compressed.")
-    headers = _inside(data, index, b"mvhd")
+    check_places(data, index, [place for name, place in found_boxes if name not in _NOT_READ])
+    tracks = inside(data, index, b"trak")
+    videos = [track for track in tracks if _is_video(data, track)]
+    headers = inside(data, index, b"mvhd")
     lengths = [_seconds(data, header) for header in headers]
     scale = min((_time_scale(data, header) for header in headers), default=1)
     lengths += [_track_seconds(data, track, scale) for track in tracks]
     seconds = round(max(lengths, default=0.0), 3)
-    frames = max(_track_frames(data, track, scale) for track in videos)
+    frames = max((_track_frames(data, track, scale) for track in videos), default=0)
     if seconds <= 0 or frames <= 0:
         raise BadImage("The file does not say how long the video is.")
     if seconds > _SECONDS_MAX or frames > _FRAMES_MAX:
         raise BadImage(f"The video may have {_SECONDS_MAX} seconds and {_FRAMES_MAX} frames at most.")
+    sizes = [_track_size(data, track) for track in videos]
+    width, height = max(sizes, key=lambda sides: sides[0] * sides[1])
+    if not 0 < width * height <= MAX_PIXELS:
+        raise BadImage("The file has no video of a usable size.")
     return VideoMeasures(found.content_type, width, height, seconds, frames)
-
-
-def _boxes(data: bytes, place: Place) -> list[tuple[bytes, Place]]:
-    """The names and places of all boxes inside another box. Raises BadImage if there may be more than are read: a
-    longer video could be behind them.
-    """
-    found = [(name, (start, end)) for name, start, end in boxes(data, *place)]
-    if len(found) >= MAX_SEGMENTS:
-        raise BadImage("The file has too many parts.")
-    return found
-
-
-def _inside(data: bytes, place: Place, *path: bytes) -> list[Place]:
-    """All boxes at a path of names inside another box."""
-    places = [place]
-    for wanted in path:
-        places = [inner for outer in places for name, inner in _boxes(data, outer) if name == wanted]
-    return places
 
 
 def _seconds(data: bytes, header: Place) -> float:
@@ -113,22 +96,27 @@ def _track_seconds(data: bytes, track: Place, movie_scale: int) -> float:
     samples = _samples_seconds(data, track)
     edits = sum(
         length / movie_scale if length else samples
-        for edit_list in _inside(data, track, b"edts", b"elst")
+        for edit_list in inside(data, track, b"edts", b"elst")
         for length in _edit_lengths(data, edit_list)
     )
     return max(samples, edits)
 
 
 def _track_frames(data: bytes, track: Place, movie_scale: int) -> int:
-    """How many samples a track has, by their times or by their sizes, of which players play some again."""
-    sizes = _inside(data, track, b"mdia", b"minf", b"stbl", b"stsz")
-    samples = max(
+    """How many samples a track has, of which players play some again."""
+    samples = _sample_count(data, track)
+    once = _samples_seconds(data, track)
+    return round(samples * _track_seconds(data, track, movie_scale) / once) if once else samples
+
+
+def _sample_count(data: bytes, track: Place) -> int:
+    """How many samples a track has, by their times or by their sizes."""
+    sizes = sample_tables(data, track, b"stsz")
+    return max(
         sum(count for count, _ in _sample_times(data, track)),
         *(big_endian(data, start + 8, 4) for start, end in sizes if end - start >= 12),
         0,
     )
-    once = _samples_seconds(data, track)
-    return round(samples * _track_seconds(data, track, movie_scale) / once) if once else samples
 
 
 def _edit_lengths(data: bytes, edit_list: Place) -> list[int]:
@@ -141,8 +129,11 @@ def _edit_lengths(data: bytes, edit_list: Place) -> list[int]:
 
 
 def _samples_seconds(data: bytes, track: Place) -> float:
-    scales = [_time_scale(data, header) for header in _inside(data, track, b"mdia", b"mdhd")]
-    length = sum(count * duration for count, duration in _sample_times(data, track))
+    """How long all samples of a track are. Those for which no time is stated are as long as the last one."""
+    scales = [_time_scale(data, header) for header in inside(data, track, b"mdia", b"mdhd")]
+    times = _sample_times(data, track)
+    missing = _sample_count(data, track) - sum(count for count, _ in times)
+    length = sum(count * duration for count, duration in times) + missing * (times[-1][1] if times else 0)
     return max((length / scale for scale in scales), default=0.0)
 
 
@@ -150,7 +141,7 @@ def _sample_times(data: bytes, track: Place) -> list[tuple[int, int]]:
     """Numbers of samples, and how long each of those samples is."""
     return [
         (count, duration)
-        for start, end in _inside(data, track, b"mdia", b"minf", b"stbl", b"stts")
+        for start, end in sample_tables(data, track, b"stts")
         for count, duration in struct.iter_unpack(">II", data[start + 8 : end - (end - start) % 8])
     ]
 
@@ -159,20 +150,21 @@ def _is_video(data: bytes, track: Place) -> bool:
     """Whether players may take a track for a video. They go by the format of its samples, unless it says that it is
     sound.
     """
-    handlers = [data[start + 8 : start + 12] for start, _ in _inside(data, track, b"mdia", b"hdlr")]
+    handlers = [data[start + 12 : start + 16] for start in starts_of(b"hdlr", data, track)]  # wherever they are
     if b"vide" in handlers or b"soun" in handlers:
         return b"vide" in handlers
-    descriptions = _inside(data, track, b"mdia", b"minf", b"stbl", b"stsd")
-    return any(name not in _NO_VIDEO for start, end in descriptions for name, _ in _boxes(data, (start + 8, end)))
+    descriptions = sample_tables(data, track, b"stsd")
+    return any(name not in _NO_VIDEO for start, end in descriptions for name, _ in named_boxes(data, (start + 8, end)))
 
 
-def _track_size(data: bytes, track: Place) -> tuple[int, int]:
-    """Width and height as they are shown; zeros for a track that does not state them."""
-    for start, end in _inside(data, track, b"tkhd"):
-        matrix = start + (52 if data[start : start + 1] == b"\x01" else 40)
-        if end - matrix < 44:
-            continue
-        width, height = (big_endian(data, matrix + 36 + 4 * side, 4) >> 16 for side in (0, 1))
-        is_turned = big_endian(data, matrix, 4) == 0 and big_endian(data, matrix + 16, 4) == 0
-        return (height, width) if is_turned else (width, height)
-    return 0, 0
+def _track_size(data: bytes, track: Place) -> Size:
+    """Width and height as they are shown: the largest of what the file states and what a decoder makes of it."""
+    sizes = set()
+    is_turned = False
+    for start, end in inside(data, track, b"tkhd"):
+        matrix = start + (52 if _is_long(data, (start, end)) else 40)
+        if end - matrix >= 44:
+            sizes.add((big_endian(data, matrix + 36, 4) >> 16, big_endian(data, matrix + 40, 4) >> 16))
+            is_turned = big_endian(data, matrix, 4) == 0 and big_endian(data, matrix + 16, 4) == 0
+    width, height = max(sizes | coded_sizes(data, track), key=lambda sides: sides[0] * sides[1])
+    return (height, width) if is_turned else (width, height)

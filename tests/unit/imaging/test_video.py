@@ -2,7 +2,6 @@
 
 import io
 import struct
-from collections.abc import Mapping, Sequence
 
 import av
 import pytest
@@ -10,41 +9,9 @@ import pytest
 from penstock.imaging.convert import BadImage
 from penstock.imaging.video import VideoMeasures, measure
 from tests.fake_providers.scripted import mp4, png
+from tests.unit.imaging.videos import box, by_hand, changed, encoded, inserted, with_small_headers
 
 FRAGMENTS = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
-
-
-def encoded(container: str, width: int, height: int, frames: int, options: Mapping[str, str] | None = None) -> bytes:
-    file = io.BytesIO()
-    with av.open(file, "w", format=container, options=dict(options or {})) as output:
-        stream = output.add_stream("libx264", rate=8)
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        for _ in range(frames):
-            output.mux(stream.encode(av.VideoFrame(width, height, "yuv420p")))
-        output.mux(stream.encode(None))
-    return file.getvalue()
-
-
-def box(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I4s", 8 + len(content), name) + content
-
-
-def by_hand(
-    *, version: int = 0, turned: bool = False, handler: bytes = b"vide", length: int = 5000, frames: int = 40
-) -> bytes:
-    """A file with nothing but the boxes that are read."""
-    times = bytes(16 if version else 8)
-    head = bytes([version, 0, 0, 0]) + times
-    movie = box(b"mvhd", head + struct.pack(">IQ" if version else ">II", 1000, length) + bytes(80))
-    matrix = struct.pack(
-        ">9i", *((0, 65536, 0, -65536, 0, 0, 0, 0, 0) if turned else (65536, 0, 0, 0, 65536, 0, 0, 0, 0))
-    )
-    track = head + bytes(20 if version else 16) + bytes(12) + matrix
-    size = struct.pack(">II", 640 << 16, 360 << 16)
-    header = box(b"tkhd", track + size)
-    samples = box(b"minf", box(b"stbl", box(b"stts", struct.pack(">IIII", 0, 1, frames, 0))))
-    media = box(b"mdia", box(b"hdlr", bytes(8) + handler + bytes(12)) + samples)
-    return box(b"ftyp", b"isom" + bytes(4) + b"isommp42") + box(b"moov", movie + box(b"trak", header + media))
 
 
 def test_real_videos() -> None:
@@ -61,20 +28,27 @@ def test_a_header_that_says_too_little_does_not_shorten_a_video() -> None:
     assert measure(whole).seconds == 2.5
 
 
-def inserted(whole: bytes, path: Sequence[bytes], extra: bytes) -> bytes:
-    """A file with more at the end of the first box at a path, whose sizes grow with it."""
-    start, end = 0, len(whole)
-    sizes = []
-    for name in path:
-        at = start
-        while whole[at + 4 : at + 8] != name:
-            at += int.from_bytes(whole[at : at + 4], "big")
-        start, end = at + 8, at + int.from_bytes(whole[at : at + 4], "big")
-        sizes.append(at)
-    for at in sizes:
-        size = int.from_bytes(whole[at : at + 4], "big") + len(extra)
-        whole = whole[:at] + size.to_bytes(4, "big") + whole[at + 4 :]
-    return whole[:end] + extra + whole[end:]
+def test_times_that_are_missing_do_not_shorten_a_video() -> None:
+    """A decoder gives the last time that is stated to all samples that follow."""
+    whole = encoded("mp4", 64, 48, 20)
+    for name in (b"mvhd", b"mdhd", b"elst", b"tkhd"):
+        whole = changed(whole, name, {b"tkhd": 24, b"elst": 12}.get(name, 20), (1).to_bytes(4, "big"))
+    whole = changed(whole, b"stts", 12, (1).to_bytes(4, "big"))
+    with av.open(io.BytesIO(whole)) as opened:
+        packets = [packet for packet in opened.demux(video=0) if packet.size]
+        assert len(packets) == 20, "what FFmpeg finds"
+    assert measure(whole).seconds == 2.5
+
+
+def test_headers_that_say_too_little_do_not_make_a_video_smaller() -> None:
+    """The size decides what is held for an upscaled video, and the caller has written the headers."""
+    small = with_small_headers(encoded("mp4", 322, 182, 4), b"avc1")
+    with av.open(io.BytesIO(small)) as opened:
+        frame = next(opened.decode(video=0))
+        assert (frame.width, frame.height) == (322, 182), "what FFmpeg makes of it"
+    assert measure(small) == VideoMeasures("video/mp4", 322, 182, 0.5, 4)
+    large = changed(encoded("mp4", 64, 48, 4), b"tkhd", 80, struct.pack(">II", 640 << 16, 480 << 16))
+    assert measure(large) == VideoMeasures("video/mp4", 640, 480, 0.5, 4), "the largest counts"
 
 
 def edit_list(*lengths: int, version: int = 0) -> bytes:
@@ -133,7 +107,7 @@ def test_every_track_counts_that_players_take_for_a_video() -> None:
         assert measure(hidden) == VideoMeasures("video/mp4", 64, 48, 2.5, 20), handler
     size = whole.rindex(b"tkhd") + 80
     assert measure(whole[:size] + bytes(8) + whole[size + 8 :]).frames == 20, "a track that states no size"
-    form = whole.rindex(b"avc1")
+    form = whole.rindex(b"avc1", 0, whole.rindex(b"avcC"))
     measurements = whole[:at] + b"meta" + whole[at + 4 : form] + b"gpmd" + whole[form + 4 :]
     assert measure(measurements).frames == 1, "what cameras note beside a video"
 
@@ -159,11 +133,15 @@ def test_what_is_not_a_usable_video_is_refused() -> None:
         "fragments, of which the index does not say how long they are": encoded("mp4", 64, 48, 20, FRAGMENTS),
     }
     trak = by_hand()[by_hand().index(b"trak") - 4 :]
-    whole_again = by_hand() + by_hand(length=60_000)[24:]
+    whole_again = by_hand() + by_hand(length=60_000)[52:]
     refused["a second index"] = whole_again
     refused["fragments that no box announces"] = by_hand() + box(b"moof", bytes(8))
     refused["a compressed index beside another one"] = inserted(by_hand(), [b"moov"], box(b"cmov", bytes(8)))
     refused["a track behind more boxes than are read"] = inserted(by_hand(), [b"moov"], box(b"free", b"") * 2000 + trak)
+    refused["fragments inside the index"] = inserted(by_hand(), [b"moov"], box(b"moof", bytes(8)))
+    refused["times beside their table"] = inserted(by_hand(), [b"moov", b"trak"], box(b"stts", bytes(16)))
+    refused["a track beside the index"] = by_hand() + trak
+    refused["sizes in a form that is not read"] = by_hand().replace(b"stsz", b"stz2")
     fragments = refused["fragments, of which the index does not say how long they are"]
     at = fragments.index(b"mvhd") + 20
     refused["fragments with a length"] = fragments[:at] + (500).to_bytes(4, "big") + fragments[at + 4 :]
