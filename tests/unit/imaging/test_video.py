@@ -34,7 +34,7 @@ def test_times_that_are_missing_do_not_shorten_a_video() -> None:
     for name in (b"mvhd", b"mdhd", b"elst", b"tkhd"):
         whole = changed(whole, name, {b"tkhd": 24, b"elst": 12}.get(name, 20), (1).to_bytes(4, "big"))
     whole = changed(whole, b"stts", 12, (1).to_bytes(4, "big"))
-    with av.open(io.BytesIO(whole)) as opened:
+    with av.open(io.BytesIO(whole), "r") as opened:
         packets = [packet for packet in opened.demux(video=0) if packet.size]
         assert len(packets) == 20, "what FFmpeg finds"
     assert measure(whole).seconds == 2.5
@@ -43,7 +43,7 @@ def test_times_that_are_missing_do_not_shorten_a_video() -> None:
 def test_headers_that_say_too_little_do_not_make_a_video_smaller() -> None:
     """The size decides what is held for an upscaled video, and the caller has written the headers."""
     small = with_small_headers(encoded("mp4", 322, 182, 4), b"avc1")
-    with av.open(io.BytesIO(small)) as opened:
+    with av.open(io.BytesIO(small), "r") as opened:
         frame = next(opened.decode(video=0))
         assert (frame.width, frame.height) == (322, 182), "what FFmpeg makes of it"
     assert measure(small) == VideoMeasures("video/mp4", 322, 182, 0.5, 4)
@@ -101,7 +101,7 @@ def test_every_track_counts_that_players_take_for_a_video() -> None:
     at = whole.rindex(b"vide\x00")
     for handler in (b"vide", b"xxxx", b"meta"):
         hidden = whole[:at] + handler + whole[at + 4 :]
-        with av.open(io.BytesIO(hidden)) as opened:
+        with av.open(io.BytesIO(hidden), "r") as opened:
             shown = [(stream.width, stream.frames) for stream in opened.streams.video]
             assert shown == [(96, 1), (64, 20)], "what FFmpeg takes for videos"
         assert measure(hidden) == VideoMeasures("video/mp4", 64, 48, 2.5, 20), handler

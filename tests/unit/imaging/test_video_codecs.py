@@ -44,7 +44,7 @@ def sizes_of(data: bytes) -> set[tuple[int, int]]:
 
 
 def decoded_size(data: bytes) -> tuple[int, int]:
-    with av.open(io.BytesIO(data)) as opened:
+    with av.open(io.BytesIO(data), "r") as opened:
         frame = next(opened.decode(video=0))
         return frame.width, frame.height
 

@@ -24,6 +24,7 @@ def encoded(
     file = io.BytesIO()
     with av.open(file, "w", format=container, options=dict(options or {})) as output:
         stream = output.add_stream(codec, rate=8, options=dict(codec_options or {}))
+        assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = width, height, pixels
         for index in range(frames):
             frame = av.VideoFrame(width, height, pixels)
