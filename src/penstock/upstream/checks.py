@@ -43,6 +43,7 @@ _INPUT_FILE_CLASS = re.compile(
     r"(input|reference|source|init|start|first|last|end|tail)?(frame)?(image|video|mask|reference)s?"
     r"(input|url|uri|data|base64|ref)?s?\d*|source"
 )
+_FILE_TEXT = re.compile(r"\s*(data:|[a-z][a-z0-9+.-]{1,20}://|[a-z0-9+/=_-]{200})", re.IGNORECASE)  # or base64
 # What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
 _PRICED_CHAT_CLASS = re.compile(
     r".*(search|plugin|tier|priority|modalit|audio|ground|retriev|brows|interpreter|mcp|connector|servertool).*"
@@ -236,7 +237,7 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
         if row is None:
             _check_extra(model, name, name, is_top=True)
-            _check_input_file(model, name)
+            _check_input_file(model, name, value)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
             for inner in _names(value):
                 _check_extra(model, name, inner, is_top=False)
@@ -265,15 +266,21 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _check_input_file(model: Model, name: str) -> None:
-    """Raise InvalidRequest for a field with input files, if the provider bills them: they would not be counted. It does
-    so with a video that is changed: by its length, which only the gateway's own field measures.
+def _check_input_file(model: Model, name: str, value: Any) -> None:
+    """Raise InvalidRequest for a field with input files at any depth, if the provider bills them: they would not be
+    counted. It does so with a video that is changed: by its length, which only the gateway's own field measures.
     """
     is_billed = model.op.task != "chat" and any(Decimal(price.input_usd) for price in model.prices)
     is_video = any(name in row.to for row in model.op.params if row.name in INPUT_VIDEOS)
-    if is_video or (is_billed and _INPUT_FILE_CLASS.fullmatch(_plain(name))):
+    if is_video or (is_billed and _has_files(name, value)):
         message = f"`{name}` would change the price; give input files in the documented parameters."
         raise InvalidRequest(message, param=name)
+
+
+def _has_files(name: str, value: Any) -> bool:
+    """Whether a field is named as fields with files are, or has a file or the URL of one."""
+    is_named = any(_INPUT_FILE_CLASS.fullmatch(_plain(each)) for each in chain((name,), _names(value)))
+    return is_named or any(_FILE_TEXT.match(text) for text in _texts(value))
 
 
 def _is_priced(model: Model, plain: str) -> bool:
@@ -290,6 +297,12 @@ def _is_priced(model: Model, plain: str) -> bool:
 def _names(value: Any) -> Iterator[str]:
     """The names of all fields inside a value, at any depth."""
     return chain.from_iterable(nest for level in _levels(value) for nest in level if isinstance(nest, dict))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts that a value is or has at any depth."""
+    for nest in chain(([value],), *_levels(value)):
+        yield from (inner for inner in (nest.values() if isinstance(nest, dict) else nest) if isinstance(inner, str))
 
 
 def _depth(value: Any) -> int:

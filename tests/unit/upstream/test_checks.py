@@ -1,6 +1,7 @@
 """A caller's extra fields: which are sent, which are refused, and that they change only the body."""
 
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.providers.spec import (
     Model,
     Operation,
     Param,
+    Price,
     Provider,
     Result,
     Upload,
@@ -144,6 +146,27 @@ def test_input_files_are_no_extras_where_they_are_billed() -> None:
                         allowed.append((model.id, model.op.task, name))
     assert allowed == []
     assert {"input_image_2", "input_images", "image[]", "image_ref"} <= {*checked}
+
+
+def test_input_files_are_no_extras_at_any_depth_and_under_any_name_where_they_are_billed() -> None:
+    billed = replace(model(), prices=(Price(unit="image", usd="0.04", input_usd="0.01"),))
+    free = replace(model(), prices=(Price(unit="image", usd="0.04"),))
+    files = {
+        "inside an object": {"options": {"input_image": "x"}},
+        "inside a list": {"guides": [{"weight": 1}, {"reference_images": ["x"]}]},
+        "a URL under a name of its own": {"style": " https://files.test/a.png"},
+        "a data URI in a list": {"faces": ["DATA:image/png;base64,iVBORw0KGgo"]},
+        "an object of a bucket": {"guides": {"a": [{"b": "gs://bucket/a.png"}]}},
+        "base64": {"style": "iVBORw0KGgo" * 30},
+    }
+    allowed = []
+    for name, extras in files.items():
+        checks.check_extras(free, extras)
+        with suppress(InvalidRequest):
+            checks.check_extras(billed, extras)
+            allowed.append(name)
+    assert allowed == []
+    checks.check_extras(billed, {"style": "a long text " * 100, "options": {"steps": 3, "names": ["a", None, 1.5]}})
 
 
 def sent_images(provider: Provider, model: Model) -> set[str]:
