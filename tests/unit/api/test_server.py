@@ -234,7 +234,7 @@ def test_several_connections_are_accepted_in_each_round_of_the_event_loop(
             task = asyncio.create_task(serving)
             await is_up.wait()
             rounds = 0
-            while len(accepted) < count:
+            while len(accepted) < count and rounds < 100 * count:
                 rounds += 1
                 await asyncio.sleep(0)
             signal.raise_signal(stop)
