@@ -80,6 +80,24 @@ async def test_a_video_is_held_with_a_ceiling_and_billed_to_the_digit(open_gatew
         assert (before - after, held) == (nanos("0.24164"), 0)
 
 
+async def test_a_caller_cannot_make_a_video_cheap_by_a_length_that_the_model_does_not_take(
+    open_gateway: OpenGateway,
+) -> None:
+    """The model makes five seconds whatever `seconds` says, and would make more frames if it were sent a number."""
+    fal = FalWithCatalogue()
+    fal.billed["fal-ai/ltx-2.3/text-to-video"] = "5"
+    properties = fal.described["fal-ai/ltx-2.3/text-to-video"]["input"]["properties"]
+    del properties["duration"]
+    properties["num_frames"] = {"type": "integer", "default": 121}
+    async with with_fal(open_gateway, fal) as running:
+        before, _ = await running.money()
+        assert (await create_video(running, model=VIDEO, prompt="a fox", seconds=0.001))["status"] == "completed"
+        after, held = await running.money()
+        assert (before - after, held) == (nanos("0.20"), 0)
+        with pytest.raises(InvalidRequest, match="num_frames"):
+            await create_video(running, model=VIDEO, prompt="a fox", num_frames=1000)
+
+
 async def test_an_upscaler_by_compute_time_needs_no_prompt(open_gateway: OpenGateway) -> None:
     fal = FalWithCatalogue()
     fal.billed["fal-ai/esrgan"] = "3.5"

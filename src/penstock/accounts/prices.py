@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from math import ceil
+from math import ceil, prod
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +15,8 @@ from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, Nanos, nanos
 _MAX_TOKENS_PER_IMAGE = 3000
 _DEFAULT_PIXELS = (1024, 1024)
 _DEFAULT_SCALE_FACTOR = 2
+_UNSTATED_SECONDS = 10  # of a video whose length neither the caller nor the model's table says
+_NAMED_SOUND_SECONDS = 60
 _TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
 
 
@@ -226,10 +228,25 @@ class _Amounts(msgspec.Struct, frozen=True):
 
     def _seconds(self) -> Decimal:
         reported = self.usage.get("second")
-        return _requested_seconds(self.model, self.request) if reported is None else Decimal(str(reported))
+        if reported is not None:
+            return Decimal(str(reported))
+        requested = _requested_seconds(self.model, self.request)
+        return max(requested, _named_sound_seconds(self.request)) if self.is_quote else requested
 
     def _pixels(self) -> int:
-        return self.outputs * _requested_pixels(self.model, self.request) if self.pixels is None else self.pixels
+        if self.pixels is not None:
+            return self.pixels
+        requested = _requested_pixels(self.model, self.request)
+        return self.outputs * (max(requested, self._unstated_pixels()) if self.is_quote else requested)
+
+    def _unstated_pixels(self) -> int:
+        """Return how many pixels an image may have whose sides are not sent to the model, whatever the caller wrote: as
+        many as usual, or as one that is edited.
+        """
+        row = self.model.op.param("frame")
+        if self.request.task not in ("image", "edit") or (row and len(row.to) >= 2):
+            return 0
+        return max(prod(_DEFAULT_PIXELS), *(image.width * image.height for image in self.request.inputs), 0)
 
 
 def _megapixels(price: Price, pixels: int) -> Decimal:
@@ -238,15 +255,24 @@ def _megapixels(price: Price, pixels: int) -> Decimal:
 
 def _requested_seconds(model: Model, request: Request) -> Decimal:
     """Return how long a video will be: as long as one that is edited, or the requested duration as the model's table
-    converts it.
+    converts it. What the caller wrote does not count for a model that is not sent it.
     """
     for item in request.inputs:
         if item.role == EDIT_VIDEO:
             return Decimal(str(item.seconds))
     row = model.op.param("seconds")
-    requested = request.seconds if request.seconds is not None else (row.default if row else None)
-    converted = row.convert(requested) if row and row.convert and requested is not None else requested
-    return _number(converted) or _number(requested) or Decimal(1)
+    if row is None or not row.to:
+        return _number(row.default if row else None) or Decimal(_UNSTATED_SECONDS)
+    requested = request.seconds if request.seconds is not None else row.default
+    converted = row.convert(requested) if row.convert and requested is not None else requested
+    seconds = _number(converted) or _number(requested) or _number(row.high) or Decimal(_UNSTATED_SECONDS)
+    return max(seconds, Decimal(str(row.min_seconds)))
+
+
+def _named_sound_seconds(request: Request) -> Decimal:
+    """Return how long a sound may be whose URL the caller named: the video may become as long."""
+    has_sound = any("audio" in name and isinstance(value, str) for name, value in request.extras.items())
+    return Decimal(_NAMED_SOUND_SECONDS if has_sound else 0)
 
 
 def _number(value: Any) -> Decimal | None:

@@ -11,9 +11,20 @@ from hypothesis import strategies as st
 from penstock.accounts.prices import actual_lines, price_facts, quote, restore_prices, snapshot_prices
 from penstock.providers import openai_compatible
 from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
-from penstock.providers.spec import Model, Operation, Price, Reply, Result, Source, converted, emulated, passthrough
+from penstock.providers.spec import (
+    Model,
+    Operation,
+    Price,
+    Reply,
+    Result,
+    Source,
+    converted,
+    emulated,
+    ignored,
+    passthrough,
+)
 from penstock.schema import Input, Request
-from penstock.values import nanos
+from penstock.values import EDIT_VIDEO, nanos
 
 # --------------------------------------------------------------------------------------------------------------- quotes
 
@@ -55,6 +66,55 @@ def test_input_images_are_charged_for_every_call() -> None:
     assert quote(priced_model(priced, single_output), request).total == nanos("0.20")
     one_call = actual_cost(priced_model(priced, single_output), request, 1)
     assert nanos(4 * one_call) == nanos("0.20")
+
+
+def test_seconds_that_are_not_sent_to_the_model_do_not_count() -> None:
+    """Otherwise a caller would write a tiny number, and get a video of the model's own length for it."""
+    price = Price(unit="second", usd="0.10")
+    for row, expected in ((None, "1.00"), (ignored("seconds")[0], "1.00"), (emulated("seconds", default=5), "0.50")):
+        video = priced_model(price, replace(openai_compatible.VIDEO, params=(row,) if row else ()))
+        assert quote(video, image_request("video", seconds=0.001)).total == nanos(expected)
+        assert quote(video, image_request("video")).total == nanos(expected)
+
+
+def test_a_length_that_neither_the_caller_nor_the_table_says_may_be_the_longest() -> None:
+    for longest, expected in ((8, "0.80"), (None, "1.00")):
+        row = converted("seconds", to="duration", convert=str, high=longest)
+        video = priced_model(Price(unit="second", usd="0.10"), replace(openai_compatible.VIDEO, params=(row,)))
+        assert quote(video, image_request("video")).total == nanos(expected)
+
+
+def test_a_video_is_not_priced_for_less_than_the_shortest_that_is_made() -> None:
+    frames = converted("seconds", to="num_frames", convert=lambda seconds: (81,), min_seconds=5)
+    video = priced_model(Price(unit="second", usd="0.10"), replace(openai_compatible.VIDEO, params=(frames,)))
+    assert quote(video, image_request("video", seconds=0.001)).total == nanos("0.50")
+
+
+def test_a_video_is_held_for_a_sound_that_the_caller_names() -> None:
+    video = priced_model(Price(unit="second", usd="0.10"), replace(openai_compatible.VIDEO, params=()))
+    inputs = (Input(EDIT_VIDEO, "med_1", "video/mp4", 64, 64, 1, seconds=2.0, frames=16),)
+    silent = Request(task="video", model="m", values={}, inputs=inputs)
+    with_sound = Request(
+        task="video", model="m", values={}, inputs=inputs, extras={"audio_url": "https://a.test/a.mp3"}
+    )
+    assert quote(video, silent).total == nanos("0.20")
+    assert quote(video, with_sound).total == nanos("6.00")
+    assert nanos(actual_cost(video, with_sound, 1)) == nanos("0.20")
+
+
+def test_a_size_that_is_not_sent_to_the_model_does_not_count() -> None:
+    """The model makes an image of the usual size, or one as large as the image that it edits."""
+    price = Price(unit="megapixel", usd="0.01")
+    large = Input("image", "med_1", "image/png", 4000, 3000, 1)
+    edit = Request(task="edit", model="m", values={"prompt": "a pear", "size": "16x16"}, inputs=(large,))
+    ratio = converted("frame", to="aspect_ratio", convert=lambda frame: frame.short_ratio)
+    sides = converted("frame", to=("width", "height"), convert=lambda frame: frame.sides)
+    for rows, expected in (((), "0.12"), ((ratio,), "0.12"), ((sides,), "0.00000256")):
+        model = priced_model(price, replace(openai_compatible.EDIT, params=rows))
+        assert quote(model, edit).total == nanos(expected)
+    image = priced_model(price, replace(openai_compatible.IMAGE, params=()))
+    assert quote(image, image_request(size="16x16")).total == nanos("0.01048576")
+    assert nanos(actual_cost(image, edit, 1, pixels=500_000)) == nanos("0.005"), "what was made is charged"
 
 
 def test_price_per_call() -> None:

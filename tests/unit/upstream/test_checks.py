@@ -151,7 +151,7 @@ def test_input_files_are_no_extras_where_they_are_billed() -> None:
 def test_input_files_are_no_extras_at_any_depth_and_under_any_name_where_they_are_billed() -> None:
     billed = replace(model(), prices=(Price(unit="image", usd="0.04", input_usd="0.01"),))
     free = replace(model(), prices=(Price(unit="image", usd="0.04"),))
-    files = {
+    files: dict[str, dict[str, Any]] = {
         "inside an object": {"options": {"input_image": "x"}},
         "inside a list": {"guides": [{"weight": 1}, {"reference_images": ["x"]}]},
         "a URL under a name of its own": {"style": " https://files.test/a.png"},

@@ -14,7 +14,7 @@ from penstock.values import INPUT_VIDEOS
 _CEILING_MAX = 10
 _SOUND_FACTOR = 2
 _NAMED_VIDEOS = ("video_url", "input_video_url", "video", "input_video")
-_INPUT_VIDEO_FACTOR = 15  # a video that the caller names may have any length; so much for each of the `seconds`
+_INPUT_VIDEO_FACTOR = 6  # a video that the caller names may have any length; a minute is held for it
 _MEASURED_VIDEO_FACTOR = 2  # of a video whose length is known, the input may be billed beside the output
 _UPSCALED_VIDEO_FACTOR = 10  # a second of one that is upscaled by a factor is billed by its size
 

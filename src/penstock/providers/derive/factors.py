@@ -44,3 +44,8 @@ def _factors(schema: Mapping[str, Any]) -> dict[float, Any]:
 def _number(value: Any) -> float | None:
     found = re.fullmatch(r"x?(\d+(?:\.\d+)?)x?", str(value).strip().lower())
     return float(found[1]) if found else None
+
+
+def without_factors(rows: tuple[Param, ...]) -> tuple[Param, ...]:
+    """The rows without factors by which a model that is not called to upscale makes its output larger."""
+    return tuple(row for row in rows if row.name == "scale_factor" or row.name not in _FACTORS or row.required)

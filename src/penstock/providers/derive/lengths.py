@@ -1,7 +1,7 @@
 """Recognise the fields of a video model for its length, in seconds or in frames, and make the row for them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.providers.convert import seconds_between
@@ -49,6 +49,13 @@ def _seconds(value: Any) -> float | None:
     return None if found is None or isinstance(value, bool) else float(found[1])
 
 
+def without_frame_counts(rows: Sequence[Param]) -> tuple[Param, ...]:
+    """The rows without those by which a caller says how many frames there are, for a model with a price by the second:
+    nobody knows how many seconds they are, and the model has a number of its own.
+    """
+    return tuple(row for row in rows if row.name not in _FRAMES or row.required)
+
+
 def _shortest(known: Mapping[float, Any]) -> Callable[[float], Any]:
     """The provider's word for the shortest length that is long enough; for the longest if none is."""
     ordered = sorted(known)
@@ -75,5 +82,10 @@ def _frames_row(draft: Draft) -> Param | None:
 
     default = round(frames.default / per_second, 1) if isinstance(frames.default, int | float) else None
     return converted(
-        "seconds", to=frames.name, convert=count, high=high and round(high / per_second, 1), default=default
+        "seconds",
+        to=frames.name,
+        convert=count,
+        high=high and round(high / per_second, 1),
+        min_seconds=low / per_second,
+        default=default,
     )

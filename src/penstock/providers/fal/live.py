@@ -10,12 +10,14 @@ from urllib.parse import quote
 
 from penstock.providers.convert import data_uri
 from penstock.providers.derive.ceilings import with_ceilings
+from penstock.providers.derive.factors import without_factors
 from penstock.providers.derive.inputs import mask_colour
+from penstock.providers.derive.lengths import without_frame_counts
 from penstock.providers.derive.table import tables
 from penstock.providers.fal.queue import model, read_job
 from penstock.json_schema import read_schema
 from penstock.providers.live import FoundModel, LiveModel, Underivable
-from penstock.providers.spec import Document, LiveCatalogue, Model, Price, Source, Task, Unit
+from penstock.providers.spec import Document, LiveCatalogue, Model, Param, Price, Source, Task, Unit
 
 # fal's words for what it counts, without the plural; the price of anything else is not known here.
 UNITS: dict[str, Unit] = {
@@ -74,7 +76,9 @@ def _output(openapi: Mapping[str, Any]) -> Any:
 
 def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     makes, fields = _outputs(live)
-    found = tables(name, live, makes, data_uri)
+    found = {
+        task: _without_unpriced(rows, prices(live, task)) for task, rows in tables(name, live, makes, data_uri).items()
+    }
     made = (
         model(
             f"fal/{name}",
@@ -90,6 +94,14 @@ def models(name: str, live: LiveModel) -> tuple[Model, ...]:
         for task, rows in found.items()
     )
     return tuple(replace(each, name=live.name, description=live.description) for each in made)
+
+
+def _without_unpriced(rows: tuple[Param, ...], prices: tuple[Price, ...]) -> tuple[Param, ...]:
+    """The rows without those that change in a way that nobody can tell beforehand what a call costs."""
+    units = {price.unit for price in prices}
+    if "second" in units:
+        return without_frame_counts(rows)
+    return without_factors(rows) if "started_megapixel" in units else rows
 
 
 def _outputs(live: LiveModel) -> tuple[str, tuple[str, ...]]:

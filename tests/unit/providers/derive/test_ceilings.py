@@ -30,7 +30,7 @@ def test_a_video_of_the_caller_is_held_for_more_seconds() -> None:
         return price.ceiling
 
     video = passthrough(EDIT_VIDEO)
-    assert ceiling(passthrough("video_url")) == "15", "nobody knows how long it is"
+    assert ceiling(passthrough("video_url")) == "6", "nobody knows how long it is: six times ten seconds"
     assert ceiling(passthrough("video_url"), passthrough("seconds")) == "1"
     assert ceiling(video) == "2", "the input may be billed, too"
     assert ceiling(video, passthrough("scale_factor")) == "10"

@@ -3,7 +3,8 @@
 from typing import Any
 
 from penstock.providers.derive.draft import Draft
-from penstock.providers.derive.factors import take_factor
+from penstock.providers.derive.factors import take_factor, without_factors
+from penstock.providers.spec import passthrough
 
 
 def draft(**properties: Any) -> Draft:
@@ -27,3 +28,8 @@ def test_without_a_field_the_size_of_the_video_decides() -> None:
     (row,) = take_factor(draft(), "video", has_frame=True)
     assert (row.name, row.default, row.to) == ("scale_factor", 2, ())
     assert take_factor(draft(), "video", has_frame=False) == take_factor(draft(), "image", has_frame=True) == []
+
+
+def test_factors_beside_the_one_of_an_upscaler_are_left_out() -> None:
+    rows = (passthrough("scale_factor"), passthrough("upscale_factor"), passthrough("fidelity"))
+    assert [row.name for row in without_factors(rows)] == ["scale_factor", "fidelity"]

@@ -3,7 +3,8 @@
 from typing import Any
 
 from penstock.providers.derive.draft import Draft
-from penstock.providers.derive.lengths import take_seconds
+from penstock.providers.derive.lengths import take_seconds, without_frame_counts
+from penstock.providers.spec import passthrough
 
 
 def seconds(**properties: Any) -> tuple[Any, ...]:
@@ -24,3 +25,8 @@ def test_lengths() -> None:
     assert seconds(num_frames=frames_field, fps=rate) == counted
     assert seconds(video_length={"type": "integer", "default": 129}, fps=rate)[2] == 8.1
     assert seconds(num_frames=frames_field) == seconds(duration={"type": "string"}) == ()
+
+
+def test_a_number_of_frames_that_nobody_can_tell_in_seconds_is_no_parameter_where_a_second_has_a_price() -> None:
+    rows = (passthrough("num_frames"), passthrough("seconds"), passthrough("frames", required=True))
+    assert [row.name for row in without_frame_counts(rows)] == ["seconds", "frames"]
