@@ -35,6 +35,8 @@ DECODERS = {
     ("imaging", "svg"): set[str](),
     ("imaging", "previews"): set[str](),
     ("imaging", "video"): set[str](),
+    ("imaging", "video_boxes"): set[str](),
+    ("imaging", "video_codecs"): set[str](),
 }
 
 LINES_MAX = 400

@@ -66,7 +66,7 @@ def _h264(parameters: bytes, sizes: set[Size]) -> Reader:
     if parameters[0] != 1:
         raise BadImage("The parameters of the video are of an unknown version.")
     position = 5
-    for mask in (0x1F, 0xFF):  # sequence parameters, then picture parameters
+    for mask in (0x1F, 0xFF):  # parameters of the whole stream, then those of frames
         count = parameters[position] & mask
         position = _read_stated(parameters, position + 1, count, _h264_size, sizes)
     return _units_reader(1 + (parameters[4] & 3), _h264_size)
@@ -162,7 +162,7 @@ def _skip_scaling_lists(bits: "_Bits", count: int) -> None:
 
 
 def _skip_h264_order(bits: "_Bits") -> None:
-    """Skip how pictures are ordered."""
+    """Skip how frames are ordered."""
     kind = bits.golomb()
     if kind == 0:
         bits.golomb()
