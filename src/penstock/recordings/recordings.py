@@ -4,13 +4,14 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from penstock.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, tolerant_pieces
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
+from penstock.event_loop import run_aside
 from penstock.fields import TABLES, UploadedFile
 from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
 from penstock.recordings.rows import (
@@ -23,7 +24,7 @@ from penstock.recordings.rows import (
     get_recording,
 )
 from penstock.schema import Fingerprint, GenerationResult, Output, Request, StoredOutput
-from penstock.store.base import Change, Store, Transaction
+from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES, OrgId, is_id, new_id
 
@@ -37,6 +38,7 @@ LONGEST_LATENCY_MS = 60_000  # a caller waits, with an open connection
 _LONGEST_VIDEO_MS = 600_000  # for `real`: nobody waits, but a job runs
 SHOWN_REQUEST_BYTES = 64 * 1024  # longer requests are neither part of lists nor compared by the match `specific`
 # What the match `specific` reads, newest first, in pages.
+_FIELDS_MAX = 64
 _SEARCHED_MAX = 1000
 _SEARCHED_BYTES_MAX = 4 * 1024**2
 _SEARCHED_PAGE = 50
@@ -71,7 +73,8 @@ def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOp
     """
     mode = _header(headers, "", REPLAY_MODES) or key_mode
     match = _header(headers, "-match", REPLAY_MATCHES) or "standard"
-    fields = tuple(name.strip() for name in headers.get(f"{_PREFIX}-fields", "").split(",") if name.strip())
+    written = (name.strip() for name in headers.get(f"{_PREFIX}-fields", "").split(","))
+    fields = tuple(dict.fromkeys(name for name in written if name))
     recording = headers.get(f"{_PREFIX}-recording")
     latency = headers.get(f"{_PREFIX}-latency", "instant")
     if match == "specific" and not fields:
@@ -79,6 +82,10 @@ def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOp
             "X-Service-Replay-Fields is required when X-Service-Replay-Match is `specific`: field names, "
             "separated by commas.",
             param="X-Service-Replay-Fields",
+        )
+    if len(fields) > _FIELDS_MAX:
+        raise InvalidRequest(
+            f"X-Service-Replay-Fields may have {_FIELDS_MAX} field names at most.", param="X-Service-Replay-Fields"
         )
     if match == "pinned" and not recording:
         raise InvalidRequest(
@@ -207,15 +214,15 @@ class Recordings:
                 max_bytes=SHOWN_REQUEST_BYTES,
                 limit=_SEARCHED_PAGE,
             )
-            for row in rows:
-                values = msgspec.json.decode(row["request"])
-                if all(values.get(name) == fingerprint.values.get(name) for name in fields):
-                    return await get_recording(self._store, row["id"], org_id)
+            page_bytes = sum(len(row["request"]) for row in rows)
+            wanted = {name: fingerprint.values.get(name) for name in fields}
+            if found := await run_aside(page_bytes, _first_match, rows, wanted):
+                return await get_recording(self._store, found, org_id)
             if len(rows) < _SEARCHED_PAGE:
                 return None
             high = rows[-1]["id"]
             rows_read += len(rows)
-            bytes_read += sum(len(row["request"]) for row in rows)
+            bytes_read += page_bytes
         return None
 
     async def get(self, org_id: OrgId, recording_id: str) -> RecordingRow:
@@ -316,6 +323,15 @@ class Recordings:
     def new_id(self) -> str:
         """An id for a new recording."""
         return new_id("rec", self._clock.now_ms())
+
+
+def _first_match(rows: Sequence[Row], wanted: Mapping[str, Any]) -> str | None:
+    """The id of the first row whose request has these values; a field that neither has counts as equal."""
+    for row in rows:
+        values = msgspec.json.decode(row["request"])
+        if all(values.get(name) == value for name, value in wanted.items()):
+            return str(row["id"])
+    return None
 
 
 def new_recording(recording: RecordingRow, files: Sequence[RecordingFileRow]) -> list[Change]:

@@ -44,6 +44,7 @@ def test_a_key_may_have_a_mode_and_the_header_wins() -> None:
         ({"": "record", "-match": "loose"}, "X-Service-Replay-Match", "strict"),
         ({"": "record", "-match": "specific"}, "X-Service-Replay-Fields", "commas"),
         ({"": "record", "-match": "specific", "-fields": " , "}, "X-Service-Replay-Fields", "required"),
+        ({"": "record", "-fields": ",".join(f"f{n}" for n in range(65))}, "X-Service-Replay-Fields", "64"),
         ({"": "record", "-match": "pinned"}, "X-Service-Replay-Recording", "required"),
         ({"": "record", "-latency": "fast"}, "X-Service-Replay-Latency", "instant"),
         ({"": "record", "-latency": "900,100"}, "X-Service-Replay-Latency", "100,900"),
