@@ -211,7 +211,7 @@ class Http1Client:
 
     def _keep(self, origin: Origin, connection: Connection) -> None:
         """Keep a connection for the next request, unless there are many already."""
-        if self._is_closed or sum(map(len, self._idle.values())) >= _MAX_IDLE:
+        if self._is_closed or not self._make_room(origin):
             connection.abort()
             return
         loop = asyncio.get_running_loop()
@@ -219,6 +219,19 @@ class Http1Client:
         self._idle.setdefault(origin, []).append(connection)
         if self._sweep is None:
             self._sweep = loop.call_later(self._idle_seconds, self._close_idle)
+
+    def _make_room(self, origin: Origin) -> bool:
+        """Whether one more connection may be kept. One to a provider takes the place of one to an IP address that was
+        checked before, such as those of URLs of callers: otherwise callers who name many servers could have each call
+        to a provider open a new one.
+        """
+        if sum(map(len, self._idle.values())) < _MAX_IDLE:
+            return True
+        named = [] if origin.address else [idle for other, idle in self._idle.items() if other.address and idle]
+        if not named:
+            return False
+        min(named, key=lambda idle: idle[0].idle_until).pop(0).abort()
+        return True
 
     def _close_idle(self) -> None:
         loop = asyncio.get_running_loop()

@@ -219,6 +219,19 @@ async def test_a_limited_number_of_connections_is_kept_for_deliveries(monkeypatc
     assert server.connections == 4, "the third host gets a new one each time"
 
 
+async def test_connections_to_servers_that_callers_name_leave_room_for_those_to_providers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.net.http1._MAX_IDLE", 2)
+    hosts = ("a.example", "b.example")
+    async with serve(responding()) as server, open_client(resolver=FakeResolver(["127.0.0.1"])) as client:
+        for host in hosts:
+            await post_guarded(client, f"http://{host}:{server.port}/", egress=EgressRules(allow_hosts=hosts))
+        for _ in range(3):
+            await send(client, server)
+    assert server.connections == 3, "all calls to the provider share one"
+
+
 @fetch_and_post
 async def test_fetches_and_deliveries_build_no_client_of_the_library(
     call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
