@@ -84,13 +84,19 @@ def default_model(gateway: GatewayClient, mode: str) -> str:
 
 
 def print_estimate(reply: Reply, as_json: bool) -> None:
-    """Print the cost that a dry run gave, and its parts."""
+    """Print the cost that a dry run gave, its parts, and which providers would be tried if there are several."""
     if as_json:
         print_json(reply.body)
         return
     typer.echo(f"{usd(reply.body['total_cost_micros'] / 1e6)} at most, with {reply.body['model']}")
     for part in reply.body["components"]:
         typer.echo(f"  {part['quantity']:g} {part['metric']} ({part['type']}) at {usd(part['unit_price'])}")
+    candidates, left_out = reply.body.get("candidates", ()), reply.body.get("left_out", ())
+    if len(candidates) + len(left_out) > 1:
+        for place, found in enumerate(candidates, 1):
+            typer.echo(f"  {place}. {found['model']} at {usd(found['total_cost_micros'] / 1e6)}: {found['reason']}")
+        for found in left_out:
+            typer.echo(f"  not {found['model']}: {found['reason']}")
 
 
 def output_paths(output: Path | None, result: Mapping[str, Any], count: int) -> list[Path]:

@@ -1,5 +1,7 @@
 """List models, and search the catalogues of providers for more."""
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -53,9 +55,20 @@ def _row(model: dict[str, Any]) -> list[str]:
 
 
 def _price(pricing: list[dict[str, Any]]) -> str:
-    """Return the first price as text."""
-    if not pricing:
+    """The prices of the first unit, from the lowest to the highest; those of tokens for a million of them."""
+    today = datetime.now(UTC).date().isoformat()
+    rows = [row for row in pricing if row["unit"] == pricing[0]["unit"] and row.get("from", "") <= today]
+    if not rows:
         return "unknown"
-    first = pricing[0]
-    input_price = f"{first['input_usd']} in, " if "input_usd" in first else ""
-    return f"{input_price}{first['usd']} USD / {first['unit']}"
+    is_tokens = rows[0]["unit"] == "token"
+    input_price = _range([row["input_usd"] for row in rows if "input_usd" in row], is_tokens)
+    unit = "million tokens" if is_tokens else rows[0]["unit"]
+    return f"{input_price and f'{input_price} in, '}{_range([row['usd'] for row in rows], is_tokens)} USD / {unit}"
+
+
+def _range(amounts: list[Any], is_tokens: bool) -> str:
+    found = sorted({Decimal(str(amount)) * (1_000_000 if is_tokens else 1) for amount in amounts})
+    texts = [
+        f"{amount:.6f}".rstrip("0").rstrip(".") for amount in (found[:1] + found[-1:] if len(found) > 1 else found)
+    ]
+    return " to ".join(texts)

@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
+from penstock.commands.call_options import print_estimate
+from penstock.commands.gateway_client import Reply
 from tests.unit.commands.conftest import Command
 
 
@@ -14,6 +18,22 @@ def test_a_dry_run_prints_the_cost_and_makes_nothing(run: Command, folder: Path)
     assert run("image", "a fox", "--dry-run").out.splitlines()[0] == "$0.001 at most, with atelier/sketch"
     assert list(folder.iterdir()) == []
     assert run("requests").out == before
+
+
+def test_a_dry_run_lists_the_providers_that_would_be_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    """If there are several, or some are left out."""
+    first = {"model": "fal/fal-ai/flux-2-pro", "total_cost_micros": 30000, "reason": "sorted by price"}
+    second = {"model": "together/flux", "total_cost_micros": 31457, "reason": "sorted by price"}
+    estimate = {"total_cost_micros": 30000, "model": "flux-2-pro", "components": [], "candidates": [first]}
+    print_estimate(Reply(estimate, {}), as_json=False)
+    assert capsys.readouterr().out == "$0.03 at most, with flux-2-pro\n"
+    left_out = [{"model": "bfl/flux-2-pro", "reason": "in `provider.ignore`"}]
+    print_estimate(Reply({**estimate, "candidates": [first, second], "left_out": left_out}, {}), as_json=False)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  1. fal/fal-ai/flux-2-pro at $0.03: sorted by price",
+        "  2. together/flux at $0.031457: sorted by price",
+        "  not bfl/flux-2-pro: in `provider.ignore`",
+    ]
 
 
 WRONG = {

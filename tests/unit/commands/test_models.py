@@ -24,10 +24,22 @@ def test_available_models_are_listed_with_their_price(tmp_path: Path) -> None:
     [
         ([], "unknown"),
         ([{"unit": "image", "usd": "0.04"}], "0.04 USD / image"),
-        ([{"unit": "token", "usd": "2", "input_usd": "1"}, {"unit": "token", "usd": "9"}], "1 in, 2 USD / token"),
+        ([{"unit": "second", "usd": "0.235"}, {"unit": "second", "usd": "0.157"}], "0.157 to 0.235 USD / second"),
+        (
+            [{"unit": "image", "usd": "0.04"}, {"unit": "image", "usd": "0.08", "from": "9999-01-01"}],
+            "0.04 USD / image",
+        ),
+        (
+            [{"unit": "megapixel", "usd": "0.01430511474609375"}, {"unit": "call", "usd": "2"}],
+            "0.014305 USD / megapixel",
+        ),
+        (
+            [{"unit": "token", "usd": "0.000004", "input_usd": "0.000002"}, {"unit": "token", "usd": "0.00001"}],
+            "2 in, 4 to 10 USD / million tokens",
+        ),
     ],
 )
-def test_prices_are_summarized(pricing: list[dict[str, str]], shown: str) -> None:
+def test_prices_are_shown_from_the_lowest_to_the_highest(pricing: list[dict[str, str]], shown: str) -> None:
     assert _price(pricing) == shown
 
 
