@@ -1,9 +1,9 @@
-"""Compare our prices with litellm's table, which others keep; run it by hand, with the path of the table.
+"""Compare our prices and shutdown dates with litellm's table, which others keep; run it by hand, with its path.
 
     .venv/bin/python -m tests.providers.price_differences model_prices_and_context_window.json
 
-It prints every figure that differs by more than a percent, and how many were compared. litellm is a witness, not an
-authority: look each difference up at the provider before you change a price.
+It prints every figure that differs by more than a percent, every date that differs, and how many were compared. litellm
+is a witness, not an authority: look each difference up at the provider before you change something.
 """
 
 import json
@@ -38,14 +38,20 @@ Figure = tuple[str, float, float]  # what it is the price of, ours and theirs
 
 
 def lines(table: Mapping[str, Row]) -> Iterator[str]:
-    compared = 0
+    figures = dates = 0
     for provider in discover():
         for model in provider.models:
-            for name, ours, theirs in _figures(model, _find(table, provider, model)):
-                compared += 1
+            subject = f"{provider.slug} {model.upstream} {model.op.task}"
+            row = _find(table, provider, model)
+            for name, ours, theirs in _figures(model, row):
+                figures += 1
                 if abs(ours - theirs) > TOLERANCE * max(ours, theirs):
-                    yield f"{provider.slug} {model.upstream} {model.op.task}: {name} {ours:g}, litellm {theirs:g}"
-    yield f"{compared} figures compared"
+                    yield f"{subject}: {name} {ours:g}, litellm {theirs:g}"
+            if date := row.get("deprecation_date"):
+                dates += 1
+                if date != model.shutdown_date:
+                    yield f"{subject}: shutdown_date {model.shutdown_date or 'not known'}, litellm {date}"
+    yield f"{figures} figures and {dates} dates compared"
 
 
 def _find(table: Mapping[str, Row], provider: Provider, model: Model) -> Row:

@@ -15,7 +15,7 @@ MODELS = """
     gemini-3.5-flash        1.5   9     0.15
     gemini-3.5-flash-lite   0.3   2.5   0.03
     gemini-3.1-pro-preview  2     12    0.2    >200000  4  18  0.4
-    gemini-3.1-flash-lite   0.25  1.5   0.025
+    gemini-3.1-flash-lite   0.25  1.5   0.025                          until 2027-05-07
     gemini-3-flash-preview  0.5   3     0.05
     gemini-2.5-pro          1.25  10    0.125  >200000  2.5  15  0.25  until 2026-10-16
     gemini-2.5-flash        0.3   2.5   0.03                           until 2026-10-16

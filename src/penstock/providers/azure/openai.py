@@ -23,6 +23,13 @@ CHAT = chat_operation(
     responses=f"POST {PATH}/responses",
 )
 CHAT_SHUTDOWN_DATES = {
+    "gpt-6.1-sol": "2028-03-11",
+    "gpt-6-sol": "2028-03-11",
+    "gpt-6-luna": "2028-03-11",
+    "gpt-6-astra": "2028-01-11",
+    "gpt-5.6-sol": "2028-01-11",
+    "gpt-5.6-terra": "2028-01-11",
+    "gpt-5.6-luna": "2028-01-11",
     "gpt-5.5": "2027-10-26",
     "gpt-5.4": "2027-09-02",
     "gpt-5.4-mini": "2027-09-21",

@@ -12,6 +12,7 @@ SHUTDOWN_DATES = {
     "gemini-2.5-flash-image": "2027-03-15",
     "gemini-3-pro-image": "2027-05-28",
     "gemini-3.1-flash-image": "2027-05-28",
+    "gemini-3.1-flash-lite-image": "2027-06-28",
 }
 
 
