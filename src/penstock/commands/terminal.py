@@ -10,6 +10,7 @@ import typer
 from penstock import settings as settings_module
 from penstock.commands.output import print_json
 from penstock.commands.quick_imports import quick_imports
+from penstock.environment import ENVIRONMENT
 from penstock.settings import Settings
 from penstock.values import OrgId
 
@@ -27,8 +28,16 @@ Org = Annotated[str | None, typer.Option(help="Id of the organization; by defaul
 
 
 def load_settings(**options: Any) -> Settings:
-    """Return the settings; options of the command line come before the environment and penstock.toml."""
-    return settings_module.load(options)
+    """Return the settings; options of the command line come before the environment and penstock.toml.
+
+    Says so if the only penstock.toml is in the current folder, where it is not read.
+    """
+    settings = settings_module.load(options)
+    is_named = options.get("config") or settings_module.PREFIX + "CONFIG" in ENVIRONMENT
+    if not is_named and Path("penstock.toml").is_file() and not (settings.data / "penstock.toml").is_file():
+        message = f"penstock.toml in this folder is not read; move it to {settings.data}, or name it with --config"
+        typer.echo(f"penstock: {message}", err=True)
+    return settings
 
 
 def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any, Any, T]]") -> T:

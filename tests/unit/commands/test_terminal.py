@@ -22,6 +22,21 @@ def test_options_come_before_the_environment(tmp_path: Path, monkeypatch: pytest
     assert terminal.load_settings(data=tmp_path, port=4321).port == 4321
 
 
+def test_a_configuration_that_is_not_read_is_pointed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "penstock.toml"
+    file.write_text("port = 8181")
+    told = penstock("settings")
+    assert (told.status, "8181" in told.out) == (0, False)
+    assert told.err == "penstock: penstock.toml in this folder is not read; move it to data, or name it with --config\n"
+    read = [penstock("settings", "--config", file), penstock("settings", PENSTOCK_CONFIG=str(file))]
+    read.append(penstock("settings", "--data", tmp_path))
+    assert [(ended.err, "8181" in ended.out) for ended in read] == [("", True)] * 3
+    (tmp_path / "data").mkdir()
+    file.rename(tmp_path / "data" / "penstock.toml")
+    assert penstock("settings").err == ""
+
+
 def test_the_first_organization_is_the_default(data_folder: Path) -> None:
     settings = Settings(data=data_folder)
 
