@@ -1,5 +1,7 @@
 """The log line of a failed attempt: provider, model, kind and words, but nothing that the caller wrote."""
 
+from typing import Any
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -78,3 +80,13 @@ async def test_what_a_provider_says_about_the_account_is_logged_and_not_shown_to
             await running.image(prompt=PROMPT)
     assert "0 USD" not in caught.value.message
     assert [line["words"] for line in lines if line["event"] == "attempt failed"] == ["0 USD are available"]
+
+
+def test_what_is_deep_or_has_many_texts_takes_no_long_search() -> None:
+    """A caller can have as many calls rejected as it likes, and others wait while the words are searched."""
+    deep: Any = "swordfish in moonlight"
+    for _ in range(5000):
+        deep = [deep]
+    assert without_quotations("No swordfish in moonlight.", deep) == "No […]."
+    assert without_quotations("No swordfish.", ["a"] * 33_000) is None
+    assert without_quotations("No swordfish.", ["a" * 66_000]) is None
