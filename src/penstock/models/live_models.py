@@ -33,7 +33,7 @@ _WAIT_SECONDS = 15.0  # for one of the places below
 _DOCUMENT_BYTES_MAX = 4 * 2**20
 _DESCRIPTION_BYTES_MAX = 512 * 1024
 _ASKED_AT_ONCE = 4  # of one provider; organizations share these places
-# New models and searches of one organization, so that it cannot push out the stored copies that others need.
+# New models and searches of one organization, so that it cannot flood a catalogue.
 _ASKED_PER_HOUR = 300
 _HOUR_SECONDS = 3600.0
 _REMEMBERED_MAX = 2048  # models
@@ -192,6 +192,7 @@ class LiveModels:
                 upstream=upstream,
                 description=encoded,
                 at_ms=self._clock.now_ms(),
+                org_id=for_org,
             )
             await tx.run("delete_oldest_live_models", kept=_STORED_MAX)
 

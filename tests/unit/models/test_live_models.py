@@ -115,7 +115,7 @@ async def test_nobody_waits_behind_all_the_questions_of_another_organization(ope
 async def test_an_organization_asks_about_a_limited_number_of_new_models(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So it can neither flood a provider's catalogue nor push out the stored copies of the others."""
+    """So it cannot flood a provider's catalogue."""
     monkeypatch.setattr("penstock.models.live_models._ASKED_PER_HOUR", 3)
     upstream, clock = FakeUpstream(), ManualClock()
     upstream.replies["/no/thing"] = 404
@@ -138,6 +138,26 @@ async def test_an_organization_asks_about_a_limited_number_of_new_models(
         clock.advance(3600)
         await live.prepare("fal/a/d", ORG)
         await live.close()
+
+
+async def test_an_organization_that_asks_about_many_models_pushes_out_its_own(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.models.live_models._STORED_MAX", 5)
+    upstream, clock = FakeUpstream(), ManualClock()
+    async with open_store() as store:
+        _, live = opened(store, upstream, clock)
+        for name in ("x/a", "x/b"):
+            await live.prepare(f"fal/{name}", OTHER)
+        for name in ("m/a", "m/b", "m/c", "m/d", "m/e", "m/f"):
+            clock.advance(1)
+            await live.prepare(f"fal/{name}", ORG)
+        stored = [name for name in NAMES if await store.one("get_live_model", provider="fal", upstream=name)]
+        assert stored == ["x/a", "x/b", "m/d", "m/e", "m/f"]
+        await live.close()
+
+
+NAMES = ("x/a", "x/b", "m/a", "m/b", "m/c", "m/d", "m/e", "m/f")
 
 
 async def test_what_is_missing_is_asked_for_once_a_minute(open_store: OpenStore) -> None:
