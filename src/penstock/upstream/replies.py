@@ -20,6 +20,7 @@ MALFORMED = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspe
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
 _MESSAGE_CHARACTERS_MAX = 500
+_MESSAGE_CHARACTERS_READ = 10 * _MESSAGE_CHARACTERS_MAX
 _RETRY_AFTER_SECONDS_MAX = 120.0
 _AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens is as large
 
@@ -116,8 +117,10 @@ def provider_message(provider: Provider, reply: Reply, key: str) -> str:
 
 
 def sanitize(text: str | None, key: str = "") -> str:
-    """A provider's message as one line of at most 500 characters, without credentials."""
-    line = _CONTROL_CHARACTERS.sub(" ", text or "").strip()
+    """A provider's message as one line of at most 500 characters, without credentials. Only its beginning is read: some
+    servers quote the whole body of a call.
+    """
+    line = _CONTROL_CHARACTERS.sub(" ", (text or "")[:_MESSAGE_CHARACTERS_READ]).strip()
     if key:
         line = line.replace(key, "…")
     return _SECRETS.sub("…", line)[:_MESSAGE_CHARACTERS_MAX]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.providers.spec import File, Provider, Reply, Result
+from penstock.upstream import replies
 from penstock.upstream.replies import (
     failure_kind,
     failure_message,
@@ -142,3 +143,19 @@ def test_the_cost_of_acceptance_counts_if_the_end_names_none() -> None:
     )
     for result, ref, cost in cases:
         assert with_accepted_cost(result, ref).cost_usd == cost, (result, ref)
+
+
+def test_of_a_long_message_only_the_beginning_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some servers quote the whole body of a call that they refuse, and other calls wait meanwhile."""
+    lengths: list[int] = []
+
+    class Searched:
+        def sub(self, replacement: str, text: str) -> str:
+            lengths.append(len(text))
+            return text
+
+    for name in ("_CONTROL_CHARACTERS", "_SECRETS"):
+        monkeypatch.setattr(replies, name, Searched())
+    assert replies.sanitize("a" * 10_000_000) == "a" * 500
+    assert len(lengths) == 2
+    assert max(lengths) <= 5000
