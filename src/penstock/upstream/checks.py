@@ -63,6 +63,7 @@ _FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
     "second": _SIZE_NAMES,
 }
 _EXTRAS_BYTES_MAX = 64 * 1024
+_EXTRAS_NAMES_MAX = 500  # different ones: each is compared with all that may change a price
 _NESTS = (dict, list)  # a union is made anew each time
 _EXTRAS_DEPTH_MAX = 16
 # The interface's names of input files, by their names in provider tables.
@@ -229,6 +230,8 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
     """
     check_extras_size(extras)
     op = model.op
+    if len(extras if op.task == "chat" else {*_names(extras)}) > _EXTRAS_NAMES_MAX:
+        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_NAMES_MAX} different names at most.")
     for name, value in extras.items():
         row = op.param(name)
         if name in INTERNAL and row is not None:
@@ -239,7 +242,7 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
             _check_extra(model, name, name, is_top=True)
             _check_input_file(model, name, value)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
-            for inner in _names(value):
+            for inner in dict.fromkeys(_names(value)):
                 _check_extra(model, name, inner, is_top=False)
 
 
@@ -279,7 +282,7 @@ def _check_input_file(model: Model, name: str, value: Any) -> None:
 
 def _has_files(name: str, value: Any) -> bool:
     """Whether a field is named as fields with files are, or has a file or the URL of one."""
-    is_named = any(_INPUT_FILE_CLASS.fullmatch(_plain(each)) for each in chain((name,), _names(value)))
+    is_named = any(_INPUT_FILE_CLASS.fullmatch(_plain(each)) for each in {name, *_names(value)})
     return is_named or any(_FILE_TEXT.match(text) for text in _texts(value))
 
 

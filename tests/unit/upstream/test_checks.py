@@ -169,6 +169,17 @@ def test_input_files_are_no_extras_at_any_depth_and_under_any_name_where_they_ar
     checks.check_extras(billed, {"style": "a long text " * 100, "options": {"steps": 3, "names": ["a", None, 1.5]}})
 
 
+def test_extras_have_a_limited_number_of_different_names() -> None:
+    """Each is compared with many patterns, for each candidate, while other calls wait."""
+    image, chat = model(), model(task="chat")
+    many = {f"k{number}": number for number in range(501)}
+    for one, extras in ((image, many), (image, {"options": [many]}), (chat, many)):
+        with pytest.raises(InvalidRequest, match="500 different names"):
+            checks.check_extras(one, extras)
+    checks.check_extras(image, {"nodes": [{"kind": number} for number in range(2000)]})
+    checks.check_extras(chat, {"functions": [{"parameters": many}]})
+
+
 def sent_images(provider: Provider, model: Model) -> set[str]:
     """The fields of the bodies in which edits with a model send two images."""
     values = {**EDIT_VALUES, "images": EDIT_VALUES["images"] * 2}
