@@ -1,6 +1,7 @@
 """Any public model of Replicate: by its name or a version, at a price that the operator sets."""
 
 import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from penstock.api import models
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.providers.replicate.predictions import output_urls, read_prediction
+from penstock.providers.spec import Reply
 from penstock.values import nanos
 from tests.fake_providers.replicate_catalogue import STORED, ReplicateWithCatalogue
 from tests.fake_providers.scripted import KEY_ENV, mp4
@@ -93,3 +96,13 @@ async def test_prices_and_searches(open_gateway: OpenGateway) -> None:
         call = running.call(endpoint="/compat/v1/models", query={"provider": "replicate", "search": "esrgan"})
         found = (await models.list_models(running.gateway, call)).json["data"]
         assert "replicate/nightmareai/real-esrgan" in [model["id"] for model in found]
+
+
+def test_of_many_outputs_and_of_long_logs_little_is_read() -> None:
+    """Anybody can publish a model that makes them, and call it; others wait meanwhile."""
+    assert len(output_urls([["https://files.test/a"] * 1000] * 1000)) == 100
+    prediction = {"id": "a", "status": "processing", "logs": " 50%|#####" + "." * 5000}
+    reply = Reply(200, {}, json.dumps(prediction).encode())
+    assert read_prediction(reply).progress is None
+    short = {**prediction, "logs": "." * 5000 + " 50%|#####"}
+    assert read_prediction(Reply(200, {}, json.dumps(short).encode())).progress == 0.5

@@ -22,6 +22,7 @@ _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8
 _MESSAGE_CHARACTERS_MAX = 500
 _MESSAGE_CHARACTERS_READ = 10 * _MESSAGE_CHARACTERS_MAX
 _RETRY_AFTER_SECONDS_MAX = 120.0
+_FILES_MAX = 100  # of one result; a call asks for ten at most
 _AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens is as large
 
 
@@ -31,7 +32,8 @@ _AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens i
 def validated(result: Result) -> Result:
     """Check the types in a result, because provider files copy values from a reply without looking at them.
 
-    Raises TypeError or ValueError if the result cannot be used. Leaves out numbers and messages that are not plausible.
+    Raises TypeError or ValueError if the result cannot be used. Leaves out numbers and messages that are not plausible,
+    and files above the hundredth.
     """
     for value in result.ref.values() if result.upstream_id is None else (*result.ref.values(), result.upstream_id):
         if not isinstance(value, str):
@@ -39,7 +41,7 @@ def validated(result: Result) -> Result:
     changes: dict[str, Any] = {
         name: None for name, is_plausible in _PLAUSIBLE if not is_plausible(getattr(result, name))
     }
-    if (files := tuple([_validated_file(file) for file in result.files])) != result.files:
+    if (files := tuple([_validated_file(file) for file in result.files[:_FILES_MAX]])) != result.files:
         changes["files"] = files
     if not all(map(_is_amount, result.usage.values())):
         changes["usage"] = {name: count for name, count in result.usage.items() if _is_amount(count)}

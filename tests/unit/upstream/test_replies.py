@@ -159,3 +159,8 @@ def test_of_a_long_message_only_the_beginning_is_searched(monkeypatch: pytest.Mo
     assert replies.sanitize("a" * 10_000_000) == "a" * 500
     assert len(lengths) == 2
     assert max(lengths) <= 5000
+
+
+def test_of_many_files_the_first_hundred_are_used() -> None:
+    many = tuple(File(url=f"https://files.test/{number}") for number in range(101))
+    assert replies.validated(Result(files=many)).files == many[:100]

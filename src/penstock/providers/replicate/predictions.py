@@ -36,13 +36,16 @@ STATUS: dict[str, Status] = {
 }
 REFUSAL = re.compile(r"NSFW|flagged as sensitive|\(E005\)|content policy|safety", re.IGNORECASE)
 PROGRESS_BAR = re.compile(r"(\d{1,3})%\|")  # in the logs
+# Anybody can publish a model, and have it make as many outputs and as long logs as it likes.
+OUTPUTS_MAX = 100
+LOGS_CHARS_READ = 4000
 
 
 def read_prediction(reply: Reply) -> Result:
     job = reply.json
     seconds = (job.get("metrics") or {}).get("predict_time")
     message = str(job.get("error") or "")
-    percents = PROGRESS_BAR.findall(job.get("logs") or "")
+    percents = PROGRESS_BAR.findall((job.get("logs") or "")[-LOGS_CHARS_READ:])
     return Result(
         status=STATUS[job["status"]],
         ref={"id": job["id"]},
@@ -56,11 +59,12 @@ def read_prediction(reply: Reply) -> Result:
 
 
 def output_urls(output: Any) -> list[str]:
-    """The URLs of an output: one, a list of them, or those in an object."""
+    """The URLs of an output: one, a list of them, or those in an object; of many, the first."""
     if isinstance(output, str):
         return [output]
     values = list(output.values()) if isinstance(output, Mapping) else output
-    return [url for value in values for url in output_urls(value)] if isinstance(values, list) else []
+    found = [url for value in values[:OUTPUTS_MAX] for url in output_urls(value)] if isinstance(values, list) else []
+    return found[:OUTPUTS_MAX]
 
 
 def message_kind(message: str) -> FailureKind:
