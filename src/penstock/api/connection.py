@@ -64,6 +64,7 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._in_head = True  # the parser reads a head, or waits for one
+        self._is_busy = False  # a request has not been answered
         self._head_bytes = 0
         self._trailer_bytes = 0  # or whatever else came since the last bytes of a body
         self._unparsed = b""  # the requests after the one that is being answered
@@ -78,10 +79,6 @@ class Connection(HttpToolsProtocol):
         # The bytes received, taken and written until the last two windows ended, and when that was.
         self._marks = (_Mark(self.loop.time()),) * 2
         self._slow_windows = 0
-
-    @property
-    def _is_busy(self) -> bool:
-        return bool(self.cycle) and not self.cycle.response_complete  # there is no cycle before the first request
 
     # --------------------------------------------------------------------------------------------------- connections
 
@@ -115,7 +112,6 @@ class Connection(HttpToolsProtocol):
         self._line.close()
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         self._received += len(data)
         if not self._ignores_input:
             self._read(data)
@@ -168,6 +164,7 @@ class Connection(HttpToolsProtocol):
                 self._marks = (self._mark(),) * 2  # the client has to send something from now on
 
     def on_response_complete(self) -> None:
+        self._is_busy = not self.cycle.response_complete  # it may be that of a later request
         self.transport.flush()  # type: ignore[attr-defined]
         if self._is_proxied:
             self.waiting.leave(self)
@@ -184,9 +181,14 @@ class Connection(HttpToolsProtocol):
             self._next_request()
 
     def _next_request(self) -> None:
-        super().on_response_complete()
-        if self._unparsed and not self.transport.is_closing() and not self._is_busy:
-            self._unset_keepalive_if_required()
+        """Start the next request that was received, or wait for one; uvicorn would set a timer for each wait."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        if self._unparsed and not self._is_busy:
             unparsed, self._unparsed = self._unparsed, b""
             self._read(unparsed)
         if self.transport.is_closing() or self._is_busy or not self._in_head:
@@ -270,8 +272,12 @@ class Connection(HttpToolsProtocol):
     # --------------------------------------------------------------------------------------------------------- heads
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # else it is a trailer, which must not be taken for a header that a proxy has checked
-            super().on_header(name, value)
+        if not self._in_head:  # it is a trailer, which must not be taken for a header that a proxy has checked
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_body(self, body: bytes) -> None:
         self._trailer_bytes = 0
@@ -288,6 +294,7 @@ class Connection(HttpToolsProtocol):
         self.scope[LINE] = self._line  # type: ignore[literal-required]
         super().on_headers_complete()
         self.cycle.__class__ = ResponseCycle
+        self._is_busy = True
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self.waiting.is_crowd(self):

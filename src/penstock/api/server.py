@@ -22,7 +22,6 @@ from penstock.settings import Settings
 
 MAX_CONNECTIONS = 2000
 HEAD_SECONDS = 10.0
-_KEEP_ALIVE_SECONDS = 75  # longer than load balancers keep an idle connection, so that they close it first
 _BACKLOG = 2048
 # Copies of the listening socket, which several processes divide, so that none takes all connections of a moment. uvloop
 # accepts one connection per socket and round of the event loop: with a single socket, a new connection waits for as
@@ -83,7 +82,6 @@ def configure(app: Application, settings: Settings, waiting: WaitingConnections)
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,
     )
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from penstock.clock import Clock
 
 WINDOW_SECONDS = 10.0
+_IDLE_SECONDS = 75.0  # longer than load balancers keep an idle connection, so that they close it first
 _ADDRESS_CONNECTIONS = 200
 _SLOW_BYTES_PER_SECOND = 10 * 1024
 _GRACE_SECONDS = 1.0  # after which a transfer may be called slow
@@ -33,7 +34,8 @@ class ServedConnection(Protocol):
 class WaitingConnections:
     """The connections of a server that wait for their client: for a head, a body, or that it reads a response.
 
-    A head that takes longer than `head_seconds` is ended, and so is a response that nobody reads. When there are more
+    A head that takes longer than `head_seconds` is ended, and so is a response that nobody reads. A connection without
+    requests is closed after `idle_seconds`, or up to a window of time later. When there are more
     than `limit` connections, the one that has waited longest is closed, or the slowest transfer, or one of an address
     that has more than its share; when one address has more than `address_limit`, its own.
     """
@@ -46,6 +48,7 @@ class WaitingConnections:
         *,
         address_limit: int = _ADDRESS_CONNECTIONS,
         window_seconds: float = WINDOW_SECONDS,
+        idle_seconds: float = _IDLE_SECONDS,
         grace_seconds: float = _GRACE_SECONDS,
     ) -> None:
         self._limit = limit
@@ -54,10 +57,11 @@ class WaitingConnections:
         self._address_limit = address_limit
         self._head_seconds = head_seconds
         self._window_seconds = window_seconds
+        self._idle_seconds = idle_seconds
         self._everyone: set[ServedConnection] = set()
         self._addresses: dict[str, int] = {}
         self._heads: dict[ServedConnection, float] = {}  # and their deadlines, earliest first
-        self._idle: dict[ServedConnection, None] = {}  # the longest idle first
+        self._idle: dict[ServedConnection, float] = {}  # and since when; the longest idle first
         self._slow: list[ServedConnection] = []  # the slowest last
         self._slow_at = 0.0  # when they were found
         # What starts the calls of addresses with many connections, in the order of their arrival.
@@ -184,6 +188,10 @@ class WaitingConnections:
         self._window_timer = None
         for connection in tuple(self._everyone):
             connection.end_window()
+        last = self._loop.time() - self._idle_seconds
+        for connection in [connection for connection, since in self._idle.items() if since <= last]:
+            self.remove(connection)
+            connection.end_waiting()
         if self._everyone:
             self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
 
@@ -197,7 +205,8 @@ class WaitingConnections:
             self._timer = self._loop.call_later(self._head_seconds, self._end_slow_heads)
 
     def set_idle(self, connection: ServedConnection) -> None:
-        self._idle[connection] = None
+        """Note that a connection waits for its next request."""
+        self._idle[connection] = self._loop.time()
 
     def remove(self, connection: ServedConnection) -> None:
         self._heads.pop(connection, None)

@@ -1,8 +1,10 @@
 """A connection of HTTP/1.1 to a server, over which one request at a time is sent and its response received."""
 
 import asyncio
+import select
 import socket
 from collections import deque
+from math import inf
 from typing import cast
 
 import httptools
@@ -13,7 +15,7 @@ from penstock.net.errors import MaybeSent
 _MAX_HEAD_BYTES = 64 * 2**10
 _READ_AHEAD_BYTES = 256 * 2**10
 _PIECE_BYTES = 256 * 2**10  # of a request that are written at once
-_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+_TIMER_SECONDS = 0.001  # how precise timers are
 
 
 class Connection(asyncio.Protocol):
@@ -21,9 +23,13 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, connections: "set[Connection]", sock: socket.socket) -> None:
         self._connections = connections
-        self._sock = sock
+        self._arrivals = select.poll()  # shows bytes and the end also before the event loop has seen them
+        self._arrivals.register(sock, select.POLLIN)
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
+        self._wait_ends_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None  # one for all waits, which hardly ever last until their end
+        self._timer_at = inf
         self._is_lost = False
         self._can_write = True
         self._is_idle = True
@@ -59,7 +65,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(piece)
                 await asyncio.sleep(0)  # one piece takes little time, all of them may take long
                 while not self._can_write and not self._has_response:
-                    await self._wait(self._deadline - self._loop.time())
+                    await self._wait(self._deadline)
                 if self._has_response:
                     return
         self._is_whole_request_sent = True
@@ -71,15 +77,20 @@ class Connection(asyncio.Protocol):
     async def wait_for_head(self) -> None:
         """Wait until the status and the headers have arrived. Raises MaybeSent."""
         while not self._has_head:
-            self._check()
             await self._wait_for_data()
+
+    def take_whole_body(self) -> bytes | None:
+        """Return the body if all of it has arrived, as one piece; otherwise None, and `read_chunk` reads it."""
+        if not self._is_complete or len(self._chunks) != 1 or not self._is_reading:
+            return None
+        self._buffered_bytes = 0
+        return self._chunks.popleft()
 
     async def read_chunk(self) -> bytes | None:
         """Return the next bytes of the body; None at its end. Raises MaybeSent."""
         while not self._chunks:
             if self._is_complete:
                 return None
-            self._check()
             await self._wait_for_data()
         chunk = self._chunks.popleft()
         self._buffered_bytes -= len(chunk)
@@ -88,26 +99,43 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return chunk
 
-    def _check(self) -> None:
+    async def _wait_for_data(self) -> None:
+        """Wait until something arrives; raise MaybeSent if nothing will."""
         if self._failure is not None:
             raise self._failure
         if self._is_lost:
             raise MaybeSent("the connection was closed before the end of the response")
+        await self._wait(min(self._loop.time() + self._read_seconds, self._deadline))
 
-    async def _wait_for_data(self) -> None:
-        await self._wait(min(self._read_seconds, self._deadline - self._loop.time()))
-
-    async def _wait(self, seconds: float) -> None:
+    async def _wait(self, until: float) -> None:
         """Wait until something happens on this connection; raise MaybeSent if nothing does, or if the time is over."""
-        if seconds <= 0:
-            raise MaybeSent("timed out", timeout=True)
+        if until <= self._loop.time():
+            raise _timed_out()
+        self._wait_ends_at = until
+        if until < self._timer_at:
+            self._set_timer(until)
         self._waiter = waiter = self._loop.create_future()
-        timer = self._loop.call_later(seconds, _time_out, waiter)
         try:
             await waiter
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._end_wait)
+        self._timer_at = at
+
+    def _end_wait(self) -> None:
+        """End the wait whose time is over; the timer goes on for one that began later."""
+        self._timer = None
+        self._timer_at = inf
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._wait_ends_at - self._loop.time() > _TIMER_SECONDS:
+            self._set_timer(self._wait_ends_at)
+        else:
+            self._waiter.set_exception(_timed_out())
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -129,13 +157,7 @@ class Connection(asyncio.Protocol):
         """Whether the server has neither closed the idle connection nor sent anything."""
         if self._is_lost or self._transport.is_closing() or self.idle_until <= self._loop.time():
             return False
-        try:
-            self._sock.recv(1, _PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return not self._arrivals.poll(0)
 
     def abort(self) -> None:
         """Close the connection at once, without waiting for what is not sent yet."""
@@ -151,6 +173,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._is_lost = True
         self._connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if not self._is_idle and self._has_head and self._ends_with_connection:
             self._is_complete = True
         self._wake()
@@ -178,6 +202,7 @@ class Connection(asyncio.Protocol):
         if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
             self._is_reading = False
             self._transport.pause_reading()
+        self._wake()
 
     # ------------------------------------------------------------------------------------------- called by the parser
 
@@ -201,15 +226,13 @@ class Connection(asyncio.Protocol):
         self.status = status
         self._has_head = True
         self._head_bytes = 0
-        self._ends_with_connection = not {"content-length", "transfer-encoding"} & self.headers.keys()
-        self._wake()
+        self._ends_with_connection = not ("content-length" in self.headers or "transfer-encoding" in self.headers)
 
     def on_body(self, data: bytes) -> None:
         if self._has_head and not self._is_complete:
             self._head_bytes = 0
             self._chunks.append(data)
             self._buffered_bytes += len(data)
-            self._wake()
 
     def on_message_complete(self) -> None:
         if not self._has_head:  # of a response with a status below 200, which another follows
@@ -218,9 +241,7 @@ class Connection(asyncio.Protocol):
         if not self._is_complete:
             self._keeps_alive = self._parser.should_keep_alive()
             self._is_complete = True
-            self._wake()
 
 
-def _time_out(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_exception(MaybeSent("timed out", timeout=True))
+def _timed_out() -> MaybeSent:
+    return MaybeSent("timed out", timeout=True)

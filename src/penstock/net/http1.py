@@ -21,9 +21,9 @@ from penstock import __version__
 from penstock.long_body import LongBody
 from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
-from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.form import encode_form
-from penstock.net.response import Headers, OpenResponse
+from penstock.net.response import MAX_RESPONSE_BYTES, Headers, OpenResponse
 from penstock.providers.spec import HttpRequest
 
 CONNECT_SECONDS = 5.0
@@ -90,10 +90,12 @@ def _split(url: str) -> tuple[str, str]:
 
 def _header_lines(headers: Mapping[str, str]) -> str | None:
     """The lines of these headers; None if one of them cannot be sent, or is set by this module itself."""
+    lines = ""
     for name, value in headers.items():
         if not (_may_name_header(name) and value.isascii() and value.isprintable()):
             return None
-    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        lines += f"{name}: {value}\r\n"
+    return lines
 
 
 @lru_cache(256)
@@ -113,7 +115,7 @@ class Http1Client:
         self._tls_lock = asyncio.Lock()
         self._connections: set[Connection] = set()
         self._idle: dict[Origin, list[Connection]] = {}  # the one that was used last is at the end
-        self._in_use: Counter[Origin] = Counter()  # with those that are being opened
+        self._in_use: Counter[Origin] = Counter()  # of one IP address; with those that are being opened
         self._waiting: dict[Origin, ConnectionQueue] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -158,9 +160,12 @@ class Http1Client:
         connection = self._take_idle(origin)
         if connection is None and origin.address and self._in_use[origin] >= _CONNECTIONS_BEFORE_WAIT:
             connection = await self._wait_for_idle(origin, deadline - loop.time())
-        self._in_use[origin] += 1
+        if origin.address:
+            self._in_use[origin] += 1
+        if connection is not None:
+            return connection
         try:
-            return connection or await self._connect(origin, min(connect_seconds, deadline - loop.time()))
+            return await self._connect(origin, min(connect_seconds, deadline - loop.time()))
         except BaseException:
             self._end_use(origin)
             raise
@@ -177,10 +182,12 @@ class Http1Client:
         self._hand_over(origin, connection)
 
     def _hand_over(self, origin: Origin, connection: Connection) -> None:
-        if not self._pass_on(origin, connection):
+        if not self._waiting or not self._pass_on(origin, connection):
             self._keep(origin, connection)
 
     def _end_use(self, origin: Origin) -> None:
+        if not origin.address:
+            return
         self._in_use[origin] -= 1
         if not self._in_use[origin]:
             del self._in_use[origin]
@@ -343,6 +350,15 @@ class Exchange(OpenResponse):
         self._connection = connection
         self._begin(connection.status, Headers(connection.headers))
         return self
+
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
+        """Read the whole body as other responses do; most have arrived together with their heads."""
+        body = None if self._is_compressed or self._connection is None else self._connection.take_whole_body()
+        if body is None:
+            return await super().read(max_bytes)
+        if len(body) > max_bytes:
+            raise ResponseTooLarge(max_bytes)
+        return body
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None

@@ -29,6 +29,13 @@ class Calls:
 
     def __init__(self) -> None:
         self.count = 0
+        self.is_held = asyncio.Event()
+        self.released = asyncio.Event()
+
+    async def held(self, gateway: Gateway, call: Call) -> Response:
+        self.is_held.set()
+        await self.released.wait()
+        return Response(json={})
 
     async def large(self, gateway: Gateway, call: Call) -> Response:
         self.count += 1
@@ -50,6 +57,7 @@ class Calls:
 @asynccontextmanager
 async def server(folder: Path, calls: Calls, proxies: tuple[str, ...] = (), **how: Any) -> AsyncIterator[Server]:
     routes = (
+        Route("GET", "/held", calls.held, "Held", access="open"),
         Route("GET", "/large", calls.large, "Large", access="open"),
         Route("GET", "/stream", calls.stream, "Stream", access="open"),
         Route("GET", "/small", calls.small, "Small", access="open"),
@@ -336,3 +344,21 @@ async def test_the_place_of_a_closed_connection_is_given_back(tmp_path: Path) ->
         for _ in range(10):
             assert (await served.call("GET", "/small")).status == 200
             await until(lambda: not served.state.connections)
+
+
+async def test_a_connection_without_requests_is_closed_after_a_while(tmp_path: Path) -> None:
+    """And not while a request waits for its response, however long that takes."""
+    calls = Calls()
+    async with (
+        server(tmp_path, calls, window_seconds=0.02, idle_seconds=0.05) as served,
+        await served.connect() as idle,
+        await served.connect() as busy,
+        asyncio.timeout(60),
+    ):
+        await busy.send(request("GET", "/held"))
+        await calls.is_held.wait()
+        await idle.send(request("GET", "/small"))
+        assert (await idle.read_response()).status == 200
+        assert await idle.reader.read() == b""
+        calls.released.set()
+        assert (await busy.read_response()).status == 200

@@ -1,10 +1,13 @@
 """Responses of odd servers, received by the event loop itself."""
 
 import asyncio
+import socket
+from math import inf
 
 import pytest
 
-from penstock.net.errors import MaybeSent
+from penstock.net.connection import Connection as HttpConnection
+from penstock.net.errors import MaybeSent, ResponseTooLarge
 from tests.http_client import client_and_server, fetch, post_request
 from tests.loop_time import pass_time
 from tests.tcp_server import Connection, Script, chunk, response_head
@@ -139,3 +142,58 @@ async def test_a_body_that_arrives_without_a_pause_ends_at_the_timeout() -> None
             await fetch(client, server.url, max_bytes=2**30, timeout_seconds=60, writer=writer)
     assert failure.value.timeout
     assert writer.size_bytes < 2**20
+
+
+@pytest.mark.parametrize(("first_seconds", "second_seconds"), [(600, 20), (20, 20), (15, 20)])
+async def test_each_request_of_a_connection_has_its_own_time(first_seconds: float, second_seconds: float) -> None:
+    """A timer of an earlier request neither ends a later one early nor lets it wait too long."""
+
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.respond(b"ok")
+        await connection.read_request()
+        waits.set()
+        await connection.wait_closed()
+
+    waits = asyncio.Event()
+    async with client_and_server(script) as (client, server):
+        await client.send(post_request(server), timeout_seconds=first_seconds)
+        pass_time(10)
+        sending = asyncio.ensure_future(client.send(post_request(server), timeout_seconds=second_seconds))
+        await waits.wait()
+        pass_time(second_seconds - 5)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not sending.done()
+        pass_time(6)
+        with pytest.raises(MaybeSent) as failure:
+            await sending
+        assert failure.value.timeout
+    assert server.connections == 1
+
+
+async def test_a_body_that_came_with_its_head_is_limited_too() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.respond(b"x" * 1001)
+
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(ResponseTooLarge):
+            await client.send(post_request(server), timeout_seconds=60, max_bytes=1000)
+
+
+@pytest.mark.parametrize("sent", [b"", b"x"])
+async def test_a_connection_is_not_used_once_its_server_has_closed_it_or_sent_something(sent: bytes) -> None:
+    """Also if the event loop has not seen it yet: a request might be lost, or get a response that is not its own."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        transport, connection = await loop.create_connection(lambda: HttpConnection(set(), ours), sock=ours)
+        connection.idle_until = inf
+        assert connection.is_fresh()
+        if sent:
+            theirs.send(sent)
+        else:
+            theirs.close()
+        assert not connection.is_fresh()
+        transport.abort()
