@@ -32,12 +32,12 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.is_stopped = False
-        self._tasks: set[asyncio.Task[object]] = set()
+        self.tasks: set[asyncio.Task[object]] = set()
 
     def stop(self) -> None:
         """Interrupt every call that may be interrupted, now or later."""
         self.is_stopped = True
-        for task in tuple(self._tasks):
+        for task in tuple(self.tasks):
             task.cancel()
 
     def allowed(self, line: CallerLine) -> "_InterruptedBlock":
@@ -47,27 +47,11 @@ class Interrupts:
         """
         return _InterruptedBlock(self, line)
 
-    def begin(self, task: asyncio.Task[object], line: CallerLine) -> None:
-        """Let a task be interrupted from now on, unless that has happened already: see `allowed`."""
-        self._check(line)
-        line.task = task
-        self._tasks.add(task)
-
-    def end(self, task: asyncio.Task[object], line: CallerLine) -> None:
-        line.task = None
-        self._tasks.discard(task)
-
-    def explain(self, task: asyncio.Task[object], line: CallerLine) -> None:
-        """Raise why a task was cancelled; returns if that was for another reason than an interruption."""
-        if line.is_closed or self.is_stopped:
-            task.uncancel()
-        self._check(line)
-
-    def _check(self, line: CallerLine) -> None:
+    def reason(self, line: CallerLine) -> CallerGone | ProcessStopped | None:
+        """Why the call of this caller must not go on, if it must not."""
         if line.is_closed:
-            raise CallerGone
-        if self.is_stopped:
-            raise ProcessStopped
+            return CallerGone()
+        return ProcessStopped() if self.is_stopped else None
 
 
 class _InterruptedBlock:
@@ -80,12 +64,17 @@ class _InterruptedBlock:
         self._line = line
 
     def __enter__(self) -> None:
+        if reason := self._interrupts.reason(self._line):
+            raise reason
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        self._interrupts.begin(task, self._line)
+        self._line.task = task
+        self._interrupts.tasks.add(task)
 
     def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
-        self._interrupts.end(self._task, self._line)
-        if isinstance(error, asyncio.CancelledError):
-            self._interrupts.explain(self._task, self._line)
+        self._line.task = None
+        self._interrupts.tasks.discard(self._task)
+        if isinstance(error, asyncio.CancelledError) and (reason := self._interrupts.reason(self._line)):
+            self._task.uncancel()
+            raise reason

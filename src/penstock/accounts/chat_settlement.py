@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 
 import msgspec
 import structlog
@@ -54,7 +55,8 @@ class EndedCall(msgspec.Struct, frozen=True):
     @property
     def usage(self) -> Usage:
         call = self.reservation.call
-        return Usage(self.org_id, call.caller.key_id, self.end.status, call.at_ms // SLOT_MS, self.end.cost)
+        end = self.end
+        return Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost)
 
     @property
     def hold_end(self) -> transfers.EndedHold:
@@ -287,7 +289,8 @@ class ChatSettlement:
 
     async def _add_requests(self, tx: Transaction, batch: list[EndedCall]) -> list[EndedCall]:
         """Add requests and return the new ones. Raises _AlreadyWritten if some of several are stored already."""
-        rows = [_request_row(ended) for ended in sorted(batch, key=lambda ended: ended.id)]
+        rows = [_request_row(ended) for ended in batch]
+        rows.sort(key=itemgetter("id"))
         if not rows or await add_ended_requests(tx, rows) == len(batch):
             return batch
         if len(batch) > 1:

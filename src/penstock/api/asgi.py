@@ -64,12 +64,13 @@ class CallState:
 
     __slots__ = (
         "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query", "reached", "report",
-        "route", "status", "trace_id", "unread", "values",
+        "route", "started", "status", "trace_id", "unread", "values",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
         self.at_ms: int = gateway.clock.now_ms()
         self.report = open_report(gateway.clock)
+        self.started = self.report.started
         self.id = new_id("req", self.at_ms)
         self.route = route
         self.values = values
@@ -84,10 +85,6 @@ class CallState:
         self.trace_id: str | None = None  # while tracing is on
         self.code: str | None = None  # of the error that is the response
         self.overhead_ms: float | None = None  # until the head of the response was sent; only of generations
-
-    @property
-    def started(self) -> float:
-        return self.report.started
 
 
 class AsgiApp:
@@ -180,7 +177,9 @@ class AsgiApp:
         except Exception as failure:
             response = self._fail(state, failure)
             body = responses.encode_body(response)
-        return self._with_headers(state, response), body
+        if self._cors is not None or state.headers_out:
+            response = self._with_headers(state, response)
+        return response, body
 
     def _end_call(self, state: CallState, status: int) -> None:
         """Write the access line, unless it is a health check that succeeded: there are very many of those."""
@@ -211,7 +210,7 @@ class AsgiApp:
         to read it.
         """
         more = {**state.headers_out, **self._cors.headers(state.headers)} if self._cors else state.headers_out
-        return msgspec.structs.replace(response, headers={**more, **response.headers}) if more else response
+        return msgspec.structs.replace(response, headers={**more, **response.headers})
 
     async def _respond(self, state: CallState, scope: Mapping[str, Any], receive: Receive) -> Response:
         """Check the call, read its body and run its endpoint."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.chat.request import TOKEN_LIMITS, ChatRequest, json_size
+from penstock.chat.request import ChatRequest, json_size
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.providers.spec import Model
@@ -73,8 +73,9 @@ def apply_rows(model: Model, fields: dict[str, Any]) -> None:
 
 def _put_token_limit(fields: dict[str, Any], limit: int) -> None:
     """Set the limit under one name: the caller's, or `max_tokens`, which rows of the table may rename."""
-    values = [fields.pop(name, None) for name in TOKEN_LIMITS]
-    fields["max_completion_tokens" if values[1] and not values[0] else "max_tokens"] = limit
+    older = fields.pop("max_tokens", None)
+    newer = fields.pop("max_completion_tokens", None)
+    fields["max_completion_tokens" if newer and not older else "max_tokens"] = limit
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:

@@ -66,7 +66,7 @@ class Upstream:
         self._local_servers = local_servers
         self._settings = settings
         self._turns = LoopTurns()
-        self.on_exchange: Callable[[Candidate, HttpRequest, Reply], None] = lambda *exchange: None  # after each one
+        self.on_exchange: Callable[[Candidate, HttpRequest, Reply], None] | None = None  # called after each one
 
     # ---------------------------------------------------------------------------------------------------- generations
 
@@ -297,7 +297,8 @@ class Upstream:
                 return await local.send(server, outgoing, for_org)
             traced = self._traced(candidate, outgoing)
             reply = await self._http.send(traced, timeout_seconds=seconds)
-        self.on_exchange(candidate, outgoing, reply)
+        if self.on_exchange is not None:
+            self.on_exchange(candidate, outgoing, reply)
         if candidate.model.op.task != "chat":  # of a large chat only the outline is decoded
             await run_aside(len(reply.body), reply.decode)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
@@ -308,7 +309,8 @@ class Upstream:
         with provider_wait():
             seconds = self._settings.upstream_seconds
             reply = await send_streamed(self._http, self._traced(candidate, outgoing), seconds, self._turns, show)
-        self.on_exchange(candidate, outgoing, reply)
+        if self.on_exchange is not None:
+            self.on_exchange(candidate, outgoing, reply)
         return reply
 
     def _traced(self, candidate: Candidate, outgoing: HttpRequest) -> HttpRequest:
