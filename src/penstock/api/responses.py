@@ -115,9 +115,12 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
     tasks: list[asyncio.Future[None]] = []
     try:
         # Both from the start: the first chunk may take long, too, and the server sends the head together with it.
-        sending = asyncio.ensure_future(_send_chunks(chunks, send))
+        current = _CurrentSend()
+        sending = asyncio.ensure_future(_send_chunks(chunks, send, current))
         tasks = [sending, asyncio.ensure_future(_wait_for_disconnect(receive))]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        while not (await asyncio.wait(tasks, timeout=current.seconds_left(), return_when=asyncio.FIRST_COMPLETED))[0]:
+            if current.seconds_left() <= 0:
+                raise TimeoutError("the caller does not read its response")
         if not sending.done() or sending.cancelled():  # cancelled if this process stops and the caller does not read
             return False
         await sending
@@ -130,11 +133,30 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
         await close_stream(chunks)
 
 
-async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:
+class _CurrentSend:
+    """The chunk that is being sent. One timer looks after all chunks of a stream, instead of one after each."""
+
+    def __init__(self) -> None:
+        self._now = asyncio.get_running_loop().time
+        self._since: float | None = None
+
+    def begin(self) -> None:
+        self._since = self._now()
+
+    def end(self) -> None:
+        self._since = None
+
+    def seconds_left(self) -> float:
+        """How long the caller may still take to read; if nothing is being sent, when to ask again."""
+        return _STALL_SECONDS if self._since is None else self._since + _STALL_SECONDS - self._now()
+
+
+async def _send_chunks(chunks: AsyncIterator[bytes], send: Send, current: _CurrentSend) -> None:
     async for chunk in chunks:
         if chunk:
-            async with asyncio.timeout(_STALL_SECONDS):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            current.begin()
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            current.end()
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

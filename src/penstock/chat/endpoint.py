@@ -265,7 +265,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
         while not first and not relay.done:
             with provider_wait():
                 data = await anext(source)
-            first = await _feed(relay, data)
+            first = await run_aside(relay.kept_bytes + len(data), relay.feed, data)
             times.end_wait_for_provider()
     except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
@@ -282,11 +282,6 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
 
 
-async def _feed(relay: StreamRelay, data: bytes) -> bytes:
-    """The events that are complete with these bytes; a long one is read in a thread."""
-    return await run_aside(relay.kept_bytes + len(data), relay.feed, data)
-
-
 class _Stream(msgspec.Struct, frozen=True):
     """A provider's stream that has begun."""
 
@@ -295,6 +290,14 @@ class _Stream(msgspec.Struct, frozen=True):
     relay: StreamRelay
     times: WaitingTimes
     watch: AttemptWatch
+
+    async def feed(self, data: bytes) -> bytes:
+        """The bytes for the caller that are complete with these of the provider; a long event is read in a thread."""
+        return await run_aside(self.relay.kept_bytes + len(data), self._translate, data)
+
+    def _translate(self, data: bytes) -> bytes:
+        events = self.relay.feed(data)
+        return self.api.feed(events) if events else b""
 
 
 async def _relay_events(
@@ -310,6 +313,7 @@ async def _relay_events(
     api = stream.api
     problem: Problem | None = _caller_disconnected()
     sent = SentBytes(stores=reserved.stores_payload)
+    bill: Bill | None = None
     try:
         try:
             yield sent.count(api.feed(first))
@@ -317,8 +321,7 @@ async def _relay_events(
             with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
                 async for data in stream.source:
                     stream.times.end_wait_for_provider()
-                    events = await _feed(relay, data)
-                    if events and (shown := await run_aside(len(events), api.feed, events)):
+                    if shown := await stream.feed(data):
                         yield sent.count(shown)
                         stream.times.end_wait_for_caller()
                     if relay.done:
@@ -327,13 +330,14 @@ async def _relay_events(
                 raise StreamBroken("ended its stream without [DONE]")
             problem = None
             usage = _stream_usage(reserved.chat, relay)
-            if last := await run_aside(sent.size, api.finish, usage, make_bill(candidate.model, usage).cost):
+            bill = make_bill(candidate.model, usage)
+            if last := await run_aside(sent.size, api.finish, usage, bill.cost):
                 yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)
             yield api.fail(problem)
     finally:
-        bill = make_bill(candidate.model, _stream_usage(reserved.chat, relay))
+        bill = bill or make_bill(candidate.model, _stream_usage(reserved.chat, relay))
         _settle_stream(reserved, candidate, bill, problem, sent)
         if isinstance(problem, Cancelled | Unavailable):
             stream.watch.fail(INTERRUPTED)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.chat.pricing import Usage
+from penstock.net.event_stream import contains_any
 
 COMPLETION = "chat.completion"
 CHUNK = "chat.completion.chunk"
@@ -60,7 +61,7 @@ class Completion(msgspec.Struct):
             and _has_head(self)
             and self.usage is not None
             and None not in (self.usage.prompt_tokens, self.usage.completion_tokens, self.usage.total_tokens)
-            and all(_is_documented(choice) for choice in self.choices)
+            and all(map(_is_documented, self.choices))
         )
 
 
@@ -90,7 +91,7 @@ def _is_documented(choice: _Choice) -> bool:
 
 def rename_finish_reasons(body: bytes, provider_reasons: Mapping[bytes, bytes]) -> bytes:
     """Replace finish reasons that are not documented: the provider's own by its table, others by what they mean."""
-    if not any(mark in body for mark in _REASON_MARKS):
+    if not contains_any(body, _REASON_MARKS):
         return body
     found = {match[2] for match in _FINISH_REASON.finditer(body)}
     if found <= _FINISH_REASON_BYTES:

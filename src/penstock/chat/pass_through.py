@@ -19,7 +19,7 @@ from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reas
 from penstock.chat.stream import ProviderEvents, StreamBroken
 from penstock.errors import Problem
 from penstock.models.preferences import FIELD as PREFERENCES
-from penstock.net.event_stream import event_data, named_event
+from penstock.net.event_stream import contains_any, event_data, named_event
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars
 
@@ -190,11 +190,11 @@ class _ResponsesRelay:
 
     @property
     def kept_bytes(self) -> int:
-        return self._provider_events.size_bytes
+        return self._provider_events.buffer.size_bytes
 
     def feed(self, data: bytes) -> bytes:
         events = self._provider_events.feed(data, has_content=self._sent > 0 and not self._held)
-        if any(mark in events for mark in _DECODED):
+        if contains_any(events, _DECODED):
             events = self._read_events(events)
         if not events:
             return b""

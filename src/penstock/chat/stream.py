@@ -10,7 +10,7 @@ import msgspec
 from penstock.chat.normalise import ChunkHead, rename_finish_reasons, repaired_chunk, stream_head, usage_fields
 from penstock.chat.pricing import Usage
 from penstock.clock import Clock
-from penstock.net.event_stream import EventBuffer, EventTooLong, event_data
+from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
 
 _MAX_EVENT_BYTES = 1024 * 1024
 # Only events with one of these are decoded; the others are content.
@@ -90,20 +90,15 @@ _decode_head = msgspec.json.Decoder(ChunkHead).decode
 class ProviderEvents:
     """Complete events from the bytes of a provider's chat stream."""
 
-    __slots__ = ("_buffer",)
+    __slots__ = ("buffer",)
 
     def __init__(self, max_event_bytes: int = _MAX_EVENT_BYTES) -> None:
-        self._buffer = EventBuffer(max_event_bytes)
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes of an incomplete event there are."""
-        return self._buffer.size_bytes
+        self.buffer = EventBuffer(max_event_bytes)
 
     def feed(self, data: bytes, *, has_content: bool) -> bytes:
         """Return the events that are complete now; without comments, as long as there was no content."""
         try:
-            events = self._buffer.feed(data)
+            events = self.buffer.feed(data)
         except EventTooLong:
             raise StreamBroken("sent an event that is too long") from None
         if not events.isascii():
@@ -138,7 +133,7 @@ class Relay:
 
     @property
     def kept_bytes(self) -> int:
-        return self._provider_events.size_bytes
+        return self._provider_events.buffer.size_bytes
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
@@ -147,7 +142,7 @@ class Relay:
             return b""
         if self._head is None:
             self._read_head(events)
-        if self._repairs or any(marker in events for marker in _DECODED):
+        if self._repairs or contains_any(events, _DECODED):
             events = self._filter_events(events)
         else:
             self.event_count += events.count(b"data:")

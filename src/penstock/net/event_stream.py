@@ -1,6 +1,6 @@
 """Read and write server-sent events, the form in which chats and images are streamed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _END = b"\n\n"
 
@@ -51,12 +51,22 @@ class EventBuffer:
 
 def event_data(event: bytes) -> bytes:
     """The data of one event, without its name and comments."""
+    if event.startswith(b"data:") and b"\n" not in event:  # as most are
+        return event[5:].strip()
     return b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
 
 
 def data_of_events(events: bytes) -> Iterator[bytes]:
     """The data of each complete event that has some; a comment has none."""
     return (data for event in events.split(_END) if (data := event_data(event)))
+
+
+def contains_any(events: bytes, marks: Iterable[bytes]) -> bool:
+    """Whether one of these marks is in the bytes."""
+    for mark in marks:  # noqa: SIM110 - `any` with a generator takes three times as long
+        if mark in events:
+            return True
+    return False
 
 
 def named_event(name: str, data: bytes) -> bytes:
