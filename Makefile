@@ -56,7 +56,7 @@ LOCKED := --require-hashes --only-binary :all:
 OURSELVES := --no-deps --no-build-isolation --editable .
 
 $(BIN)/python:
-	@for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	@for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
 		if "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then \
 			exec "$$python" -m venv --clear .venv; \
 		fi; \
