@@ -259,6 +259,8 @@ def check_extras_size(extras: Mapping[str, Any]) -> None:
 def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
     plain = _plain(inner)
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
+    if is_top and plain == "dryrun":  # a call that was to cost nothing must not be made
+        raise InvalidRequest(f"{shown} belongs in the query of the URL: `?dryRun=true`.", param=name)
     if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
     if inner in model.op.priced_extras or _is_priced(model, plain):

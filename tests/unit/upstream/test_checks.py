@@ -84,6 +84,12 @@ PRICED_NAMES = """
 """
 
 
+@pytest.mark.parametrize("name", ["dryRun", "dry_run", "dry-run"])
+def test_a_dry_run_that_is_asked_for_in_the_body_makes_nothing(name: str) -> None:
+    problem = refusal(PLAIN, request(extras={name: True}))
+    assert (problem.param, "`?dryRun=true`" in problem.message) == (name, True)
+
+
 def test_extras_that_change_the_price_are_refused() -> None:
     for name in PRICED_NAMES.split():
         problem = refusal(PLAIN, request(extras={name: 4}))
