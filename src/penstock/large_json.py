@@ -1,16 +1,15 @@
-"""Decode and encode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
+"""Decode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
 
 import re
 from codecs import utf_8_decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from penstock.base64_pieces import Base64Text, FileAsBase64
+from penstock.base64_pieces import Base64Text
 from penstock.buffers import Buffer, GrowingBuffer
-from penstock.long_body import LongBody
 
 Text = TypeVar("Text")
 
@@ -39,7 +38,6 @@ _ESCAPED_BYTES = 16 * 1024  # of a piece of a text with escapes, which take much
 _decode = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_encode = msgspec.json.Encoder().encode
 
 _BETWEEN_LONG_TEXTS = re.compile(rb'(?:[^"]++|"[^"\\]{0,%d}+")*+' % _SHORT_TEXT)
 # A part of a text that can be decoded by itself: it ends neither in an escape nor between the halves of a pair.
@@ -80,12 +78,12 @@ def check_names(raw: bytes | bytearray) -> None:
 def _check_names_of_each_object(raw: bytes | bytearray) -> None:
     names = [0]  # of the object or array at each level
     for match in _TEXT_OR_BRACKET.finditer(raw):
-        mark = raw[match.start()]
-        if mark in b"{[":
+        character = raw[match.start()]
+        if character in b"{[":
             names.append(0)
             if len(names) > _MAX_DEPTH:
                 raise RecursionError
-        elif mark in b"}]":
+        elif character in b"}]":
             names.pop()
             names = names or [0]  # there are more closing brackets than opening ones
         elif match[1] is not None:
@@ -111,11 +109,23 @@ def _decode_large(raw: bytes | bytearray, take: "_TakeText[str | Base64Text]") -
     return _with_texts(value, texts) if texts else value
 
 
-def _exceeds(raw: bytes | bytearray, mark: bytes, most: int) -> bool:
-    """Whether a mark occurs more often than `most`."""
+def _decode_in_steps(raw: Buffer) -> Any:
+    """Decode JSON without long texts. A large object or array is taken apart first, which creates no value in it."""
+    if len(raw) <= STEP_BYTES:
+        return _decode(raw)
+    first = bytes(memoryview(raw)[:STEP_BYTES]).lstrip()[:1]
+    if first == b"{":
+        return {name: _decode_in_steps(value) for name, value in _decode_object(raw).items()}
+    if first == b"[":
+        return [_decode_in_steps(value) for value in _decode_array(raw)]
+    return _decode(raw)
+
+
+def _exceeds(raw: bytes | bytearray, character: bytes, most: int) -> bool:
+    """Whether a character occurs more often than `most`."""
     left = most
     for start in range(0, len(raw), STEP_BYTES):
-        left -= raw.count(mark, start, start + STEP_BYTES)
+        left -= raw.count(character, start, start + STEP_BYTES)
         if left < 0:
             return True
     return False
@@ -312,72 +322,3 @@ def _find_text(raw: bytes | bytearray, start: int) -> tuple[memoryview, int]:
         if end == at:
             raise msgspec.DecodeError("JSON is malformed: invalid character in a text")
         at = end
-
-
-# ------------------------------------------------------------------------------------------------------------ encoding
-
-
-class _TextToEncode:
-    """A long text, which is encoded step by step."""
-
-    def __init__(self, text: str) -> None:  # no dataclass: msgspec would encode that as an object
-        self._text = text
-
-    def pieces(self) -> Iterator[bytes]:
-        for start in range(0, len(self._text), STEP_BYTES):
-            yield _encode(self._text[start : start + STEP_BYTES])[1:-1]
-
-
-def encode(value: Any, size_bytes: int) -> bytes | LongBody:
-    """Encode as `msgspec.json.encode` does; where there are many bytes, long texts are encoded in pieces, and files in
-    base64 when they are sent: only there the value may contain a FileAsBase64.
-    """
-    if size_bytes <= STEP_BYTES:
-        return _encode(value)
-    return encode_with_files(_with_texts_to_encode(value))
-
-
-def encode_with_files(value: Any, *, decimal_format: Literal["string", "number"] = "string") -> LongBody:
-    """Encode a value with a FileAsBase64 in it. Raises TypeError for anything else that is not JSON."""
-    texts: list[FileAsBase64 | _TextToEncode] = []
-    mark = token_hex(16)
-
-    def leave_mark(text: Any) -> str:
-        if not isinstance(text, FileAsBase64 | _TextToEncode):
-            raise TypeError(f"{type(text).__name__} cannot be encoded as JSON")
-        texts.append(text)
-        return mark
-
-    encoded = msgspec.json.Encoder(decimal_format=decimal_format, enc_hook=leave_mark).encode(value)
-    first, *others = encoded.split(mark.encode())
-    parts: list[bytes | FileAsBase64] = [first]
-    for text, part in zip(texts, others, strict=True):
-        parts += [text] if isinstance(text, FileAsBase64) else text.pieces()
-        parts.append(part)
-    return LongBody(parts)
-
-
-def _with_texts_to_encode(value: Any) -> Any:
-    """Return a copy of a value with a _TextToEncode in the place of each long text."""
-    if isinstance(value, str) and len(value) > STEP_BYTES:
-        return _TextToEncode(value)
-    if isinstance(value, dict):
-        return {name: _with_texts_to_encode(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_texts_to_encode(item) for item in value]
-    return value
-
-
-# ------------------------------------------------------------------------------------------------------------ the rest
-
-
-def _decode_in_steps(raw: Buffer) -> Any:
-    """Decode a value. A large object or array is taken apart first, which creates none of the values in it."""
-    if len(raw) <= STEP_BYTES:
-        return _decode(raw)
-    first = bytes(memoryview(raw)[:STEP_BYTES]).lstrip()[:1]
-    if first == b"{":
-        return {name: _decode_in_steps(value) for name, value in _decode_object(raw).items()}
-    if first == b"[":
-        return [_decode_in_steps(value) for value in _decode_array(raw)]
-    return _decode(raw)

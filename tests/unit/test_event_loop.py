@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from PIL import Image
 
-from penstock import event_loop, large_json
+from penstock import event_loop, json_encoding, large_json
 from penstock.api import body
 from penstock.chat import provider_api, stream
 from penstock.event_loop import FileThreads, LoopTurns, low_priority_threads, run_aside
@@ -225,7 +225,7 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     watch(validate, "_body_digest", lambda call: call.size_bytes)
     watch(transfer, "_sha256", len)
     watch(files, "strict_pieces", len)
-    watch(large_json, "encode", lambda _, size_bytes: size_bytes)
+    watch(json_encoding, "encode", lambda _, size_bytes: size_bytes)
     for module in (recordings, validate):
         watch(module, "input_digest", len)
     file = io.BytesIO()

@@ -1,34 +1,31 @@
 """Large JSON is decoded in steps, to the same values; what a single step would take long for is refused."""
 
-import base64
 import json
-import tracemalloc
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
 
 from penstock import large_json
-from penstock.base64_pieces import Base64Text, FileAsBase64
+from penstock.base64_pieces import Base64Text
 
 MIB = 1024**2
 STEP = large_json.STEP_BYTES
 
 
 class Steps:
-    """Notes how many bytes each call of the decoder or the encoder works on."""
+    """Notes how many bytes each call of the decoder works on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
-        for name in ("_decode", "_decode_object", "_decode_array", "_encode"):
+        for name in ("_decode", "_decode_object", "_decode_array"):
             monkeypatch.setattr(large_json, name, self._noting(getattr(large_json, name)))
 
     def _noting(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def note(value: Any) -> Any:
             result = function(value)
-            self.sizes.append(len(result if isinstance(result, bytes) else value))
+            self.sizes.append(len(value))
             return result
 
         return note
@@ -66,35 +63,6 @@ def test_values_are_the_same_and_steps_are_small(value: Any, monkeypatch: pytest
         assert large_json.decode(json.dumps(value, **options).encode()) == value
     assert max(steps.sizes) <= large_json.MAX_BYTES_BESIDE_TEXTS
     assert sum(size > STEP + 2 for size in steps.sizes) <= 3 * 4, "only those that find where values end"
-
-
-@pytest.mark.parametrize("value", LARGE.values(), ids=LARGE)
-def test_what_is_encoded_is_what_msgspec_encodes(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = msgspec.json.encode(value)
-    steps = Steps(monkeypatch)
-    assert bytes(large_json.encode(value, len(expected))) == expected
-    assert max(steps.sizes, default=0) <= large_json.MAX_BYTES_BESIDE_TEXTS
-    body = large_json.encode_with_files(large_json._with_texts_to_encode(value))
-    assert (b"".join(body), len(body)) == (expected, len(expected))
-    assert max(map(len, body)) <= large_json.MAX_BYTES_BESIDE_TEXTS
-
-
-def test_a_file_is_encoded_when_its_json_is_sent() -> None:
-    data = bytes(800_000)
-    value = {"data": [FileAsBase64(data, "data:image/png;base64,"), "é", Decimal("0.5")], "more": FileAsBase64(b"")}
-    tracemalloc.start()
-    try:
-        body = large_json.encode_with_files(value, decimal_format="number")
-        assert max(map(len, body)) < 300_000
-        assert tracemalloc.get_traced_memory()[1] < 600_000, "it was encoded as a whole"
-    finally:
-        tracemalloc.stop()
-    text = "data:image/png;base64," + base64.b64encode(data).decode()
-    expected = {"data": [text, "é", Decimal("0.5")], "more": ""}
-    assert bytes(body) == msgspec.json.Encoder(decimal_format="number").encode(expected)
-    assert len(body) == len(bytes(body))
-    with pytest.raises(TypeError, match="object cannot be encoded as JSON"):
-        large_json.encode_with_files([object()])
 
 
 REFUSED = {

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from penstock import large_json
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close_stream
+from penstock.json_encoding import encode_with_files
 from penstock.long_body import LongBody
 from penstock.schema import Response
 
@@ -77,7 +77,7 @@ def encode_body(response: Response) -> bytes | LongBody:
     try:
         return encode(response.json)
     except TypeError:  # what it contains that is not JSON is a file
-        return large_json.encode_with_files(response.json, decimal_format="number")
+        return encode_with_files(response.json, decimal_format="number")
 
 
 def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:

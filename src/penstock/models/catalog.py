@@ -65,22 +65,25 @@ class Catalog:
         self._candidates = [candidate for candidate in candidates if candidate.model.prices or self._may_be_unpriced]
         priced = {candidate.model.id for candidate in self._candidates}
         self._unpriced = {candidate.model.id for candidate in candidates} - priced
-        self._by_id: dict[str, list[Candidate]] = {}
-        for candidate in self._candidates:
-            for name in (candidate.model.id, *candidate.model.aliases) if candidate.model.upstream != ANY else ():
-                self._by_id.setdefault(name, []).append(candidate)
-        self._by_provider: dict[str, list[Candidate]] = {}
-        for candidate in self._candidates:
-            names = {candidate.model.upstream, candidate.model.id, *candidate.model.aliases}
-            for name in names if candidate.model.upstream != ANY else ():
-                self._by_provider.setdefault(f"{candidate.provider.slug}/{name}", []).append(candidate)
         self._any_model = {
             candidate.provider.slug: candidate for candidate in self._candidates if candidate.model.upstream == ANY
         }
+        self._by_id: dict[str, tuple[Candidate, ...]] = {}  # also by the aliases
+        self._by_provider: dict[str, tuple[Candidate, ...]] = {}  # by `{provider}/{name}`, for each name of a model
+        for candidate in self._candidates:
+            if candidate.model.upstream == ANY:
+                continue
+            names = {candidate.model.id, *candidate.model.aliases}
+            for name in names:
+                self._by_id[name] = (*self._by_id.get(name, ()), candidate)
+            for name in (f"{candidate.provider.slug}/{name}" for name in {*names, candidate.model.upstream}):
+                self._by_provider[name] = (*self._by_provider.get(name, ()), candidate)
         self._retired = {old: new for provider in everything for old, new in provider.retired.items()}
-        self._needs = partial(credentials.missing_credentials, providers=self.known.values(), inactive=self._inactive)
+        self._missing_credentials = partial(
+            credentials.missing_credentials, providers=self.known.values(), inactive=self._inactive
+        )
         self._cached_find = lru_cache(_FOUND_MAX)(self._find_fitting)  # one cache per catalog
-        self._live: dict[str, list[Candidate]] = {}  # by id: models that only their providers' own catalogues have
+        self._live: dict[str, tuple[Candidate, ...]] = {}  # by id: those of providers' own catalogues
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """Apply `[models]`: the table of an id is for all providers, the table of `{provider}/{id}` for that one."""
@@ -119,16 +122,16 @@ class Catalog:
 
     def has(self, model: str) -> bool:
         """Whether a table describes the model."""
-        return bool(self._find_named(model)[0])
+        return bool(self._find_named(model).candidates)
 
     def set_live_models(self, provider: Provider, models: Iterable[Model]) -> None:
         """Offer one model of a provider's own catalogue, which may have several operations, or replace it.
 
         Raises ModelDisabled if it has no price and the settings refuse such models; then it is no longer offered.
         """
-        candidates = [
+        candidates = tuple(
             Candidate(provider, self._with_live_changes(provider, model), self._keys[provider.slug]) for model in models
-        ]
+        )
         name = candidates[0].model.id
         self._live.pop(name, None)
         if not all(candidate.model.prices for candidate in candidates) and not self._may_be_unpriced:
@@ -161,58 +164,52 @@ class Catalog:
 
     def _find_fitting(self, model: str, tasks: tuple[str, ...], day: str) -> Found:
         """The enabled candidates that can do one of the tasks, with the prices of a day."""
-        candidates, forced = self._find_named(model)
-        if not candidates and "chat" in tasks:
-            candidates, forced = self._find_any_model(model)
-        if not candidates and "chat" not in tasks:
-            candidates, forced = self._live.get(model, []), True
-        fitting = [candidate for candidate in candidates if candidate.model.op.task in tasks]
-        if not fitting:
-            self._raise_unusable(model, candidates, tasks)
+        found = self._find_named(model)
+        if not found.candidates:
+            found = self._find_any_model(model) if "chat" in tasks else Found(self._live.get(model, ()), forced=True)
+        fitting = self._fitting(model, found.candidates, tasks)
         if not (enabled := [candidate for candidate in fitting if candidate.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
-        return Found(tuple(_with_prices_of(candidate, day) for candidate in enabled), forced)
+        return Found(tuple(_with_prices_of(candidate, day) for candidate in enabled), found.forced)
 
-    def _find_named(self, model: str) -> tuple[list[Candidate], bool]:
-        """Candidates for an id, or for `{provider}/{id or upstream name}`, and whether the name forces one provider."""
+    def _find_named(self, model: str) -> Found:
+        """Candidates for an id, or for `{provider}/{id or upstream name}`, whatever the task."""
         if candidates := self._by_id.get(model):
-            return candidates, {candidate.provider.slug for candidate in candidates} == {model.partition("/")[0]}
-        named = self._by_provider.get(model, [])
-        return named, bool(named)
+            slugs = {candidate.provider.slug for candidate in candidates}
+            return Found(candidates, forced=slugs == {model.partition("/")[0]})
+        candidates = self._by_provider.get(model, ())
+        return Found(candidates, forced=bool(candidates))
 
-    def _find_any_model(self, model: str) -> tuple[list[Candidate], bool]:
+    def _find_any_model(self, model: str) -> Found:
         """As `_find_named`, for a chat model in no table: of a provider that takes any and is named, or the router."""
         name = model.removeprefix("router/")
-        if name != model and (found := self._find_named(name))[0]:
+        if name != model and (found := self._find_named(name)).candidates:
             return found
         slug, _, rest = name.partition("/")
         if rest and slug in self._any_model:
-            return [_with_model(self._any_model[slug], rest)], True
+            return Found((_with_model(self._any_model[slug], rest),), forced=True)
         if rest and self._router in self._any_model:
-            return [_with_model(self._any_model[self._router], name)], False
-        return [], False
+            return Found((_with_model(self._any_model[self._router], name),), forced=False)
+        return Found((), forced=False)
 
     def find_known(self, model: str, tasks: Sequence[str]) -> Found:
         """As `find`, also among inactive providers: for mocks, which call no provider."""
-        candidates, forced = self._find_named(model)
+        named = self._find_named(model)
         candidates = (
-            candidates
+            named.candidates
             or self._live.get(model)
-            or [
+            or tuple(
                 Candidate(provider, each)
                 for provider in self.known.values()
                 for each in provider.models
                 if model in (each.id, *each.aliases, f"{provider.slug}/{each.upstream}", f"{provider.slug}/{each.id}")
-            ]
+            )
         )
-        fitting = [candidate for candidate in candidates if candidate.model.op.task in tasks]
-        if not fitting:
-            self._raise_unusable(model, candidates, tasks)
-        return Found(tuple(fitting), forced)
+        return Found(self._fitting(model, candidates, tasks), named.forced)
 
     def public_id(self, model: str) -> str:
         """The id under which models are listed, for any name of a model; an unknown name is returned unchanged."""
-        candidates, _ = self._find_named(model)
+        candidates = self._find_named(model).candidates
         return candidates[0].model.id if candidates else model
 
     def mock(self, task: str, *, has_images: bool = True) -> Candidate:
@@ -241,7 +238,11 @@ class Catalog:
                 return candidate
         return None
 
-    def _raise_unusable(self, model: str, candidates: Sequence[Candidate], tasks: Sequence[str]) -> None:
+    def _fitting(self, model: str, candidates: Sequence[Candidate], tasks: Sequence[str]) -> tuple[Candidate, ...]:
+        """The candidates that can do one of the tasks. Raises the error for a model that has none."""
+        fitting = tuple(candidate for candidate in candidates if candidate.model.op.task in tasks)
+        if fitting:
+            return fitting
         if candidates:
             supported = sorted({mode for candidate in candidates for mode in modes(candidate.model)})
             task = _TASK_WORDS.get(tasks[0], tasks[0])
@@ -257,17 +258,17 @@ class Catalog:
         """
         if successor := self._retired.get(model):
             known = f"; use `{successor}`" if successor in self._by_id else ""
-            needs = "" if known else self._needs(successor)
-            return ModelNotFound(f"The model `{model}` was retired{known}.{needs}", param="model")
+            missing = "" if known else self._missing_credentials(successor)
+            return ModelNotFound(f"The model `{model}` was retired{known}.{missing}", param="model")
         if model in self._unpriced:
             return ModelDisabled(f"The model `{model}` is switched off: no price is configured for it.", param="model")
-        if needs := self._needs(model):
-            return ModelNotFound(f"The model `{model}` cannot be used here.{needs}", param="model")
+        if missing := self._missing_credentials(model):
+            return ModelNotFound(f"The model `{model}` cannot be used here.{missing}", param="model")
         listed = self.listed_ids(tasks)
         near = difflib.get_close_matches(model[:_ID_LENGTH_MAX], listed, n=1, cutoff=0.4)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         if "chat" in tasks and "/" in model and self._router not in self._any_model:
-            hint += self._needs(f"{self._router}/")
+            hint += self._missing_credentials(f"{self._router}/")
         return ModelNotFound(f"The model `{model}` does not exist.{hint}", param="model")
 
     # ------------------------------------------------------------------------------------------------------ describing
@@ -302,7 +303,7 @@ class Catalog:
 
     def serving(self, model: str) -> "list[Candidate]":
         """Who serves a model, whatever the task, in no particular order."""
-        found = self._find_named(model)[0] or self._live.get(model, [])
+        found = self._find_named(model).candidates or self._live.get(model, ())
         return [candidate for candidate in found if candidate.model.enabled]
 
     def list(self, schema: bool = False) -> "list[dict[str, Any]]":
@@ -311,7 +312,7 @@ class Catalog:
 
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
         """One model as the model list shows it. Raises ModelNotFound or ModelDisabled."""
-        found = self._find_named(model)[0] or self._live.get(model, [])
+        found = self._find_named(model).candidates or self._live.get(model, ())
         if not found:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):

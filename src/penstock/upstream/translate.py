@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from penstock import large_json
+from penstock import json_encoding
 from penstock.base64_pieces import FileAsBase64
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
@@ -187,7 +187,7 @@ def http_request(
         return HttpRequest(method, url, headers, msgspec.msgpack.encode(fields))
     headers["content-type"] = "application/json"
     content: Any = [fields] if model.op.body == "json-list" else fields
-    return signed(provider, HttpRequest(method, url, headers, large_json.encode(content, size_bytes)), key)
+    return signed(provider, HttpRequest(method, url, headers, json_encoding.encode(content, size_bytes)), key)
 
 
 def signed(provider: Provider, request: HttpRequest, key: str) -> HttpRequest:

@@ -9,10 +9,8 @@ from penstock.errors import InvalidRequest
 from penstock.providers.convert import closest, nest_under, number_text, pixels
 from penstock.providers.spec import (
     Model,
-    Operation,
     Param,
     Provider,
-    Result,
     Upload,
     converted,
     emulated,
@@ -25,29 +23,14 @@ from penstock.providers.spec import (
 from penstock.schema import Request
 from penstock.upstream import checks, translate
 from penstock.values import InputFile
+from tests.unit.upstream.test_checks import model, refusal, request
 
 IMAGE = InputFile(b"png", "image/png", 4, 4)
-
-
-def model(*params: Param, **changes: Any) -> Model:
-    task = changes.pop("task", "image")
-    settings = {"send": "POST /make", "read": lambda reply: Result(), **changes}
-    return Model(id="lab/brush", upstream="brush-1", op=Operation(task=task, params=params, **settings), prices=())
-
-
-def request(task: str = "image", extras: dict[str, Any] | None = None, **values: Any) -> Request:
-    return Request(task=task, model="lab/brush", values=values, extras=extras or {})
 
 
 def body(one: Model, wanted: Request, **inputs: list[InputFile]) -> dict[str, Any]:
     values = translate.table_values(wanted, wanted.n, inputs)
     return translate.provider_body(one, values, wanted.extras)
-
-
-def refusal(one: Model, wanted: Request) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as caught:
-        checks.check(one, wanted)
-    return caught.value
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
