@@ -1,4 +1,4 @@
-"""Small values: ids, times, money, frames, input images, retention and replay modes."""
+"""Small values: ids, times, money, frames, input files, retention and replay modes."""
 
 import os
 import re
@@ -190,7 +190,7 @@ class InputFile:
     content_type: str
     width: int
     height: int
-    # image, mask, reference, one of VIDEO_ROLES, which is all that a table of videos gets of images, or of INPUT_VIDEOS
+    # `image`, `mask`, `reference`, or one of VIDEO_ROLES and INPUT_VIDEOS; a video's table gets only the last two kinds
     role: str = "image"
     seconds: float = 0.0  # of a video
     frames: int = 0  # of a video

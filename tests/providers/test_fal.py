@@ -177,7 +177,7 @@ async def test_finished_and_failed(open_gateway: OpenGateway, result: FakeRespon
         record = await create_image(running, model="flux-schnell")
         assert (record["status"], record["error_code"]) == (status, code)
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"
-    assert len(fal.received("result")) == 1, "the verdict was taken at once"
+    assert len(fal.received("result")) == 1, "the failure was read at once"
 
 
 async def test_platform_gives_up(open_gateway: OpenGateway) -> None:

@@ -1,4 +1,4 @@
-"""Whose connection it is: the address of the client, also behind proxies that the settings trust."""
+"""Find the IP address of a client, also behind proxies that the settings trust."""
 
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Check that what is stored adds up."""
+"""Check from the command line that balances, requests, files and messages agree."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry's SDK, which is imported only here; see `trace_export` for when this module is."""
+"""Spans of OpenTelemetry's SDK. Only this module imports the SDK, and only `trace_export` imports this module."""
 
 import asyncio
 import threading
