@@ -139,3 +139,18 @@ def response_head(*headers: str, status: int = 200) -> bytes:
 def chunk(data: bytes) -> bytes:
     """One chunk of a chunked body; an empty one ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def endless_response(*, announced: bool) -> Script:
+    """Respond to a request with a body that does not end, with a length that says so, or in chunks."""
+
+    async def respond(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(
+            response_head("content-length: 10000000000" if announced else "transfer-encoding: chunked")
+        )
+        block = b"x" * 65_536
+        while True:
+            await connection.send(block if announced else chunk(block))
+
+    return respond

@@ -20,7 +20,7 @@ from tests.http_client import (
     server_tls,
     wait_until,
 )
-from tests.tcp_server import Connection, chunk, response_head, serve
+from tests.tcp_server import Connection, chunk, endless_response, response_head, serve
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -189,16 +189,7 @@ def has_connection_to(port: int) -> bool:
 
 @pytest.mark.parametrize("announced", [True, False])
 async def test_an_endless_response_is_read_up_to_the_limit(announced: bool) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.read_request()
-        await connection.send(
-            response_head("content-length: 10000000000" if announced else "transfer-encoding: chunked")
-        )
-        block = b"x" * 65_536
-        while True:
-            await connection.send(block if announced else chunk(block))
-
-    async with client_and_server(script) as (client, server):
+    async with client_and_server(endless_response(announced=announced)) as (client, server):
         with pytest.raises(ResponseTooLarge):
             await client.send(post_request(server), timeout_seconds=10, max_bytes=2_000_000)
         await server.wait_ended()

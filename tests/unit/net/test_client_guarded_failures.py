@@ -28,7 +28,7 @@ from tests.http_client import (
     server_tls,
 )
 from tests.ports import unused_port
-from tests.tcp_server import Connection, chunk, response_head, serve
+from tests.tcp_server import Connection, endless_response, response_head, serve
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -109,17 +109,8 @@ async def test_a_silent_or_slow_server_ends_in_a_timeout(call: Callable[..., Any
 
 @pytest.mark.parametrize("announced", [True, False])
 async def test_a_response_that_is_too_large_is_read_up_to_the_limit(announced: bool) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.read_request()
-        await connection.send(
-            response_head("content-length: 10000000000" if announced else "transfer-encoding: chunked")
-        )
-        block = b"x" * 65_536
-        while True:
-            await connection.send(block if announced else chunk(block))
-
     writer = io.BytesIO()
-    async with serve(script) as server, open_client() as client:
+    async with serve(endless_response(announced=announced)) as server, open_client() as client:
         with pytest.raises(ResponseTooLarge):
             await fetch(client, server.url, max_bytes=3 * MIB, writer=writer)
         await server.wait_ended()

@@ -30,13 +30,18 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
+def start_slow_lookups(lookups: NameLookups, count: int) -> list[asyncio.Task[list[str]]]:
+    """Look up so many slow names for one organization."""
+    return [
+        asyncio.create_task(lookups.look_up(f"n{number}.slow.test", 443, share="org_1", seconds=60))
+        for number in range(count)
+    ]
+
+
 async def test_slow_names_of_one_organization_leave_places_for_others() -> None:
     names = SlowNames()
     lookups = NameLookups(names)
-    slow = [
-        asyncio.create_task(lookups.look_up(f"n{number}.slow.test", 443, share="org_1", seconds=60))
-        for number in range(100)
-    ]
+    slow = start_slow_lookups(lookups, 100)
     await turn()
     assert len(names.asked) == module._SHARE
     assert await lookups.look_up("fast.test", 443, share="org_2", seconds=60) == ["203.0.113.1"]
@@ -49,10 +54,7 @@ async def test_slow_names_of_one_organization_leave_places_for_others() -> None:
 async def test_a_lookup_without_a_place_is_busy_and_not_a_failure_of_the_name() -> None:
     names = SlowNames()
     lookups = NameLookups(names)
-    slow = [
-        asyncio.create_task(lookups.look_up(f"n{number}.slow.test", 443, share="org_1", seconds=60))
-        for number in range(module._SHARE)
-    ]
+    slow = start_slow_lookups(lookups, module._SHARE)
     await turn()
     with pytest.raises(LookupBusy) as busy:
         await lookups.look_up("fast.test", 443, share="org_1", seconds=0)
@@ -109,10 +111,7 @@ async def test_lookups_of_one_name_at_the_same_time_are_one() -> None:
 async def test_a_lookup_that_another_began_meanwhile_gives_its_place_back() -> None:
     names = SlowNames()
     lookups = NameLookups(names)
-    slow = [
-        asyncio.create_task(lookups.look_up(f"n{number}.slow.test", 443, share="org_1", seconds=60))
-        for number in range(module._SHARE)
-    ]
+    slow = start_slow_lookups(lookups, module._SHARE)
     await turn()
     alike = [asyncio.create_task(lookups.look_up("same.test", 443, share="org_1", seconds=60)) for _ in range(20)]
     await turn()
