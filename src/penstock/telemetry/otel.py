@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry's SDK. Only this module imports the SDK, and only `trace_export` imports this module."""
+"""Spans of OpenTelemetry's SDK; only this module imports the SDK, and only `trace_export` imports this module."""
 
 import asyncio
 import threading
