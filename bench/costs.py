@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import base64
 import cProfile
+import importlib
 import os
 import pstats
 import re
@@ -72,7 +73,6 @@ def _count_calls(counts: dict[str, int]) -> None:
 
     import psycopg
 
-    from penstock import event_loop
     from penstock.store import sqlite_session, sqlite_writer
 
     def counted(owner: Any, name: str, label: str) -> None:
@@ -87,8 +87,10 @@ def _count_calls(counts: dict[str, int]) -> None:
     counted(os, "fsync", "syncs")
     counted(os, "fdatasync", "syncs")
     counted(ThreadPoolExecutor, "submit", "threads")
-    if threads := getattr(event_loop, "FileThreads", None):  # not in older installations
-        counted(threads, "_call", "threads")
+    with suppress(ImportError):  # an older installation
+        from penstock.event_loop import FileThreads
+
+        counted(FileThreads, "_call", "threads")
     counted(sqlite_writer.Writer, "write", "transactions")
     counted(sqlite_writer.Writer, "_commit", "commits")
     counted(sqlite_session.Session, "_execute", "statements")
@@ -104,12 +106,15 @@ def _count_calls(counts: dict[str, int]) -> None:
 
 def _look_up_loopback() -> None:
     """Look up every name as 127.0.0.1."""
-    from penstock.net.client import HttpClient
+    try:
+        client: Any = importlib.import_module("penstock.net.client").HttpClient
+    except ImportError:  # an older installation
+        client = importlib.import_module("penstock.wire").Wire
 
-    async def resolve(self: HttpClient, host: str, port: int) -> list[str]:
+    async def resolve(self: Any, host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    HttpClient._resolve = resolve  # type: ignore[method-assign]
+    client._resolve = resolve
 
 
 # --------------------------------------------------------------------------------------------------- provider, caller
