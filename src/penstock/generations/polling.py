@@ -1,6 +1,7 @@
 """Poll the job that a provider runs for an attempt, until it has ended, is cancelled or takes too long."""
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,7 +24,9 @@ _PAUSE_SECONDS_MIN = 0.05
 _PAUSE_FACTOR_MIN = 0.9
 _PAUSE_FACTOR_MAX = 1.1
 _FIRST_POLLS_PER_SECOND = 500
-_POLLS_APART_SECONDS = 0.02  # between the moments at which jobs are polled
+_POLLS_APART_SECONDS = 0.02  # at least, between the moments at which jobs are polled
+_POLLED_TOGETHER = 16  # jobs, if there are so many
+_SHORTENED_PART = 16  # a pause is shortened by at most this part of it
 _PAUSE_GROWTH = 1.15  # each pause between polls as a multiple of the one before
 
 
@@ -105,7 +108,7 @@ class Polling:
             shortest = 0.0
             longest = max(longest, self.gateway.jobs.running / _FIRST_POLLS_PER_SECOND)
         pause = random.uniform(shortest, longest)  # noqa: S311 - guards nothing
-        return shared_pause(self.gateway.clock.monotonic(), pause)
+        return shared_pause(self.gateway.clock.monotonic(), pause, self.gateway.jobs.running)
 
     async def _cancel_if_requested(self, result: Result) -> None:
         """Ask the provider to cancel if a cancel was requested; raise Cancelled if it did.
@@ -151,12 +154,20 @@ class Polling:
         await self.gateway.store.write(write)
 
 
-def shared_pause(now: float, pause: float) -> float:
-    """Shorten a pause so that it ends together with those of other jobs.
+def shared_pause(now: float, pause: float, jobs: int) -> float:
+    """Shorten a pause so that it ends together with those of other jobs, of which so many run in this process.
 
-    Jobs that end at the same moment share transactions and waits for the disk, so each of them costs less.
+    Jobs that end at the same moment share transactions and waits for the disk, so each of them costs less. The more
+    jobs there are, the closer are these moments, so that the event loop is never busy with polls for long.
     """
-    return max(0.0, pause - (now + pause) % _POLLS_APART_SECONDS)
+    return max(0.0, pause - (now + pause) % _moments_apart(pause, jobs))
+
+
+def _moments_apart(pause: float, jobs: int) -> float:
+    """The seconds between two moments, doubled as often as possible: so jobs with different pauses share moments."""
+    longest = min(pause / _SHORTENED_PART, _POLLED_TOGETHER * pause / max(jobs, 1))
+    doublings = math.frexp(longest / _POLLS_APART_SECONDS)[1] - 1
+    return math.ldexp(_POLLS_APART_SECONDS, max(0, doublings))
 
 
 def _with_ids_of(polled: Result, before: Result) -> Result:
