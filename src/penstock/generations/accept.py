@@ -174,8 +174,7 @@ async def _claim_recording(tx: Transaction, org_id: OrgId, request_id: str, plan
 # ------------------------------------------------------------------------------------------------------ what is stored
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(msgspec.Struct, frozen=True):
     """What is stored of a call when it is accepted; the plan may be known only in the transaction."""
 
     call: Call

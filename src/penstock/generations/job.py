@@ -70,8 +70,7 @@ class Job:
         return self.mailbox.partial_images.add if self.mailbox and self.mailbox.partial_images else None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """The outputs that one attempt is to make: `count` of them, part `index` of what the candidate makes."""
 
     candidate: Candidate
@@ -80,8 +79,7 @@ class Part:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptResult:
+class AttemptResult(msgspec.Struct, frozen=True):
     """A successful attempt: the provider's result, its stored outputs and its cost."""
 
     part: Part

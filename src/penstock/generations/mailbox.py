@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from penstock.errors import Problem
 from penstock.generations.rows import GenerationRow, Plan
 from penstock.jobs.running import RunningJob
@@ -35,8 +37,7 @@ class PartialImages:
         await self._changed.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedGeneration:
+class CompletedGeneration(msgspec.Struct, frozen=True):
     """A generation at its end."""
 
     row: GenerationRow

@@ -1,6 +1,6 @@
 """Download the outputs of an attempt and store them."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway

@@ -5,7 +5,8 @@ import math
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint

@@ -69,8 +69,7 @@ class InputSource:
         return isinstance(self.source, str) and not is_data_uri(self.source)
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedCall:
+class ValidatedCall(msgspec.Struct, frozen=True):
     """What a call asks for, all of it valid: the request, its inputs, and what is meant for the gateway itself."""
 
     request: Request

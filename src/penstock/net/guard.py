@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from urllib.parse import quote
 
 import idna
+import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.net.addresses import ipv6_text, is_blocked, parse_address
@@ -92,8 +93,7 @@ _FILE_FIELD = re.compile(r"url|image|audio|video|file|uuid", re.IGNORECASE)
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The parts of a checked URL; connect only to `url`, which is built from them."""
 
     scheme: str

@@ -81,8 +81,7 @@ class Reply:
 # -------------------------------------------------------------------------------------------------------------- result
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """One produced image or video: its URL or its bytes."""
 
     url: str | None = None
@@ -95,21 +94,20 @@ class File:
 Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's response in the gateway's terms."""
 
     status: Status = "completed"
     files: tuple[File, ...] = ()
     # Values for the {names} in `poll`, `fetch` and `cancel`. Perhaps `cost_usd` as well: what the provider said that it
     # charges, when it accepted the job.
-    ref: Mapping[str, str] = field(default_factory=dict)
+    ref: Mapping[str, str] = msgspec.field(default_factory=dict)
     upstream_id: str | None = None
     failure_kind: FailureKind = "broken"  # used if the status is `failed`; after `refused` no other provider is tried
     message: str | None = None
     cost_usd: str | None = None  # what the provider reports that it charged; replaces our own calculation
     # Billable quantities that it reports, by name. `billed`: how many units of the price it says it charges for.
-    usage: Mapping[str, int | float] = field(default_factory=dict)
+    usage: Mapping[str, int | float] = msgspec.field(default_factory=dict)
     progress: float | None = None
     poll_after_seconds: float | None = None
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from math import ceil, sqrt
 from typing import Any
 
+from msgspec import structs
+
 from penstock.providers import openai_compatible
 from penstock.providers.convert import closest, lookup, pixels, size_text
 from penstock.providers.spec import (
@@ -41,8 +43,8 @@ def read_images(reply: Reply) -> Result:
         if details := reported.get(f"{side}_tokens_details"):
             usage |= {side: details["image_tokens"], f"text_{side}": details["text_tokens"]}
     content_type = f"image/{reply.json.get('output_format') or 'png'}"
-    files = tuple(replace(file, content_type=content_type) for file in result.files)
-    return replace(result, usage=usage, files=files)
+    files = tuple(structs.replace(file, content_type=content_type) for file in result.files)
+    return structs.replace(result, usage=usage, files=files)
 
 
 def free_size(frame: Frame) -> str:

@@ -4,8 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from penstock.errors import StorageUnavailable
 from penstock.store.base import Change, RowsLocked, Store, Transaction
@@ -20,8 +21,7 @@ LOCK_MS: Final = 1000
 APART_SECONDS: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry(Generic[Item, Result]):
+class _Entry(msgspec.Struct, Generic[Item, Result], frozen=True):
     """An item that waits to be written, and the task that waits for its result."""
 
     item: Item

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -48,8 +47,7 @@ _PROXY_STATUSES = frozenset({408, 502, 504, 520, 524})
 _FAILED_JOB_STATUSES = frozenset({400, 410, 413, 422, 500})  # of a request for the result of a finished job
 
 
-@dataclass(frozen=True, slots=True)
-class DownloadSource:
+class DownloadSource(msgspec.Struct, frozen=True):
     """Where an output can be downloaded, and with which headers."""
 
     url: str

@@ -1,14 +1,14 @@
 """Check what a provider returned, and find out why it failed."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from penstock.base64_pieces import Base64Text
 from penstock.buffers import Buffer
@@ -19,6 +19,7 @@ MALFORMED = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspe
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
+_PLAIN_URL = re.compile(r"[!-Z^-~]{1,2000}")  # whatever it is, splitting it does not fail
 _MESSAGE_CHARACTERS_MAX = 500
 _MESSAGE_CHARACTERS_READ = 10 * _MESSAGE_CHARACTERS_MAX
 _RETRY_AFTER_SECONDS_MAX = 120.0
@@ -38,9 +39,7 @@ def validated(result: Result) -> Result:
     for value in result.ref.values() if result.upstream_id is None else (*result.ref.values(), result.upstream_id):
         if not isinstance(value, str):
             raise TypeError("the id of a job is not text")
-    changes: dict[str, Any] = {
-        name: None for name, is_plausible in _PLAUSIBLE if not is_plausible(getattr(result, name))
-    }
+    changes = _implausible(result)
     if (files := tuple([_validated_file(file) for file in result.files[:_FILES_MAX]])) != result.files:
         changes["files"] = files
     if not all(map(_is_amount, result.usage.values())):
@@ -51,7 +50,8 @@ def validated(result: Result) -> Result:
 def with_accepted_cost(result: Result, ref: Mapping[str, str]) -> Result:
     """A polled result with the cost that the provider named when it accepted the job, if it names none at the end."""
     is_missing = result.status == "completed" and result.cost_usd is None
-    return replace(result, cost_usd=ref["cost_usd"]) if is_missing and _is_price(ref.get("cost_usd")) else result
+    usd = ref.get("cost_usd") if is_missing else None
+    return result if usd is None or not _is_price(usd) else replace(result, cost_usd=usd)
 
 
 def _validated_file(file: File) -> File:
@@ -60,7 +60,8 @@ def _validated_file(file: File) -> File:
     revised_prompt: Any = file.revised_prompt
     if not isinstance(url if data is None else data, Buffer | str | Base64Text) or not isinstance(url, str | None):
         raise TypeError("a file has neither bytes nor a URL")
-    urlsplit(file.url or "")
+    if url is not None and not _PLAIN_URL.fullmatch(url):
+        urlsplit(url)
     return file if isinstance(revised_prompt, str | None) else replace(file, revised_prompt=None)
 
 
@@ -75,13 +76,19 @@ def _is_price(usd: Any) -> bool:
         return False
 
 
-# Fields of a result that may be missing, and what they must be otherwise.
-_PLAUSIBLE: tuple[tuple[str, Callable[[Any], bool]], ...] = (
-    ("message", lambda message: message is None or isinstance(message, str)),
-    ("progress", lambda progress: progress is None or _is_amount(progress)),
-    ("poll_after_seconds", lambda seconds: seconds is None or _is_amount(seconds)),
-    ("cost_usd", lambda usd: usd is None or _is_price(usd)),
-)
+def _implausible(result: Result) -> dict[str, Any]:
+    """The fields that are left out because their values cannot be right."""
+    message: Any = result.message
+    left_out: dict[str, Any] = {}
+    if message is not None and not isinstance(message, str):
+        left_out["message"] = None
+    if result.progress is not None and not _is_amount(result.progress):
+        left_out["progress"] = None
+    if result.poll_after_seconds is not None and not _is_amount(result.poll_after_seconds):
+        left_out["poll_after_seconds"] = None
+    if result.cost_usd is not None and not _is_price(result.cost_usd):
+        left_out["cost_usd"] = None
+    return left_out
 
 
 # ------------------------------------------------------------------------------------------------------------- failures

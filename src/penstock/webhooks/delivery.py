@@ -1,7 +1,10 @@
 """A message that is being delivered, how a delivery ended, and how that is written down."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from penstock.store.base import Row, Transaction
 from penstock.values import OrgId
@@ -9,8 +12,7 @@ from penstock.values import OrgId
 SUSPECT_UNRECORDED = 3  # after so many deliveries in a row without a result, the message itself may crash processes
 
 
-@dataclass(frozen=True, slots=True)
-class LeasedMessage:
+class LeasedMessage(msgspec.Struct, frozen=True):
     """A message that only this process may deliver until its lease ends."""
 
     id: str
@@ -21,7 +23,7 @@ class LeasedMessage:
     unrecorded: int  # deliveries since then, this one included; the processes of the others died
     lease_token: int
     trace_context: str | None = None
-    host: str = field(init=False)
+    host: str = ""  # that of the URL
 
     @classmethod
     def first(cls, row: Row) -> "LeasedMessage":
@@ -29,15 +31,14 @@ class LeasedMessage:
         return cls(row["id"], row["org_id"], row["url"], row["body"], 0, 1, 1, row["trace_context"])
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "host", self.url.split("/", 3)[2])
+        force_setattr(self, "host", self.url.split("/", 3)[2])
 
     @property
     def is_suspect(self) -> bool:
         return self.unrecorded > SUSPECT_UNRECORDED
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
+class DeliveryResult(msgspec.Struct, frozen=True):
     """How a delivery ended; `text` is shown to operators."""
 
     text: str
@@ -48,8 +49,7 @@ class DeliveryResult:
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
 
 
-@dataclass(frozen=True, slots=True)
-class MessageChange:
+class MessageChange(msgspec.Struct, frozen=True):
     """What a delivery changes in the store: the message, and the delivery that is added."""
 
     query: str

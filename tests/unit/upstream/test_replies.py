@@ -1,9 +1,9 @@
 """Checking the results that provider files read, and the failures of replies."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.providers.spec import File, Provider, Reply, Result
 from penstock.upstream import replies

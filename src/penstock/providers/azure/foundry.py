@@ -3,6 +3,8 @@
 from dataclasses import replace
 from decimal import Decimal
 
+from msgspec import structs
+
 from penstock.providers import openai_compatible
 from penstock.providers.convert import first_image, pixels, plain_base64, spread_images
 from penstock.providers.openai_compatible import form_file
@@ -30,14 +32,14 @@ def read_mai(reply: Reply) -> Result:
     """Read an image. The tokens of the prompt, of input images and of the output have prices of their own."""
     result = openai_compatible.read_images(reply)
     if not (reported := reply.json.get("usage")):
-        return replace(result, usage={})
+        return structs.replace(result, usage={})
     details = reported.get("input_tokens_details") or {}
     usage = {
         "text_input": reported.get("num_input_text_tokens", details.get("text_tokens", 0)),
         "input": reported.get("num_input_image_tokens", details.get("image_tokens", 0)),
         "output": reported["num_output_tokens"] if "num_output_tokens" in reported else reported["output_tokens"],
     }
-    return replace(result, usage=usage)
+    return structs.replace(result, usage=usage)
 
 
 MAI = Operation(

@@ -1,7 +1,7 @@
 """fal's queue: submitting, polling, fetching and reading jobs, the same for all models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from msgspec.structs import replace
 from typing import Any
 
 from penstock.providers.spec import (
