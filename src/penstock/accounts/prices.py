@@ -25,9 +25,17 @@ def quote(model: Model, request: Request) -> Quote:
 
     It equals the actual cost where the price does not depend on the result. Without a matching price it is zero.
     """
-    price = _price(model, request)
+    return quote_of(_highest_lines(model, request))
+
+
+def highest_cost(model: Model, request: Request) -> Nanos:
+    """Return the total of `quote`."""
+    return Nanos(sum([nanos(line.cost_usd) for line in _highest_lines(model, request)]))
+
+
+def _highest_lines(model: Model, request: Request) -> "list[Line]":
     calls = -(-request.n // model.op.native_n)
-    return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls, is_quote=True)))
+    return _lines(_price(model, request), _Amounts(model, request, outputs=request.n, calls=calls, is_quote=True))
 
 
 def actual_lines(

@@ -205,12 +205,15 @@ async def count_usage(tx: Transaction, ended: Iterable[Usage]) -> None:
 
     Each slot is changed once, in the order of their primary keys: many transactions share them.
     """
+    same = defaultdict[tuple[OrgId, str, str, int], list[int]](list)
+    for org_id, key_id, status, slot, cost in ended:
+        same[org_id, key_id, status, slot].append(cost)
     counts = defaultdict[tuple[str, str, str, int], int](int)
     costs = defaultdict[tuple[str, str, str, int], int](int)
-    for org_id, key_id, status, slot, cost in ended:
+    for (org_id, key_id, status, slot), several in same.items():
         for slot_key, slot_status in ((key_id, status), (key_id, ""), ("", status), ("", "")):
-            counts[org_id, slot_key, slot_status, slot] += 1
-            costs[org_id, slot_key, slot_status, slot] += cost
+            counts[org_id, slot_key, slot_status, slot] += len(several)
+            costs[org_id, slot_key, slot_status, slot] += sum(several)
     names = ("org_id", "key_id", "status", "slot")
     rows = [dict(zip(names, key, strict=True), count=counts[key], cost=costs[key]) for key in sorted(counts)]
     if rows:

@@ -228,7 +228,9 @@ async def _prepare(
     stored_inputs: Sequence[tuple[Input, bytes]],
     is_awaited: bool,
 ) -> _Prepared:
-    request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
+    request = planned.request
+    if stored_inputs:
+        request = msgspec.structs.replace(request, inputs=tuple(item for item, _ in stored_inputs))
     hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
     lease = Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None
     columns = await _columns(gateway, call, planned.validated, request, hold, lease)

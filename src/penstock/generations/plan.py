@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from penstock.accounts.limits import check_model
-from penstock.accounts.prices import quote, snapshot_prices
+from penstock.accounts.prices import highest_cost, quote, snapshot_prices
 from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
 from penstock.fields import TABLES, UploadedFile
@@ -120,7 +120,7 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
         model=candidate.model.id,
         upstream=candidate.model.upstream,
         prices=snapshot_prices(candidate.model.prices),
-        hold=quote(candidate.model, request).total,
+        hold=highest_cost(candidate.model, request),
         send=candidate.model.op.send,
     )
 

@@ -111,8 +111,21 @@ class RunningJob:
 
     async def wait(self, seconds: float) -> bool:
         """Wait for the job; return whether it ended in time. It goes on in either case."""
-        done, _ = await asyncio.wait({self.task}, timeout=seconds)
-        return bool(done)
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+
+        def end_wait(*_: object) -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        timer = loop.call_later(seconds, end_wait)
+        self.task.add_done_callback(end_wait)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self.task.remove_done_callback(end_wait)
+        return self.task.done()
 
     def forget_crashes(self) -> None:
         """Note that the stored number of crashes was set to zero."""

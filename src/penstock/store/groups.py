@@ -191,10 +191,10 @@ def in_lock_order(changes: Iterable[Change], queries: Sequence[str]) -> list[Cha
     by_query: dict[str, list[Change]] = {name: [] for name in queries}
     for change in changes:
         by_query[change[0]].append(change)
-    return [change for same in by_query.values() for change in sorted(same, key=_row_id)]
+    return [change for same in by_query.values() for change in (sorted(same, key=_row_id) if len(same) > 1 else same)]
 
 
-def _row_id(change: Change) -> str:
+def _row_id(change: Change) -> Any:
     """The id of the row that a change is about, or of the row that it belongs to."""
     values = change[1]
-    return str(values.get("id") or values.get("request_id") or values["recording_id"])
+    return values.get("id") or values.get("request_id") or values["recording_id"]

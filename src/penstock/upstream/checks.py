@@ -83,6 +83,8 @@ def check(model: Model, request: Request) -> None:
     check_extras(model, request.extras)
     values = table_values(request, 1, {})
     for row in model.op.params:
+        if row.name not in values and not row.required:  # most rows
+            continue
         check_row(model, row, values.get(row.name))
         if row.convert and row.name in request.extras:
             _check_convertible(model, row, values[row.name])

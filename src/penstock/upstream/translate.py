@@ -3,7 +3,7 @@
 import copy
 import secrets
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -26,7 +26,7 @@ def complete_request(written: Request, model: Model) -> Request:
     write. They are the model's defaults, unless an input file decides; the response to a new video shows them.
     """
     if model.op.task != "video":
-        return msgspec.structs.replace(written, task=model.op.task)
+        return written if written.task == model.op.task else msgspec.structs.replace(written, task=model.op.task)
     request = _with_defaults(written, model)
     request = _with_input_shape(request, written, model)
     return _with_input_video(request, written, model)
@@ -112,8 +112,7 @@ def provider_body(model: Model, values: Mapping[str, Any], extras: Mapping[str, 
     for row in model.op.params:
         if row.handling == "fixed":
             _put(body, row.to[0], row.value)
-        elif _is_sent(row) and values.get(row.name) is not None:
-            given = values[row.name]
+        elif (given := values.get(row.name)) is not None and _is_sent(row):
             for name, value in _sent_fields(row, roles.with_roles(row, given) if row.name == _VIDEO_INPUTS else given):
                 _put(body, name, value)
     for name, value in extras.items() if model.op.takes_extras else ():
@@ -136,18 +135,20 @@ def _is_sent(row: Param) -> bool:
     return bool(row.to) and row.handling not in ("ignored", "refused", "fixed")
 
 
-def _sent_fields(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
+def _sent_fields(row: Param, value: Any) -> list[tuple[str, Any]]:
     """The provider's fields, and their values, for the value of one row."""
     result = row.convert(value) if row.convert else value
     if result is None:
-        return
-    for name, part in zip(row.to, result if isinstance(result, tuple) else (result,), strict=True):
-        if part is not None:
-            yield name, part
+        return []
+    parts = result if isinstance(result, tuple) else (result,)
+    return [(name, part) for name, part in zip(row.to, parts, strict=True) if part is not None]
 
 
 def _put(target: dict[str, Any], path: str, value: Any) -> None:
     """Set a field in nested objects: `a.b` is the field `b` of the object `a`."""
+    if "." not in path:
+        target[path] = value
+        return
     *parents, last = path.split(".")
     for parent in parents:
         target = target.setdefault(parent, {})
