@@ -10,7 +10,8 @@ from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.transfers import NewHold
 from penstock.failpoints import failpoint
 from penstock.store.base import Change, Store, Transaction
-from penstock.store.groups import WriteGroups, in_lock_order
+from penstock.store.groups import WriteGroups
+from penstock.store.lock_order import in_lock_order
 
 # The queries of an acceptance, in the order of docs/decisions/lock-order.md. The last one returns a row.
 _QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_generation")

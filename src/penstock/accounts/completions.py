@@ -10,7 +10,8 @@ from penstock.failpoints import failpoint
 from penstock.jobs.running import LeaseLost
 from penstock.schema import SLOT_MS
 from penstock.store.base import Change, Row, Store, Transaction
-from penstock.store.groups import WriteGroups, in_lock_order
+from penstock.store.groups import WriteGroups
+from penstock.store.lock_order import in_lock_order
 
 # The queries of a completion, in the order of docs/decisions/lock-order.md.
 _QUERIES = (

@@ -12,7 +12,7 @@ import re
 import socket
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import httptools
 import msgspec
@@ -24,6 +24,7 @@ from penstock.api.addresses import Proxies, address_group
 from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES, LINE
 from penstock.api.response_cycle import ResponseCycle
 from penstock.api.response_transport import ResponseTransport
+from penstock.api.transfer_speed import Transferred, TransferSpeed
 from penstock.api.waiting import WaitingConnections
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.interrupts import CallerLine
@@ -35,22 +36,10 @@ _HEAD_END = b"\r\n\r\n"
 # What a client sends before the response to its first request waits unparsed, up to so many bytes.
 _WAITING_BYTES = 64 * 1024
 _MAX_PIPELINED = 8  # of requests that end in the middle of what was received, and so are parsed together
-# A response must be read: in each window of time so many bytes, or the connection is ended after so many windows.
-_WINDOW_BYTES = 10 * 1024
-_SLOW_WINDOWS = 3
 # The kernel keeps at most so many bytes that it has not sent, so that what it takes shows how quickly a client reads.
 _UNSENT_BYTES = 128 * 1024
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
-
-
-class _Mark(NamedTuple):
-    """How many bytes a client had sent, how many it had taken, and how many were written for it, at a moment."""
-
-    at: float
-    received: int = 0
-    taken: int = 0
-    written: int = 0
 
 
 class Connection(HttpToolsProtocol):
@@ -73,12 +62,10 @@ class Connection(HttpToolsProtocol):
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = ""  # for which the connection is counted
         self._is_proxied = False
-        self._ended_unsent = False  # a response has ended that the client must read before the next request
+        self._is_response_unread = False  # the client must read a whole response before its next request counts
         self._received = 0
         self._line = CallerLine()
-        # The bytes received, taken and written until the last two windows ended, and when that was.
-        self._marks = (_Mark(self.loop.time()),) * 2
-        self._slow_windows = 0
+        self._speed = TransferSpeed(Transferred(self.loop.time()))
 
     # --------------------------------------------------------------------------------------------------- connections
 
@@ -90,7 +77,7 @@ class Connection(HttpToolsProtocol):
         host = self.client[0] if self.client else ""
         self._is_proxied = self.proxies.trust(host)
         if not self._take_place("" if self._is_proxied else host):
-            self.refuse(_TOO_MANY)
+            self.refuse(_TOO_MANY_CONNECTIONS)
         elif not self.waiting.add(self):
             self.refuse(Unavailable("Too many connections."))
         else:
@@ -134,12 +121,12 @@ class Connection(HttpToolsProtocol):
         self._unparsed += data
         self.flow.pause_reading()
         if len(self._unparsed) > _WAITING_BYTES:
-            self.refuse(_TOO_MUCH)
+            self.refuse(_TOO_MANY_BYTES)
 
     @property
     def _must_wait(self) -> bool:
         """Whether the next request waits for the response to one that has arrived."""
-        return self._ended_unsent or bool(self._unparsed) or (self._in_head and self._is_busy)
+        return self._is_response_unread or bool(self._unparsed) or (self._in_head and self._is_busy)
 
     def _parse(self, data: bytes) -> None:
         was_in_head = self._in_head
@@ -157,11 +144,11 @@ class Connection(HttpToolsProtocol):
             self.refuse(self._problem or InvalidRequest("The request is not valid HTTP/1.1."))
         else:
             if self._in_head and self._head_bytes > _LINE_BYTES + HEADER_BYTES:
-                self.refuse(_TOO_LARGE)
+                self.refuse(_HEAD_TOO_LARGE)
             elif not self._in_head and self._trailer_bytes > HEADER_BYTES:
                 self.refuse(_LONG_TRAILER)
             elif was_in_head and not self._in_head:
-                self._marks = (self._mark(),) * 2  # the client has to send something from now on
+                self._speed.restart(self._transferred())  # the client has to send something from now on
 
     def on_response_complete(self) -> None:
         self._is_busy = not self.cycle.response_complete  # it may be that of a later request
@@ -169,15 +156,15 @@ class Connection(HttpToolsProtocol):
         if self._is_proxied:
             self.waiting.leave(self)
         if self.flow.write_paused and not self.transport.is_closing():
-            self._ended_unsent = True
+            self._is_response_unread = True
             self.flow.pause_reading()
             return
         self._next_request()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._ended_unsent and not self.transport.is_closing():
-            self._ended_unsent = False
+        if self._is_response_unread and not self.transport.is_closing():
+            self._is_response_unread = False
             self._next_request()
 
     def _next_request(self) -> None:
@@ -210,40 +197,6 @@ class Connection(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    # --------------------------------------------------------------------------------------------------------- speed
-
-    def _mark(self) -> "_Mark":
-        written = self.transport.written  # type: ignore[attr-defined]
-        taken = written - self.transport.get_write_buffer_size()
-        return _Mark(self.loop.time(), self._received, taken, written)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._marks = (self._mark(),) * 2  # the client has to take something from now on
-
-    def end_window(self) -> None:
-        """Note what was transferred in this window of time; end a connection that takes its response too slowly."""
-        last = self._marks[1]
-        mark = self._mark()
-        is_slow = mark.taken < last.written and mark.taken - last.taken < _WINDOW_BYTES
-        self._slow_windows = self._slow_windows + 1 if is_slow else 0
-        self._marks = (last, mark)
-        if self._slow_windows >= _SLOW_WINDOWS:
-            self.transport.abort()  # closing would wait until the client has read everything
-
-    def bytes_per_second(self, now: float, grace_seconds: float) -> float | None:
-        """How quickly the client sends its body or takes its response; None if it does neither, or just began."""
-        since = self._marks[0]
-        seconds = now - since.at
-        if seconds < grace_seconds or self.transport.is_closing() or self._ignores_input:
-            return None
-        mark = self._mark()
-        if self.flow.write_paused:
-            return (mark.taken - since.taken) / (seconds or 1.0)
-        if not self._in_head and not self.flow.read_paused:
-            return (mark.received - since.received) / (seconds or 1.0)
-        return None
-
     def refuse(self, problem: Problem) -> None:
         """Send an error and close; a call that came before on this connection gets its own response instead."""
         self._ignores_input = True
@@ -268,6 +221,33 @@ class Connection(HttpToolsProtocol):
         # If the client is still sending, closing now would reset the connection, and the response could be lost.
         self.transport.write_eof()
         self._abort_timer = self.loop.call_later(_ABORT_SECONDS, self.transport.abort)
+
+    # --------------------------------------------------------------------------------------------------------- speed
+
+    def _transferred(self) -> Transferred:
+        written = self.transport.written  # type: ignore[attr-defined]
+        taken = written - self.transport.get_write_buffer_size()
+        return Transferred(self.loop.time(), self._received, taken, written)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._speed.restart(self._transferred())  # the client has to take something from now on
+
+    def end_window(self) -> None:
+        """Note what was transferred in this window of time; end a connection that takes its response too slowly."""
+        self._speed.end_window(self._transferred())
+        if self._speed.is_too_slow:
+            self.transport.abort()  # closing would wait until the client has read everything
+
+    def bytes_per_second(self, now: float, grace_seconds: float) -> float | None:
+        """How quickly the client sends its body or takes its response; None if it does neither, or just began."""
+        if self._speed.seconds(now) < grace_seconds or self.transport.is_closing() or self._ignores_input:
+            return None
+        if self.flow.write_paused:
+            return self._speed.taken_per_second(self._transferred())
+        if not self._in_head and not self.flow.read_paused:
+            return self._speed.received_per_second(self._transferred())
+        return None
 
     # --------------------------------------------------------------------------------------------------------- heads
 
@@ -321,7 +301,7 @@ class Connection(HttpToolsProtocol):
             elif name == b"transfer-encoding":
                 codings.append(value.lower())
         if len(url) > _LINE_BYTES or len(self.headers) > HEADER_LINES:
-            return _TOO_LARGE
+            return _HEAD_TOO_LARGE
         if version not in ("1.1", "1.0") or (codings and version == "1.0"):
             return InvalidRequest("Only HTTP/1.1 is supported.")
         if b"#" in url or not (url.startswith(b"/") or _OTHER_TARGETS.match(url)):
@@ -341,7 +321,7 @@ class Connection(HttpToolsProtocol):
         self.waiting.leave(self)
         forwarded = b",".join(value for name, value in self.headers if name == b"x-forwarded-for")
         if forwarded and not self._take_place(self.proxies.client(forwarded.decode("latin-1"))):
-            return _TOO_MANY
+            return _TOO_MANY_CONNECTIONS
         return None
 
     def _decline_upgrade(self, rest: bytes) -> None:
@@ -365,10 +345,14 @@ class _BodyCallbacks:
         self.on_message_complete = connection.on_message_complete
 
 
-_TOO_MANY = RateLimited("Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True)
-_TOO_MUCH = InvalidRequest(f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request.")
+_TOO_MANY_CONNECTIONS = RateLimited(
+    "Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True
+)
+_TOO_MANY_BYTES = InvalidRequest(
+    f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request."
+)
 _LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {HEADER_BYTES} bytes at most.")
-_TOO_LARGE = HeadersTooLarge(
+_HEAD_TOO_LARGE = HeadersTooLarge(
     f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
 )
 

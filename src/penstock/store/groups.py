@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from penstock.errors import StorageUnavailable
-from penstock.store.base import Change, RowsLocked, Store, Transaction
+from penstock.store.base import RowsLocked, Store, Transaction
 from penstock.values import OrgId
 
 Item = TypeVar("Item")
@@ -182,19 +182,3 @@ def _copied(problem: StorageUnavailable) -> StorageUnavailable:
     copy = StorageUnavailable(problem.message, should_retry=problem.should_retry)
     copy.__cause__ = problem
     return copy
-
-
-def in_lock_order(changes: Iterable[Change], queries: Sequence[str]) -> list[Change]:
-    """Sort changes by the places of their queries in `queries`, and those of one query by the ids of the rows: so
-    transactions that change the same rows do not wait for each other in a circle.
-    """
-    by_query: dict[str, list[Change]] = {name: [] for name in queries}
-    for change in changes:
-        by_query[change[0]].append(change)
-    return [change for same in by_query.values() for change in (sorted(same, key=_row_id) if len(same) > 1 else same)]
-
-
-def _row_id(change: Change) -> Any:
-    """The id of the row that a change is about, or of the row that it belongs to."""
-    values = change[1]
-    return values.get("id") or values.get("request_id") or values["recording_id"]
