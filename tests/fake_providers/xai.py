@@ -49,6 +49,8 @@ class XAI(FakeProvider):
         fields = call.request.fields
         if "reference_images" in fields and fields.get("resolution") == "1080p":
             return FakeResponse({"code": "invalid-argument", "error": "References are limited to 720p."}, 400)
+        if "last_frame" in fields and fields["model"] != "grok-imagine-video-1.5":
+            return FakeResponse({"code": "invalid-argument", "error": "The model takes no last frame."}, 400)
         job = self.begin(fields, prefix="req-")
         job.next_state()
         return FakeResponse({"request_id": job.id})

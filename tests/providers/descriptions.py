@@ -391,7 +391,11 @@ NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "topaz": ((r"filters/0: ", "Comfy lists older models; developer.topazlabs.com has these"),),
-    "xai": ((r"'generate_audio' was unexpected", "@ai-sdk/xai 5.0.12 sends it"),),
+    "xai": (
+        (r"'generate_audio' was unexpected", "@ai-sdk/xai 5.0.12 sends it"),
+        (r"'last_frame' w(as|ere) unexpected", "@ai-sdk/xai 5.0.12 sends it to 1.5, and xai-sdk 1.21.0 has it"),
+        (r'aspect_ratio: "(21:9|5:2)" is not one of', "docs.x.ai has them since August, as three public clients say"),
+    ),
 }
 
 

@@ -2,18 +2,20 @@
 
     .venv/bin/python -m tests.providers.price_differences model_prices_and_context_window.json
 
-It prints every figure that differs by more than a percent, every date that differs, and how many were compared. litellm
-is a witness, not an authority: look each difference up at the provider before you change something.
+It prints every figure that differs by more than a percent, every date that differs, and how many were compared. Our
+prices are those of today: announced ones are not in litellm's table yet. litellm is a witness, not an authority: look
+each difference up at the provider before you change something.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from penstock.providers import discover
-from penstock.providers.spec import Model, Price, Provider
+from penstock.providers.spec import Model, Price, Provider, prices_in_force
 
 # How litellm's names of models begin, where it is not the slug of our provider. For Alibaba, qwencloud is Singapore.
 PREFIXES: Mapping[str, tuple[str, ...]] = {
@@ -37,13 +39,13 @@ Row = Mapping[str, Any]
 Figure = tuple[str, float, float]  # what it is the price of, ours and theirs
 
 
-def lines(table: Mapping[str, Row]) -> Iterator[str]:
+def lines(table: Mapping[str, Row], providers: Iterable[Provider], today: str) -> Iterator[str]:
     figures = dates = 0
-    for provider in discover():
+    for provider in providers:
         for model in provider.models:
             subject = f"{provider.slug} {model.upstream} {model.op.task}"
             row = _find(table, provider, model)
-            for name, ours, theirs in _figures(model, row):
+            for name, ours, theirs in _figures(model, prices_in_force(model.prices, today), row):
                 figures += 1
                 if abs(ours - theirs) > TOLERANCE * max(ours, theirs):
                     yield f"{subject}: {name} {ours:g}, litellm {theirs:g}"
@@ -59,10 +61,10 @@ def _find(table: Mapping[str, Row], provider: Provider, model: Model) -> Row:
     return next((table[prefix + model.upstream] for prefix in prefixes if prefix + model.upstream in table), {})
 
 
-def _figures(model: Model, row: Row) -> Iterator[Figure]:
+def _figures(model: Model, prices: tuple[Price, ...], row: Row) -> Iterator[Figure]:
     if model.op.task == "chat":
-        yield from _chat_figures(model.prices, row)
-    for price in model.prices:
+        yield from _chat_figures(prices, row)
+    for price in prices:
         conditions = {name.rpartition(".")[2]: value for name, value in price.when.items()}
         resolution = str(conditions.pop("resolution", "")).lower()
         if conditions or price.above or price.unit not in ("image", "second"):
@@ -86,4 +88,5 @@ def _chat_figures(prices: tuple[Price, ...], row: Row) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in lines(json.loads(Path(sys.argv[1]).read_text())))
+    found = lines(json.loads(Path(sys.argv[1]).read_text()), discover(), datetime.now(UTC).date().isoformat())
+    sys.stdout.writelines(f"{line}\n" for line in found)

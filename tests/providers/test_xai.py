@@ -64,7 +64,7 @@ def test_client_completes_a_chat(client: openai.OpenAI) -> None:
 
 
 def test_its_own_library_has_the_same_states() -> None:
-    """It speaks another protocol, with the same shapes and resolutions."""
+    """It speaks another protocol, with the same shapes and resolutions; two shapes are newer than the library."""
     for model in PROVIDER.models:
         if (row := model.op.param("frame")) is None or row.convert is None:
             continue
@@ -75,7 +75,7 @@ def test_its_own_library_has_the_same_states() -> None:
                 assert xai_sdk.video.convert_video_aspect_ratio_to_pb(ratio)
                 assert xai_sdk.video.convert_video_resolution_to_pb(resolution)
             else:
-                assert xai_sdk.image.convert_image_aspect_ratio_to_pb(ratio)
+                assert ratio == "5:2" or xai_sdk.image.convert_image_aspect_ratio_to_pb(ratio)
                 assert resolution is None or xai_sdk.image.convert_image_resolution_to_pb(resolution)
 
 
@@ -143,13 +143,29 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     assert len(images["reference_images"]) == 2
 
 
-async def test_videos_from_several_images_have_720p_at_most(open_gateway: OpenGateway) -> None:
+async def test_two_images_are_the_first_and_the_last_frame_where_xai_takes_both(open_gateway: OpenGateway) -> None:
     xai = XAI()
-    several = [{"image_url": IMAGE_URI}] * 2
+    two = [{"image_url": IMAGE_URI}] * 2
+    with_roles = [two[0], {"image_url": IMAGE_URI, "role": "last_frame"}]
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        wanted = {"model": "grok-imagine-video-1.5", "seconds": 3, "size": "1080x1920"}
+        assert (await create_video(running, **wanted, input_reference=two))["status"] == "completed"
+        with pytest.raises(InvalidRequest, match="takes no last frame"):
+            await create_video(running, model="grok-imagine-video", input_reference=with_roles)
+    [sent] = (request.fields for request in xai.received("video"))
+    assert sent == {
+        "model": "grok-imagine-video-1.5", "prompt": "a train", "duration": 3, "resolution": "1080p",
+        "image": {"url": IMAGE_URI}, "last_frame": {"url": IMAGE_URI},
+    }  # fmt: skip
+
+
+async def test_videos_from_references_have_720p_at_most(open_gateway: OpenGateway) -> None:
+    xai = XAI()
+    several = [{"image_url": IMAGE_URI, "role": "reference"}, {"image_url": IMAGE_URI, "role": "first_frame"}]
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
         wanted = {"model": "grok-imagine-video-1.5", "seconds": 3, "resolution": "1080p"}
-        assert (await create_video(running, **wanted, input_reference=several))["status"] == "completed"
-        assert (await create_video(running, **wanted, input_reference=several[:1]))["status"] == "completed"
+        assert (await create_video(running, **wanted, input_reference=several[:1] * 2))["status"] == "completed"
+        assert (await create_video(running, **wanted, input_reference=several[1:]))["status"] == "completed"
     assert [request.fields["resolution"] for request in xai.received("video")] == ["720p", "1080p"]
 
 
@@ -176,10 +192,12 @@ async def test_what_is_billed_for_a_blocked_video_is_a_loss(open_gateway: OpenGa
 async def test_shapes_of_images(open_gateway: OpenGateway) -> None:
     xai = XAI()
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        assert (await create_image(running, model="grok-imagine-image", size="900x1950"))["status"] == "completed"
+        for size in ("900x1950", "21:9", "2500x1000"):
+            assert (await create_image(running, model="grok-imagine-image", size=size))["status"] == "completed"
         assert (await edit_image(running, model="grok-imagine-image", size="16:9"))["status"] == "completed"
         assert (await edit_image(running, model="grok-imagine-image-2", size="16:9"))["status"] == "completed"
-    assert xai.received("generate")[0].fields["aspect_ratio"] == "9:19.5"
+    made = [request.fields["aspect_ratio"] for request in xai.received("generate")]
+    assert made == ["9:19.5", "21:9", "5:2"]
     ratios = [request.fields.get("aspect_ratio") for request in xai.received("edit")]
     assert ratios == [None, "16:9"], "an image that the older model edits keeps its shape"
 

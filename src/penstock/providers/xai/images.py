@@ -22,7 +22,7 @@ from penstock.providers.spec import (
 from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, drop_ratio, price
 from penstock.values import InputFile
 
-RATIOS = {ratio: ratio for ratio in "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9".split()}
+RATIOS = {ratio: ratio for ratio in "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9 21:9 5:2".split()}
 RATIOS |= {"18:39": "9:19.5", "39:18": "19.5:9"}
 
 

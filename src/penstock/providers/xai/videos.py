@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import data_uri
+from penstock.providers.convert import data_uri, first_and_last
 from penstock.providers.spec import (
     COMFY,
     File,
@@ -50,37 +50,38 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def frame_or_references(images: Sequence[InputFile]) -> tuple[Any, Any]:
-    """Values for two fields, of which one is used: for the first frame, and for references."""
-    objects = [{"url": data_uri(image)} for image in images]
-    return (objects[0], None) if images[0].role == FIRST_FRAME else (None, objects)
+def url_object(file: InputFile) -> dict[str, object]:
+    return {"url": data_uri(file)}
+
+
+def frames_or_references(images: Sequence[InputFile]) -> tuple[Any, Any, Any]:
+    """Values for three fields: the first frame, the last frame, and references."""
+    if images[0].role == FIRST_FRAME:
+        return (*first_and_last(url_object)(images), None)
+    return None, None, [url_object(image) for image in images]
 
 
 def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
-    """Remove the aspect ratio if there is one image; videos from several images have 720p at most."""
+    """Remove the aspect ratio if there is a first frame; videos from references have 720p at most."""
     if "reference_images" in fields and fields.get("resolution") == "1080p":
         return {**fields, "resolution": "720p"}
     return drop_ratio(fields)
-
-
-def video_object(video: InputFile) -> dict[str, object]:
-    return {"url": data_uri(video)}
 
 
 # The docs of @ai-sdk/xai name it; without it, a video has sound. The price is the same.
 SOUND = passthrough("generate_audio", one_of=(True, False))
 
 
-def video_model(name: str, resolutions: str, *prices: Price, max_images: int = 7) -> Model:
-    """A model that takes the first frame or, if it takes more than one image, up to `max_images` references. xAI itself
-    refuses videos of more than 10 seconds from references to `grok-imagine-video`.
+def video_model(name: str, resolutions: str, *prices: Price, max_images: int = 7, frames: int = 1) -> Model:
+    """A model that takes up to `frames` frames or, if it takes more than one image, up to `max_images` references. xAI
+    itself refuses videos of more than 10 seconds from references to `grok-imagine-video`.
     """
     images = converted(
         "input_reference",
-        to=("image", "reference_images"),
-        convert=frame_or_references,
+        to=("image", "last_frame", "reference_images"),
+        convert=frames_or_references,
         max_items=max_images,
-        frames=1,
+        frames=frames,
     )
     op = Operation(
         task="video",
@@ -112,7 +113,7 @@ EDIT = replace(
         passthrough("prompt", required=True, max_length=4096),
         passthrough("user"),
         *ignored("seconds"),
-        input_video(EDIT_VIDEO, to="video", convert=video_object, max_seconds=8.7, max_bytes=MAX_VIDEO_BYTES),
+        input_video(EDIT_VIDEO, to="video", convert=url_object, max_seconds=8.7, max_bytes=MAX_VIDEO_BYTES),
     ),
 )
 EXTENSION = replace(
@@ -122,7 +123,7 @@ EXTENSION = replace(
         "video",
         passthrough("prompt", required=True, max_length=4096),
         duration(*range(2, 11), default=6),
-        input_video(EXTEND_VIDEO, to="video", convert=video_object, max_seconds=15, max_bytes=MAX_VIDEO_BYTES),
+        input_video(EXTEND_VIDEO, to="video", convert=url_object, max_seconds=15, max_bytes=MAX_VIDEO_BYTES),
     ),
 )
 
@@ -148,6 +149,7 @@ MODELS = (
         price("0.08", input_usd="0.01", resolution="480p"),
         price("0.25", input_usd="0.01", resolution="1080p"),
         price("0.14", input_usd="0.01"),
+        frames=2,
     ),
     video_model(
         "grok-imagine-video-1.5-lite",
