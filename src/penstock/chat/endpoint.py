@@ -18,7 +18,7 @@ from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
 from penstock.chat.responses_request import ResponsesRequest
-from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken, WaitingTimes
+from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken, WaitingTimes, translated
 from penstock.errors import (
     Cancelled,
     PermissionDenied,
@@ -44,6 +44,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failures import failure_in_body
 from penstock.upstream.outcome import Failure, error_for
+from penstock.upstream.replies import MALFORMED
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
 
@@ -51,6 +52,7 @@ _IDLE_SECONDS = 60.0  # a stream may be silent for so long
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _CHAT_FORM = ChatForm()
+_DISCONNECTED = "The caller disconnected."
 # Fields by which routers are told to use other models than the one that is named, when that one fails.
 _OTHER_MODELS = ("models", "fallbacks", "route", "preset")
 
@@ -150,14 +152,10 @@ async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
             return await forward(reserved, candidate, watch)
     except CallerGone:
         bill = make_bill(candidate.model, estimated_usage(reserved.chat)) if is_begun else None
-        reserved.settle("cancelled", candidate=candidate, bill=bill, problem=_caller_disconnected())
+        reserved.settle("cancelled", candidate=candidate, bill=bill, problem=Cancelled(_DISCONNECTED))
         raise
     except ProcessStopped:
         raise _process_stopped() from None
-
-
-def _caller_disconnected() -> Problem:
-    return Cancelled("The caller disconnected.")
 
 
 def _process_stopped() -> Problem:
@@ -190,7 +188,6 @@ def _provider_api(reserved: ReservedCall, candidate: Candidate) -> ProviderApi:
 async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: AttemptWatch) -> Response:
     """Send the call and return the provider's body, which changes only where it has not the documented shape."""
     gateway = reserved.gateway
-    provider = candidate.provider
     api = _provider_api(reserved, candidate)
     reply = await gateway.upstream.send_chat(
         api.candidate,
@@ -201,20 +198,22 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
     )
     try:
         body, bill = await run_aside(len(reply.body), _read_whole, reserved, candidate, api, bytes(reply.body))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        message = f"{provider.name} returned a malformed response."
-        raise AttemptFailed(provider.slug, "unreadable", message) from None
     except large_json.TooComplex as problem:
-        message = f"{provider.name} returned a response that is too long: it {problem}."
-        raise AttemptFailed(provider.slug, "unreadable", message) from None
+        raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
+    except MALFORMED:
+        raise _unreadable(candidate, "returned a malformed response") from None
     watch.note_tokens(bill.tokens)
     reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body)
     return Response(body=body, headers=executed_model_header(candidate))
 
 
+def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
+    return AttemptFailed(candidate.provider.slug, "unreadable", f"{candidate.provider.name} {what}.")
+
+
 def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes) -> tuple[bytes, Bill]:
     """The body for the caller and the bill, from a provider's response. Raises AttemptFailed for an error in it, and if
-    nothing was written; what the provider bills for nothing is a loss.
+    nothing was written, or a MALFORMED; what the provider bills for a response that cannot be used is a loss.
     """
     outline = large_json.outline(body)
     found = api.read(outline.json)
@@ -224,12 +223,14 @@ def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, 
     if found.is_empty:
         if usage is not None:
             reserved.losses.append(make_bill(candidate.model, usage).cost)
-        name = candidate.provider.name
-        raise AttemptFailed(candidate.provider.slug, "unreadable", f"{name} returned an empty response.")
-    if usage is None:
-        usage = estimated_usage(reserved.chat, output_bytes=len(body))
+        raise _unreadable(candidate, "returned an empty response")
+    usage = usage or estimated_usage(reserved.chat, output_bytes=len(body))
     bill = make_bill(candidate.model, usage)
-    return outline.fill(api.whole(outline.json, usage, bill.cost)), bill
+    try:
+        return outline.fill(api.whole(outline.json, usage, bill.cost)), bill
+    except MALFORMED:
+        reserved.losses.append(bill.cost)
+        raise
 
 
 # -------------------------------------------------------------------------------------------------------------- streams
@@ -248,14 +249,13 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     This waits for the first event, because until then the call can still go to another provider.
     """
     gateway = reserved.gateway
-    provider = candidate.provider
     api = _provider_api(reserved, candidate)
     relay = api.relay()
     times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
     source = await gateway.upstream.stream_chat(
         api.candidate,
         api.body(gateway.settings.chat_output_tokens),
-        idle_seconds=idle_seconds(provider, gateway.settings),
+        idle_seconds=idle_seconds(candidate.provider, gateway.settings),
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=reserved.reservation.call.caller.org_id,
         size_bytes=reserved.reservation.call.size_bytes,
@@ -265,13 +265,13 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
         while not first and not relay.done:
             with provider_wait():
                 data = await anext(source)
-            first = await run_aside(relay.kept_bytes + len(data), relay.feed, data)
+            first = await run_aside(relay.kept_bytes + len(data), translated, relay.feed, data)
             times.end_wait_for_provider()
     except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
         if isinstance(problem, StreamBroken) and problem.event:
             raise failure_in_body(candidate, problem.event) from None
-        raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} did not return a stream.") from problem
+        raise _unreadable(candidate, "did not return a stream") from problem
     except BaseException:
         await source.aclose()
         raise
@@ -293,7 +293,7 @@ class _Stream(msgspec.Struct, frozen=True):
 
     async def feed(self, data: bytes) -> bytes:
         """The bytes for the caller that are complete with these of the provider; a long event is read in a thread."""
-        return await run_aside(self.relay.kept_bytes + len(data), self._translate, data)
+        return await run_aside(self.relay.kept_bytes + len(data), translated, self._translate, data)
 
     def _translate(self, data: bytes) -> bytes:
         events = self.relay.feed(data)
@@ -305,18 +305,18 @@ async def _relay_events(
 ) -> AsyncIterator[bytes]:
     """Yield the events of a stream; settle the call and close the connection however the stream ends.
 
-    A stream that the provider breaks off ends with an error event and costs nothing; what was received is a loss. The
-    same holds for a stream that is interrupted because the process stops. A caller who disconnects or reads too slowly
-    pays for what was sent.
+    A stream that the provider breaks off, or that cannot be read, ends with an error event and costs nothing; what was
+    received is a loss. The same holds for a stream that is interrupted because the process stops. A caller who
+    disconnects or reads too slowly pays for what was sent.
     """
     relay = stream.relay
     api = stream.api
-    problem: Problem | None = _caller_disconnected()
+    problem: Problem | None = Cancelled(_DISCONNECTED)
     sent = SentBytes(stores=reserved.stores_payload)
     bill: Bill | None = None
     try:
         try:
-            yield sent.count(api.feed(first))
+            yield sent.count(translated(api.feed, first))
             stream.times.end_wait_for_caller()
             with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
                 async for data in stream.source:
@@ -331,7 +331,7 @@ async def _relay_events(
             problem = None
             usage = _stream_usage(reserved.chat, relay)
             bill = make_bill(candidate.model, usage)
-            if last := await run_aside(sent.size, api.finish, usage, bill.cost):
+            if last := await run_aside(sent.size, translated, api.finish, usage, bill.cost):
                 yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)

@@ -120,7 +120,7 @@ class Bill(msgspec.Struct, frozen=True):
 
 
 def make_bill(model: Model, usage: Usage) -> Bill:
-    """Return the cost that the provider reports, otherwise the price of the tokens."""
+    """Return the cost that the provider reports, otherwise the price of the tokens and of the call."""
     input_tokens = usage.input
     output_tokens = usage.output
     cached_tokens = usage.cached
@@ -130,6 +130,8 @@ def make_bill(model: Model, usage: Usage) -> Bill:
         return Bill(tokens, (CostLine(REPORTED, 1, None, cost),), cost)
     price = _price_for(model, input_tokens)
     lines = _token_rate(price).lines(input_tokens, output_tokens, cached_tokens) if price else ()
+    if price and price.each_usd != "0":
+        lines = (*lines, CostLine("output", 1, price.each_usd, nanos(price.each_usd)))
     return Bill(tokens, lines, Nanos(sum([line.amount for line in lines])))
 
 

@@ -50,6 +50,7 @@ class ResponsesForm:
     # --------------------------------------------------------------------------------------------------------- whole
 
     def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
+        self.output = []  # the response of another provider, which was tried before, may have been malformed
         self.add_completion(msgspec.json.decode(body))
         return _encode(self.response(usage, cost))
 
@@ -140,9 +141,9 @@ class ResponsesForm:
             if reasoning := _reasoning(delta):
                 yield self._add_reasoning(reasoning)
             if delta.get("content"):
-                yield self._add_text(delta["content"], (choice.get("logprobs") or {}).get("content"))
+                yield self._add_text(_text(delta["content"]), (choice.get("logprobs") or {}).get("content"))
             if delta.get("refusal"):
-                yield self._add_refusal(delta["refusal"])
+                yield self._add_refusal(_text(delta["refusal"]))
             for call in delta.get("tool_calls") or ():
                 yield self._add_arguments(call)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
@@ -272,7 +273,7 @@ class ResponsesForm:
             out += self._add_item(item)
             self._open = streamed = self._calls[index] = _StreamedCall(item, len(self.output) - 1)
         if arguments := function.get("arguments"):
-            streamed.arguments.append(arguments)
+            streamed.arguments.append(_text(arguments))
             place = {"item_id": streamed.id, "output_index": streamed.output_index}
             out += self._event("function_call_arguments.delta", **place, delta=arguments)
         return out
@@ -361,6 +362,13 @@ class _StreamedCall:
 def _reasoning(message: Mapping[str, Any]) -> str:
     found = next((message[name] for name in _REASONING_FIELDS if isinstance(message.get(name), str)), "")
     return str(found)
+
+
+def _text(value: Any) -> str:
+    """A piece of text of a stream. Raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError("a piece of text is not a string")
+    return value
 
 
 def usage_fields(usage: Usage, cost: Nanos) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     origins: tuple[Origin, ...] = ()  # where each message of the chat call comes from
     not_in_chat: str | None = None  # the first field that has no translation
     has_images_of_ours: bool = False  # made by the image tool in an earlier turn
-    reasoning_bytes: int = 0  # of encrypted reasoning, which chat does not have
+    reasoning_bytes: int = 0  # of the items with encrypted reasoning, which chat does not have
 
     @property
     def stream(self) -> bool:
@@ -110,7 +110,7 @@ def read_responses_request(call: Call) -> ResponsesRequest:
         origins,
         not_in_chat=_not_in_chat(items, body.get("tools") or []),
         has_images_of_ours=any(item.get("type") == "image_generation_call" for item in items),
-        reasoning_bytes=sum(len(item["encrypted_content"]) for item in items if has_encrypted_reasoning(item)),
+        reasoning_bytes=sum(len(msgspec.json.encode(item)) for item in items if has_encrypted_reasoning(item)),
     )
 
 

@@ -1,9 +1,9 @@
 """Pass a provider's stream of chat events on while it arrives, and read the usage from it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec
 
 import msgspec
 
@@ -11,6 +11,9 @@ from penstock.chat.normalise import ChunkHead, rename_finish_reasons, repaired_c
 from penstock.chat.pricing import Usage
 from penstock.clock import Clock
 from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
+from penstock.upstream.replies import MALFORMED
+
+P = ParamSpec("P")
 
 _MAX_EVENT_BYTES = 1024 * 1024
 # Only events with one of these are decoded; the others are content.
@@ -28,6 +31,14 @@ class StreamBroken(Exception):
     def __init__(self, message: str, event: bytes = b"") -> None:
         super().__init__(message)
         self.event = event
+
+
+def translated(translate: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs) -> bytes:
+    """Return what a function makes of a provider's events; raise StreamBroken if they have not the shape it expects."""
+    try:
+        return translate(*args, **kwargs)
+    except MALFORMED:
+        raise StreamBroken("sent a malformed event") from None
 
 
 class ProviderTooSlow(Exception):

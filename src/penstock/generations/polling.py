@@ -72,7 +72,8 @@ class Polling:
             if rounds and not self.op.safe_to_resubmit:  # one that is sent again starts from nothing
                 await confirm_survival(self.gateway, self.job)
             rounds += 1
-            seconds = max(result.poll_after_seconds or pause, backoff, _PAUSE_SECONDS_MIN)
+            hinted = min(result.poll_after_seconds or pause, pause_max)
+            seconds = max(hinted, backoff, _PAUSE_SECONDS_MIN)
             with provider_wait():
                 await clock.wait(wakeup, self._pause_seconds(rounds, seconds))
             wakeup.clear()

@@ -211,15 +211,17 @@ def test_a_stream_that_does_not_come_to_its_content_is_given_up() -> None:
 
 
 def test_encrypted_reasoning_counts_as_input() -> None:
-    """The provider reads it again, and bills it."""
+    """The provider reads the whole item again, and bills it."""
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" * 5000}
+    readable = {**item, "content": [{"type": "reasoning_text", "text": "y" * 7000}]}
     found = []
-    for items in ([{"role": "user", "content": "hi"}], [item, {"role": "user", "content": "hi"}]):
-        call = call_with({"model": "m", "input": items})
+    for items in ([], [item], [readable]):
+        call = call_with({"model": "m", "input": [*items, {"role": "user", "content": "hi"}]})
         request = read_responses_request(call)
         chat = read_chat_request(msgspec.structs.replace(call, json=request.chat), Settings(), request)
         found.append(chat.max_text_tokens)
-    assert found[1] - found[0] == 5000
+    assert found[1] - found[0] > 5000
+    assert found[2] - found[1] > 7000
 
 
 # -------------------------------------------------------------------------------------------------------------- streams

@@ -63,6 +63,9 @@ def test_a_price_per_call_is_added() -> None:
         ("output", "token"),
         ("output", "output"),
     ]
+    bill = make_bill(priced_model(price), Usage(prompt_tokens=100, completion_tokens=10))
+    assert bill.cost == nanos("0.50012"), "what was quoted and reserved is charged"
+    assert [line.metric for line in bill.lines] == ["input_token", "output_token", "output"]
 
 
 def test_a_model_without_a_price_costs_nothing() -> None:

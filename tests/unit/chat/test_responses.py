@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mask, png
+from tests.fake_providers.server import FakeCall, event_bytes
 from tests.gateway import OpenGateway, sqlite_only
+from tests.unit.chat.test_endpoint import ended_records
 
 pytestmark = sqlite_only
 PATH = "/compat/v1/responses"
@@ -298,3 +300,52 @@ async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gatewa
             await ours.responses.create(model="no/such", input="hi")
         estimate = await api.call("POST", f"{PATH}?dryRun=true", {"model": ECHO, "input": "hi"})
         checked_json("Estimate", estimate)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"content": [{"type": "text", "text": "two"}]},
+        {"content": 2},
+        {"tool_calls": [7]},
+        {"tool_calls": [{"index": [], "function": {"name": "f", "arguments": "{}"}}]},
+        {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": {}}}, {"index": 0, "function": 5}]},
+        b'{"choices":[{"index":0,"delta":{"content":"t',
+    ],
+)
+async def test_a_stream_that_cannot_be_translated_ends_with_a_failed_event_and_costs_nothing(
+    open_gateway: OpenGateway, piece: dict[str, Any] | bytes
+) -> None:
+    """The provider is to blame, so its caller neither pays nor is said to have left."""
+
+    async def act(call: FakeCall) -> None:
+        sent = list(call.accept().events)
+        chunk = {**json.loads(sent[0]), "choices": [{"index": 0, "delta": piece, "finish_reason": None}]}
+        await call.exchange.begin(200, "text/event-stream", {})
+        for event in (sent[0], sent[1], piece if isinstance(piece, bytes) else json.dumps(chunk).encode(), *sent[2:]):
+            await call.exchange.more(event_bytes(event))
+        await call.exchange.end()
+
+    async with client(open_gateway) as (ours, api):
+        before = await api.running.money()
+        api.running.lab.chats.next(act)
+        stream = await ours.responses.create(model="lab/chat", input="one two three", stream=True)
+        last = [event async for event in stream][-1]
+        assert last.type == "response.failed"
+        (found,) = await ended_records(api.running, 1)
+        assert (found["status"], found["cost"]) == ("upstream_failure", 0)
+        assert (await api.running.transfers(found["id"]))["loss"] > 0
+        assert await api.running.money() == before
+
+
+async def test_a_response_that_cannot_be_translated_goes_to_the_next_provider(open_gateway: OpenGateway) -> None:
+    """What the first one bills for it is a loss, and nothing of its response is shown."""
+    message = {"role": "assistant", "content": "Half.", "tool_calls": [{"id": "c1", "type": "function"}]}
+    async with client(open_gateway, annex=True) as (ours, api):
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+        api.running.lab.chats.next(faults.altered(choices=[choice]))
+        response = await ours.responses.create(model="lab/chat", input="one two three")
+        assert response.output_text == "one two three"
+        (found,) = await ended_records(api.running, 1)
+        assert (found["status"], found["provider"]) == ("completed", "annex")
+        assert (await api.running.transfers(found["id"]))["loss"] > 0

@@ -77,6 +77,17 @@ async def test_a_job_that_never_ends_fails_at_the_deadline(open_gateway: OpenGat
 
 
 @sqlite_only
+async def test_a_providers_hint_does_not_keep_a_job_beyond_its_deadline(open_gateway: OpenGateway) -> None:
+    """A provider may name any pause until the next poll; its hold must not stay for years."""
+    async with open_gateway(job_deadline_seconds=600) as running:
+        running.lab.poll_after_ms = 10**11
+        running.lab.videos.next(faults.never_ends)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=3)
+        assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
 async def test_a_success_after_the_deadline_changes_nothing(open_gateway: OpenGateway) -> None:
     """The generation has failed; a job that the provider completes afterwards changes nothing."""
     async with open_gateway(job_deadline_seconds=60) as running:
