@@ -1,12 +1,16 @@
 """The command line in the test's own process: words in, what was printed and the exit status out."""
 
 import io
+import logging
 import os
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
+
+import structlog
 
 from penstock import cli
 
@@ -29,6 +33,7 @@ def penstock(*words: str | Path, **environment: str) -> Ended:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     status = 0
     with (
+        restored_logs(),
         redirect_stdout(out),
         redirect_stderr(err),
         patch.dict(os.environ, {**clean, **environment}, clear=True),
@@ -39,6 +44,18 @@ def penstock(*words: str | Path, **environment: str) -> Ended:
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
     return Ended(status, _text(out), _text(err))
+
+
+@contextmanager
+def restored_logs() -> Iterator[None]:
+    """A command such as `serve` configures the logs of its process; here they are those of all tests."""
+    structured, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
+    try:
+        yield
+    finally:
+        structlog.configure(**structured)
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
 
 
 def done(*words: str | Path, **environment: str) -> Ended:

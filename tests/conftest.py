@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+import logging
 import os
 import sys
 import threading
@@ -173,6 +174,20 @@ def where(task: asyncio.Task[Any]) -> str:
 def description(context: dict[str, Any]) -> str:
     problem = context.get("exception")
     return f"  {context['message']}" + (f": {problem!r}" if problem else "")
+
+
+@pytest.fixture(autouse=True)
+def same_process() -> Iterator[None]:
+    """Fail a test that changes the logs or the priority of the process, which later tests would suffer from."""
+    before = _process_state()
+    yield
+    assert _process_state() == before, "the test has changed the logs or the priority of the process"
+
+
+def _process_state() -> tuple[Any, ...]:
+    cached = structlog.get_config()["cache_logger_on_first_use"]
+    policy = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None  # only Linux has it
+    return cached, logging.root.level, policy
 
 
 @pytest.fixture(scope="session")
