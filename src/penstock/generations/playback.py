@@ -9,7 +9,7 @@ from penstock.gateway import Gateway
 from penstock.generations.job import Job, check_lease, is_cancel_requested
 from penstock.generations.rows import Follow, Mock, Recording, Replay, get_generation
 from penstock.media.provider_files import UnusableFile
-from penstock.media.storage import FileMissing
+from penstock.media.storage import FileMissing, storage_key
 from penstock.recordings.rows import find_recording, get_recording
 from penstock.schema import Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction
@@ -25,16 +25,20 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[Generation
     found = await get_recording(gateway.store, source.recording_id, job.org_id)
     if found is None:
         raise RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
-    await _wait_until_due(gateway, job, source.due_ms)  # before the files are read into memory
+    await _wait_until_due(gateway, job, source.due_ms)  # before images are read into memory
     recorded = found.decode_result()
     outputs = []
     for position, file in enumerate(await gateway.recordings.list_files(found.id)):
+        output = msgspec.structs.replace(recorded.files[position], media_id=_media_id(job, position))
+        data: bytes | None = None
         try:
-            data = await gateway.recordings.read_file(file)
+            if job.row.task == "video":
+                await gateway.transfer.copy_file(storage_key(file.media_id), output)
+            else:
+                data = await gateway.recordings.read_file(file)
+                await gateway.transfer.store_file(output, data)
         except FileMissing:
             raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
-        output = msgspec.structs.replace(recorded.files[position], media_id=_media_id(job, position))
-        await gateway.transfer.store_file(output, data)
         outputs.append(StoredOutput(output=output, sha256=file.sha256, data=data))
     result = GenerationResult(
         provider=recorded.provider,

@@ -60,6 +60,10 @@ class Bucket:
         except FileMissing as error:  # here it means that the bucket is missing
             raise StorageUnavailable(CANNOT_STORE) from error
 
+    async def copy(self, source: str, key: str) -> None:
+        with _translated_errors():
+            await obstore.copy_async(self._store, source, key)
+
     async def _exists(self, key: str) -> bool:
         with suppress(FileMissing), _translated_errors():
             await obstore.head_async(self._store, key)

@@ -23,7 +23,8 @@ _COPY_BYTES = 256 * 1024
 
 
 class NewFile(NamedTuple):
-    """A file that is to be written. One that is given as a path is moved, not copied, where that is possible.
+    """A file that is to be written. One that is given as a path is moved, not copied, where that is possible and
+    `keeps_source` does not forbid it.
 
     Its own path is a text: a `Path` would take three times as long as the rest of the work in Python on a small file.
     """
@@ -31,6 +32,7 @@ class NewFile(NamedTuple):
     path: str
     data: Buffer | Path
     give_name: Callable[[str, str], object]  # gives a complete draft its name
+    keeps_source: bool = False
 
 
 class FileWriter:
@@ -132,7 +134,7 @@ class _Draft:
 
     def fill(self) -> None:
         data = self.file.data
-        if not (isinstance(data, Path) and self._move(data)):
+        if not (isinstance(data, Path) and not self.file.keeps_source and self._move(data)):
             self._create(data)
 
     def _create(self, data: Buffer | Path) -> None:

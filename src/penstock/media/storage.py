@@ -52,6 +52,9 @@ class Storage(Protocol):
         the same file again. A file that is given as a path is moved, not copied, where that is possible.
         """
 
+    async def copy(self, source: str, key: str) -> None:
+        """Store a copy of a file, as `replace` would, without reading the whole file into memory; raise FileMissing."""
+
     def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         """Yield a part of a file in chunks; raise FileMissing when there is none."""
 
@@ -88,6 +91,15 @@ class Folder:
         try:
             await self._writer.write(NewFile(self._place(key), data, os.rename))
         except OSError as error:
+            raise StorageUnavailable(CANNOT_STORE) from error
+
+    async def copy(self, source: str, key: str) -> None:
+        path = self._path(source)
+        try:
+            await self._writer.write(NewFile(self._place(key), path, os.rename, keeps_source=True))
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | NotADirectoryError) and not path.exists():
+                raise FileMissing(source) from None
             raise StorageUnavailable(CANNOT_STORE) from error
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:

@@ -229,6 +229,14 @@ class Transfer:
         """Store the bytes of an output that is already checked; raises OutputNotStored."""
         await self._put(output.media_id, data, output.content_type)
 
+    async def copy_file(self, source_key: str, output: Output) -> None:
+        """Store a copy of a stored file as an output; raises FileMissing or OutputNotStored."""
+        try:
+            with span("store"):
+                await self._storage.copy(source_key, storage_key(output.media_id))
+        except StorageUnavailable as error:
+            raise _not_stored(output.media_id, error) from error
+
     async def _put_and_digest(self, media_id: str, data: Buffer, content_type: str) -> bytes:
         """Store a file and return its SHA-256, which for a large one is computed while the disk is waited for."""
         if len(data) <= LONG_FILE_BYTES:
@@ -245,8 +253,7 @@ class Transfer:
             with span("store"):
                 await self._storage.replace(storage_key(media_id), data, content_type)
         except StorageUnavailable as error:
-            log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
-            raise OutputNotStored from error
+            raise _not_stored(media_id, error) from error
 
     async def _clean_svg(self, data: Buffer, for_org: OrgId) -> tuple[Buffer, str, int, int]:
         """Return a vector image without scripts and references; never the original, whatever the reason."""
@@ -349,3 +356,8 @@ class Transfer:
 
 def _sha256(data: Buffer) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+def _not_stored(media_id: str, error: StorageUnavailable) -> OutputNotStored:
+    log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
+    return OutputNotStored()

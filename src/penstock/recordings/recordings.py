@@ -280,12 +280,11 @@ class Recordings:
         rows = []
         for position, file in enumerate(files):
             media_id = f"{RECORDING_FILE_PREFIX}{recording_id.removeprefix('rec_')}{position:02}"
-            data = file.data
-            if data is None:
-                chunks = self._storage.read(storage_key(file.output.media_id), 0, file.output.size_bytes)
-                data = b"".join([chunk async for chunk in chunks])
-            store_file = self._storage.create if is_imported else self._storage.replace
-            await store_file(storage_key(media_id), data, file.output.content_type)
+            if file.data is None:
+                await self._storage.copy(storage_key(file.output.media_id), storage_key(media_id))
+            else:
+                store_file = self._storage.create if is_imported else self._storage.replace
+                await store_file(storage_key(media_id), file.data, file.output.content_type)
             rows.append(
                 RecordingFileRow(
                     recording_id=recording_id,

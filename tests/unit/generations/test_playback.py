@@ -1,11 +1,13 @@
 """Recordings and mocks: one recording for alike calls, takeover when it fails, cancel while waiting."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from penstock.errors import Problem
 from penstock.generations import endpoints, retrieve
+from penstock.media.storage import Folder
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
@@ -71,6 +73,25 @@ async def test_alike_videos_follow_the_first(open_gateway: OpenGateway) -> None:
         assert len(running.lab.invoice) == 1
         costs = [(await running.record(response.json["id"]))["cost"] for response in started]
         assert [cost > 0 for cost in costs] == [True, False, False]
+
+
+@sqlite_only
+async def test_videos_are_recorded_and_replayed_without_reading_them_into_memory(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may have half a gigabyte each, and many of them may end at the same time."""
+
+    def read(storage: Folder, key: str, start: int, length: int) -> AsyncIterator[bytes]:
+        raise AssertionError(f"{key} is read")
+
+    monkeypatch.setattr(Folder, "read", read)
+    async with open_gateway() as running:
+        for status in ("recorded", "replayed"):
+            started = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=OR_RECORD))
+            assert started.headers["x-service-replay-status"] == status
+            assert (await running.wait_for_request(started.json["id"]))["status"] == "completed"
+        sizes = [file.size_bytes for file in await running.storage.list_files()]
+        assert (len(sizes), len(set(sizes)), sizes[0] > 0) == (3, 1, True), "the output, its recording, its replay"
 
 
 @sqlite_only
