@@ -396,5 +396,5 @@ def _describe(gateway: Gateway, candidate: Candidate, broken: StreamBroken) -> s
 
 
 def _stream_usage(chat: ChatRequest, relay: StreamRelay) -> Usage:
-    """Return the usage of what was sent; where the provider reports none, each event counts as one token."""
-    return relay.usage or estimated_usage(chat, output_tokens=relay.event_count)
+    """Return the usage of what was sent; where the provider reports none, the least that it can be."""
+    return relay.usage or estimated_usage(chat, output_tokens=relay.least_tokens)

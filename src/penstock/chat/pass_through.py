@@ -4,6 +4,7 @@ What the gateway changes: the model's name, `store`, the limit of tokens, images
 and in the response the model's name and the cost beside the usage. All other bytes stay as they are.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
 from penstock.chat.responses_output import usage_fields
 from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
-from penstock.chat.stream import ProviderEvents, StreamBroken
+from penstock.chat.stream import JSON_TEXT, ProviderEvents, StreamBroken, least_tokens
 from penstock.errors import Problem
 from penstock.models.preferences import FIELD as PREFERENCES
 from penstock.net.event_stream import contains_any, event_data, named_event
@@ -33,6 +34,7 @@ _LAST_EVENTS = frozenset({"response.completed", "response.incomplete"})
 # Only events with one of these are decoded. Quotes inside a JSON string are escaped, so text never has them.
 _DECODED = (b'"response":', b'"error"', b"[DONE]")
 _DELTA = b'.delta"'  # at the end of the types of events with new content
+_DELTA_TEXT = re.compile(b'"delta' + JSON_TEXT)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 RawFields = dict[str, msgspec.Raw]  # the values of an object as they were written
@@ -178,7 +180,8 @@ class _ResponsesRelay:
     """
 
     def __init__(self, model: str) -> None:
-        self.event_count = 0
+        self._event_count = 0  # events with new content
+        self._text_bytes = 0  # in these events
         self.usage: Usage | None = None
         self.done = False
         self._model = model
@@ -187,6 +190,10 @@ class _ResponsesRelay:
         self._response: RawFields = {}  # as the newest event has it
         self._last: RawFields = {}
         self._sent = 0  # how many events were passed on
+
+    @property
+    def least_tokens(self) -> int:
+        return least_tokens(self._event_count, self._text_bytes)
 
     @property
     def kept_bytes(self) -> int:
@@ -198,7 +205,8 @@ class _ResponsesRelay:
             events = self._read_events(events)
         if not events:
             return b""
-        self.event_count += events.count(_DELTA)
+        self._event_count += events.count(_DELTA)
+        self._text_bytes += sum(map(len, _DELTA_TEXT.findall(events)))
         self._sent += events.count(b"data:")
         return self._held.take() + events
 

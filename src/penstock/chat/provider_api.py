@@ -31,9 +31,12 @@ class WholeReply(msgspec.Struct, frozen=True):
 class StreamRelay(Protocol):
     """Turns the bytes of a provider's stream into complete events, and reads the usage from them."""
 
-    event_count: int  # events with content
     usage: Usage | None
     done: bool
+
+    @property
+    def least_tokens(self) -> int:
+        """How many tokens the events have at least that were passed on."""
 
     @property
     def kept_bytes(self) -> int:

@@ -1,5 +1,6 @@
 """Pass a provider's stream of chat events on while it arrives, and read the usage from it."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,32 @@ _MAX_EVENT_BYTES = 1024 * 1024
 _EMPTY_REASON = b'"finish_reason":""'  # in chunks before the last one
 _NO_REASON = b'"finish_reason":null'
 _DECODED = (b'"usage":{', b'"usage": {', b'"error"', b"[DONE]")
+
+
+# A text in JSON, as it is written. It cannot match in two ways, so a text without an end takes no longer.
+JSON_TEXT = rb'": ?"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+_CONTENT = re.compile(b"content" + JSON_TEXT)  # also of `reasoning_content`
+_OTHER_TEXTS = (
+    (b'"arguments":', re.compile(b'"arguments' + JSON_TEXT)),
+    (b'"reasoning":', re.compile(b'"reasoning' + JSON_TEXT)),
+)
+_BYTES_PER_TOKEN_MAX = 6  # few texts have more on average
+
+
+def written_bytes(events: bytes) -> int:
+    """How many bytes of content, reasoning and arguments of tools events have."""
+    count = sum(map(len, _CONTENT.findall(events)))
+    for mark, text in _OTHER_TEXTS:
+        if mark in events:
+            count += sum(map(len, text.findall(events)))
+    return count
+
+
+def least_tokens(event_count: int, text_bytes: int) -> int:
+    """How many tokens events with so many bytes of text have at least: some providers send a token with each event,
+    others many.
+    """
+    return max(event_count, text_bytes // _BYTES_PER_TOKEN_MAX)
 
 
 class StreamBroken(Exception):
@@ -133,6 +160,7 @@ class Relay:
     prompt_tokens: int = 0  # an estimate, for a provider that reports no usage
     finish_reasons: Mapping[bytes, bytes] = field(default_factory=dict)  # the provider's to those of the interface
     event_count: int = 0  # events with content
+    text_bytes: int = 0  # in these events
     usage: Usage | None = None
     done: bool = False
     size_bytes: int = 0  # of what was passed on
@@ -141,6 +169,10 @@ class Relay:
     _has_tool_calls: bool = False
     _usage_to_send: dict[str, Any] | None = None  # what was taken out of a chunk with choices
     _provider_events: ProviderEvents = field(default_factory=ProviderEvents, repr=False)
+
+    @property
+    def least_tokens(self) -> int:
+        return least_tokens(self.event_count, self.text_bytes)
 
     @property
     def kept_bytes(self) -> int:
@@ -157,6 +189,7 @@ class Relay:
             events = self._filter_events(events)
         else:
             self.event_count += events.count(b"data:")
+        self.text_bytes += written_bytes(events)
         events = rename_finish_reasons(events, self.finish_reasons)
         if _EMPTY_REASON in events:
             events = events.replace(_EMPTY_REASON, _NO_REASON)
@@ -206,7 +239,7 @@ class Relay:
         is_sent = self.usage is not None and self._usage_to_send is None
         if not self.keeps_usage or is_sent or self._head is None:
             return []
-        found = self.usage or Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.event_count)
+        found = self.usage or Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.least_tokens)
         usage = {**(self._usage_to_send or {}), **usage_fields(found)}
         chunk = repaired_chunk({"choices": [], "usage": usage}, self._head, has_tool_calls=False)
         return [b"data: " + msgspec.json.encode(chunk)]

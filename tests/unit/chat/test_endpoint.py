@@ -313,6 +313,26 @@ async def test_a_caller_who_disconnects_pays_for_what_was_sent(open_gateway: Ope
 
 
 @sqlite_only
+@pytest.mark.parametrize("field", ["content", "reasoning", "reasoning_content", "arguments"])
+async def test_who_disconnects_pays_for_all_the_text_of_long_events(open_gateway: OpenGateway, field: str) -> None:
+    """Some providers send many tokens with each event. A caller must not get them at the price of one."""
+    text = 'He said: "a pear"\n' * 100
+    called = {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": text}}]}
+    choice = {"index": 0, "delta": called if field == "arguments" else {field: text}, "finish_reason": None}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    async with open_gateway() as running:
+        running.lab.chats.next(faults.raw(b"data: " + msgspec.json.encode(chunk) + b"\n\n", "text/event-stream"))
+        response = await chat(running, stream=True, max_tokens=2000)
+        chunks: Any = response.chunks
+        assert b"pear" in await anext(chunks)
+        await chunks.aclose()
+        record = await last_record(running)
+        assert record["status"] == "cancelled"
+        assert len(text) // 6 <= record["output_tokens"] <= len(text) // 4
+        assert record["cost"] >= record["output_tokens"] * 2000
+
+
+@sqlite_only
 @pytest.mark.parametrize("act", [faults.error(500, "Oops."), faults.raw(b"<html>", "text/html"), faults.dropped])
 async def test_a_stream_that_does_not_begin_is_an_error(open_gateway: OpenGateway, act: Any) -> None:
     async with open_gateway() as running:
