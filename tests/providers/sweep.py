@@ -61,16 +61,17 @@ def requests(provider: Provider, model: Model) -> Iterator[Sent]:
     for images in _image_counts(model):
         for values in _all_values(model):
             try:
-                body = _body(model, values, images)
+                fields = body(model, values, images)
             except InvalidRequest:
                 continue
-            encoded = msgspec.json.encode(body)
+            encoded = msgspec.json.encode(fields)
             if encoded not in seen:
                 seen.add(encoded)
-                yield Sent(provider, model, values, images, body)
+                yield Sent(provider, model, values, images, fields)
 
 
-def _body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> dict[str, Any]:
+def body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> dict[str, Any]:
+    """The body for these values and so many input files of each kind. Raises InvalidRequest, as the gateway would."""
     standard = {name: value for name, value in values.items() if name in TABLES[model.op.task]}
     written = Request(
         task=model.op.task,
@@ -90,8 +91,8 @@ def _body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) ->
     checks.check_inputs(model, images)
     count = part_sizes(request.n, model.op.native_n)[0]
     loaded = {name: [_file(name)] * count for name, count in images.items() if count}
-    body = translate.provider_body(model, translate.table_values(request, count, loaded), request.extras)
-    return {name: _plain(value) for name, value in body.items()}
+    fields = translate.provider_body(model, translate.table_values(request, count, loaded), request.extras)
+    return {name: _plain(value) for name, value in fields.items()}
 
 
 def _file(name: str) -> InputFile:

@@ -181,6 +181,15 @@ def test_jobs_can_be_followed(candidate: Candidate) -> None:
 
 
 @every_provider
+def test_models_that_make_videos_say_whether_they_have_sound(provider: Provider) -> None:
+    """`generate_audio` is refused only where an input video has its own sound."""
+    operations = [model.op for model in provider.models if model.op.task == "video"]
+    makers = [op for op in operations if not any((row := op.param(role)) and row.required for role in INPUT_VIDEOS)]
+    sounds = [op.param("generate_audio") for op in makers]
+    assert all(row is not None and row.handling != "refused" for row in sounds)
+
+
+@every_provider
 def test_models_are_named(provider: Provider) -> None:
     """What a stored plan says of a candidate finds one operation of one model."""
     ids = [(model.id, model.op.task, model.op.send, model.upstream) for model in provider.models]

@@ -131,6 +131,22 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     }  # fmt: skip
 
 
+async def test_images_with_the_role_reference_have_an_endpoint_of_their_own(open_gateway: OpenGateway) -> None:
+    fal = Fal()
+    references = [{"image_url": IMAGE_URI, "role": "reference"}] * 2
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        for model in ("seedance-2", "veo-3.1", "wan-2.7"):
+            video = await create_video(running, model=model, seconds=8, input_reference=references)
+            assert video["status"] == "completed"
+    seedance, veo, wan = fal.received("submit")
+    assert seedance.path == "/bytedance/seedance-2.0/reference-to-video"
+    assert seedance.fields == {
+        "prompt": "a train", "aspect_ratio": "16:9", "resolution": "720p", "duration": "8",
+        "image_urls": [IMAGE_URI] * 2,
+    }  # fmt: skip
+    assert veo.fields["image_urls"] == wan.fields["reference_image_urls"] == [IMAGE_URI] * 2
+
+
 async def test_a_length_in_frames_is_billed_in_seconds(open_gateway: OpenGateway) -> None:
     fal = Fal()
     image = {"image_url": IMAGE_URI}

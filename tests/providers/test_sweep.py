@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from penstock.errors import InvalidRequest
 from penstock.providers import discover
 from penstock.providers.spec import Model, Provider
 from tests.providers import descriptions, sweep
@@ -35,6 +36,42 @@ def _compare(provider: Provider, model: Model) -> Iterator[tuple[str, str | None
             yield description.source, None, None
             for breach, allowed_by in descriptions.breaches(provider.slug, validator, sent.body):
                 yield description.source, breach, allowed_by
+
+
+# Fields that a description has for all models of an endpoint, although some of its models do not take them.
+NOT_TAKEN = {
+    ("bytedance", "seed"): "no source says that Seedream 4 or later takes it",
+    ("cloudflare", "negative_prompt"): "FLUX has none",
+    ("together", "seed"): "no source says that Seedance takes it there",
+    ("topaz", "seed"): "Wonder has none",
+}
+
+
+def test_seed_and_negative_prompt_are_in_the_tables_of_models_that_take_them() -> None:
+    """A field without a row is sent unchanged, but no schema and no page says that the model takes it."""
+    undeclared = {
+        (slug, name, model.id)
+        for slug in descriptions.descriptions()
+        for model in known_providers()[slug].models
+        for name, value in (("seed", 7), ("negative_prompt", "fog"))
+        if model.op.task != "chat" and model.op.param(name) is None and (slug, name) not in NOT_TAKEN
+        if _knows(known_providers()[slug], model, name, value) and not _knows(known_providers()[slug], model, "odd", 7)
+    }
+    assert sorted(undeclared) == []
+
+
+def _knows(provider: Provider, model: Model, name: str, value: object) -> bool:
+    """Whether a description allows a field that has no row, beside those of the model's first request."""
+    sent = next(sweep.requests(provider, model))
+    try:
+        body = sweep.body(model, {**sent.values, name: value}, sent.images)
+    except InvalidRequest:
+        return False
+    found = descriptions.find_validators(provider.slug, sent.path, body)
+    return any(
+        not any(f"'{name}'" in breach for breach, _ in descriptions.breaches(provider.slug, validator, body))
+        for _, validator in found
+    )
 
 
 def test_the_page_about_providers_says_what_is_compared() -> None:

@@ -88,6 +88,7 @@ GENERATE = (
 EDIT = (
     renamed("prompt", to="instruction", required=True),
     NEGATIVE_PROMPT,
+    passthrough("seed"),
     converted("images", to="images", convert=each_image(plain_base64), required=True, max_items=1),
     converted("mask", to="mask", convert=plain_base64),
 )

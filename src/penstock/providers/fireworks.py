@@ -63,6 +63,7 @@ def job_id(ref: Mapping[str, str]) -> dict[str, str]:
 
 
 PROMPT = passthrough("prompt", required=True)
+SEED = passthrough("seed")
 RATIO = converted(
     "frame",
     to="aspect_ratio",
@@ -71,6 +72,7 @@ RATIO = converted(
 INPUT_IMAGE = converted("images", to="input_image", convert=first_image(data_uri), required=True, max_items=1)
 KONTEXT_ROWS = (
     PROMPT,
+    SEED,
     RATIO,
     fixed("output_format", "png"),
     converted("prompt_enhancement", to="prompt_upsampling", convert=on_off(True, False)),
@@ -84,7 +86,7 @@ def image_model(name: str, upstream: str, steps: int, usd: str) -> Model:
         send="POST /workflows/{model}/text_to_image",
         model_field=None,
         read=read_images,
-        params=complete_table("image", PROMPT, RATIO, fixed("num_inference_steps", steps)),
+        params=complete_table("image", PROMPT, SEED, RATIO, fixed("num_inference_steps", steps)),
         priced_extras=frozenset({"num_inference_steps", "steps"}),
     )
     return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd=usd, source=LITELLM),), priority=20)

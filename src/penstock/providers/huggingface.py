@@ -69,11 +69,13 @@ FAL = Operation(
         "image",
         PROMPT,
         emulated("n", to="num_images", high=4),
+        passthrough("seed"),
         converted("frame", to=("image_size.width", "image_size.height"), convert=pixels(max_side=2048)),
         fixed("output_format", "png"),
     ),
     priced_extras=frozenset({"num_inference_steps", "loras"}),
 )
+QWEN = replace(FAL, params=(*FAL.params, passthrough("negative_prompt")))
 
 
 def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
@@ -94,6 +96,6 @@ PROVIDER = Provider(
     models=(
         model("flux-schnell", "black-forest-labs/FLUX.1-schnell", NSCALE, nscale_price("0.0013", "megapixel")),
         model("flux-dev", "fal-ai/flux/dev", FAL, fal_price("0.025", "started_megapixel")),
-        model("qwen-image", "fal-ai/qwen-image", FAL, fal_price("0.02", "started_megapixel")),
+        model("qwen-image", "fal-ai/qwen-image", QWEN, fal_price("0.02", "started_megapixel")),
     ),
 )

@@ -67,6 +67,7 @@ IMAGE = Operation(
     params=complete_table(
         "image",
         passthrough("prompt", required=True),
+        passthrough("seed"),
         frame("1:1 4:3 3:2 16:9 4:5 2:3 9:16"),
         fixed("resolution", "1K"),
         passthrough("creativity", one_of=("raw", "low", "medium", "high")),

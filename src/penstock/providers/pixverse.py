@@ -84,7 +84,8 @@ QUALITIES = ("720p", "360p", "540p", "1080p")
 PROMPT = passthrough("prompt", required=True, max_length=5000)
 SECONDS = duration(*range(1, 16), default=5)
 SOUND = converted("generate_audio", to="generate_audio_switch", convert=bool, one_of=(True, False))
-OF_IMAGES = (PROMPT, SECONDS, SOUND, frame("", *QUALITIES, to=("quality",)))
+SEED = passthrough("seed", low=0, high=2**31 - 1)
+OF_IMAGES = (PROMPT, SEED, SECONDS, SOUND, frame("", *QUALITIES, to=("quality",)))
 VIDEO = Operation(
     task="video",
     send="POST /openapi/v2/video/text/generate",
@@ -94,6 +95,7 @@ VIDEO = Operation(
         "video",
         PROMPT,
         passthrough("negative_prompt", max_length=2048),
+        SEED,
         SECONDS,
         SOUND,
         frame("16:9 4:3 1:1 3:4 9:16 2:3 3:2 21:9", *QUALITIES, to=("aspect_ratio", "quality")),

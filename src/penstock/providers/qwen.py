@@ -64,6 +64,7 @@ ROWS = (
     passthrough("prompt", required=True),
     emulated("n", to="parameters.n", high=6),
     renamed("negative_prompt", to="parameters.negative_prompt"),
+    renamed("seed", to="parameters.seed", low=0, high=2**31 - 1),
     converted("prompt_enhancement", to="parameters.prompt_extend", convert=on_off(True, False)),
     converted(
         "frame",

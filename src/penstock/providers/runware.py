@@ -20,6 +20,7 @@ from penstock.providers.spec import (
     converted,
     emulated,
     fixed,
+    passthrough,
     price_list,
     renamed,
 )
@@ -65,6 +66,7 @@ IMAGE = Operation(
         converted("random_id", to="taskUUID", convert=str),
         renamed("prompt", to="positivePrompt", required=True, max_length=3000),
         renamed("negative_prompt", to="negativePrompt", max_length=3000),
+        passthrough("seed"),
         emulated("n", to="numberResults", high=4),
         converted(
             "frame",

@@ -26,7 +26,15 @@ from penstock.providers.spec import (
     ignored,
     price_list,
 )
-from penstock.providers.stable_images import PROMPT, RATIO, STRENGTH, add_default_prompt, add_default_strength
+from penstock.providers.stable_images import (
+    NEGATIVE_PROMPT,
+    PROMPT,
+    RATIO,
+    SEED,
+    STRENGTH,
+    add_default_prompt,
+    add_default_strength,
+)
 
 
 def read_image(reply: Reply) -> Result:
@@ -72,26 +80,29 @@ def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
     return Model(id=name, upstream=upstream, op=op, prices=(price,))
 
 
+TEXTS = (PROMPT, NEGATIVE_PROMPT, SEED)
 INPUT_IMAGE = converted("images", to="image", convert=first_image(form_file), required=True, max_items=1)
 MASK = converted("mask", to="mask", convert=form_file, required=True)
-SD3 = form_operation("image", "generate/sd3", PROMPT, RATIO, fixed("mode", "text-to-image"))
+SD3 = form_operation("image", "generate/sd3", *TEXTS, RATIO, fixed("mode", "text-to-image"))
 SD3_EDIT = form_operation(
     "edit",
     "generate/sd3",
-    PROMPT,
+    *TEXTS,
     INPUT_IMAGE,
     STRENGTH,
     fixed("mode", "image-to-image"),
     adjust_body=add_default_strength,
 )
-IMAGE = form_operation("image", "generate/{model}", PROMPT, RATIO)
-INPAINT = form_operation("edit", "edit/{model}", PROMPT, INPUT_IMAGE, MASK, settings={"mask": "white"})
+IMAGE = form_operation("image", "generate/{model}", *TEXTS, RATIO)
+INPAINT = form_operation("edit", "edit/{model}", *TEXTS, INPUT_IMAGE, MASK, settings={"mask": "white"})
 FAST = form_operation("upscale", "upscale/{model}", INPUT_IMAGE, emulated("scale_factor", one_of=(4,), default=4))
 # Both make about 4 megapixels, whatever the size of the input is.
 CONSERVATIVE = form_operation(
     "upscale",
     "upscale/{model}",
     replace(PROMPT, required=False),
+    NEGATIVE_PROMPT,
+    SEED,
     INPUT_IMAGE,
     *ignored("scale_factor"),
     adjust_body=add_default_prompt,

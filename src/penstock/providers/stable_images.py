@@ -5,6 +5,8 @@ from typing import Any
 from penstock.providers.spec import frame, passthrough
 
 PROMPT = passthrough("prompt", required=True, max_length=10_000)
+NEGATIVE_PROMPT = passthrough("negative_prompt", max_length=10_000)
+SEED = passthrough("seed", low=0, high=2**32 - 2)
 RATIO = frame("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21")
 STRENGTH = passthrough("strength", low=0, high=1)
 

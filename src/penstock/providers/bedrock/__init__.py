@@ -30,7 +30,15 @@ from penstock.providers.spec import (
     ignored,
     passthrough,
 )
-from penstock.providers.stable_images import PROMPT, RATIO, STRENGTH, add_default_prompt, add_default_strength
+from penstock.providers.stable_images import (
+    NEGATIVE_PROMPT,
+    PROMPT,
+    RATIO,
+    SEED,
+    STRENGTH,
+    add_default_prompt,
+    add_default_strength,
+)
 
 # Types of errors whose status alone is misleading: the model, or its access for this account, is the problem.
 ERROR_KINDS: dict[str, FailureKind] = {
@@ -69,9 +77,7 @@ def operation(task: Task, *rows: Param, output_format: str = "png", **fields: An
     )
 
 
-NEGATIVE = passthrough("negative_prompt", max_length=10_000)
-SEED = passthrough("seed", low=0, high=2**32 - 2)
-GUIDED = (NEGATIVE, SEED)
+GUIDED = (NEGATIVE_PROMPT, SEED)
 INPUT_IMAGE = converted(
     "images", to="image", convert=first_image(plain_base64), required=True, max_items=1, max_bytes=18_000_000
 )

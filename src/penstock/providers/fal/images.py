@@ -5,6 +5,8 @@ from penstock.providers.fal.queue import PROMPT, litellm_price, model, other_pri
 from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, frame, passthrough, renamed
 
 PNG = fixed("output_format", "png")
+SEED = passthrough("seed")
+NEGATIVE_PROMPT = passthrough("negative_prompt")
 N = emulated("n", to="num_images", high=4)
 ONE_IMAGE = converted("images", to="image_url", convert=first_image(data_uri), required=True, max_items=1)
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 21:9"
@@ -39,6 +41,7 @@ def kontext_model(name: str, path: str, price: Price) -> Model:
         ONE_IMAGE,
         N,
         PNG,
+        SEED,
         frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"),
         converted("prompt_enhancement", to="enhance_prompt", convert=on_off(True, False)),
     )
@@ -47,15 +50,16 @@ def kontext_model(name: str, path: str, price: Price) -> Model:
 
 def upscale_model(name: str, path: str, price: Price, *rows: Param, max_factor: int) -> Model:
     factor = renamed("scale_factor", to="upscale_factor", low=1, high=max_factor, default=2)
-    return model(name, path, "upscale", (ONE_IMAGE, *rows, factor), (price,))
+    return model(name, path, "upscale", (ONE_IMAGE, SEED, *rows, factor), (price,))
 
 
-FLUX = (size(max_side=4096), N, PNG)
-FLUX_2 = (size(max_side=2048), PNG)
-SEEDREAM_4 = (size(max_side=4096, min_area=960 * 960), N)
-SEEDREAM = (size(max_side=4096, min_area=2560 * 1440), N)
-BANANA = (frame(RATIOS), N, PNG)
-BANANA_PRO = (frame(RATIOS, "1K", "2K", "4K"), N, PNG)
+FLUX = (size(max_side=4096), N, PNG, SEED)
+FLUX_2 = (size(max_side=2048), PNG, SEED)
+SEEDREAM_4 = (size(max_side=4096, min_area=960 * 960), N, SEED)
+SEEDREAM_5 = (size(max_side=4096, min_area=2560 * 1440), N)
+SEEDREAM_45 = (*SEEDREAM_5, SEED)
+BANANA = (frame(RATIOS), N, PNG, SEED)
+BANANA_PRO = (frame(RATIOS, "1K", "2K", "4K"), N, PNG, SEED)
 BANANA_2 = (
     *BANANA_PRO,
     converted(
@@ -68,11 +72,13 @@ BANANA_2 = (
 IDEOGRAM = (
     size(max_side=1536),
     N,
+    SEED,
+    NEGATIVE_PROMPT,
     converted("prompt_enhancement", to="expand_prompt", convert=on_off(True, False)),
     converted("quality", to="rendering_speed", convert=lookup({"low": "TURBO", "hd": "QUALITY", "high": "QUALITY"})),
 )
 RECRAFT = (size(max_side=2048),)
-QWEN = (size(max_side=2048), N, PNG)
+QWEN = (size(max_side=2048), N, PNG, SEED, NEGATIVE_PROMPT)
 
 SEEDREAM_PATH = "fal-ai/bytedance/seedream"
 MODELS = (
@@ -96,12 +102,12 @@ MODELS = (
     kontext_model("flux-kontext-pro", "fal-ai/flux-pro/kontext", stored_price("0.04", "image")),
     kontext_model("flux-kontext-max", "fal-ai/flux-pro/kontext/max", other_price("0.08", "image")),
     *image_models("seedream-4", f"{SEEDREAM_PATH}/v4/text-to-image", 10, SEEDREAM_4, other_price("0.03", "image")),
-    *image_models("seedream-4.5", f"{SEEDREAM_PATH}/v4.5/text-to-image", 10, SEEDREAM, other_price("0.04", "image")),
+    *image_models("seedream-4.5", f"{SEEDREAM_PATH}/v4.5/text-to-image", 10, SEEDREAM_45, other_price("0.04", "image")),
     *image_models(
         "seedream-5",
         "bytedance/seedream/v5/lite/text-to-image",
         10,
-        SEEDREAM,
+        SEEDREAM_5,
         stored_price("0.035", "image"),
     ),
     *image_models("nano-banana", "fal-ai/nano-banana", 10, BANANA, litellm_price("0.039", "image")),
@@ -138,6 +144,7 @@ MODELS = (
         "fal-ai/clarity-upscaler",
         stored_price("0.03", MP),
         passthrough("prompt"),
+        NEGATIVE_PROMPT,
         max_factor=4,
     ),
     upscale_model("seedvr-upscale", "fal-ai/seedvr/upscale/image", stored_price("0.001", MP), PNG, max_factor=10),

@@ -16,6 +16,7 @@ from penstock.providers.kling.videos import (
     price,
 )
 from penstock.providers.spec import (
+    NEVER_SOUND,
     Model,
     Param,
     Price,
@@ -76,9 +77,10 @@ def omni_model(name: str, upstream: str, mode: str, seconds: Param, *rows: Param
     )
 
 
+O1 = (FIVE_OR_TEN, NEVER_SOUND)
 MODELS = (
-    omni_model("kling-o1", "kling-video-o1", "std", FIVE_OR_TEN, prices=(price("0.126"), price("0.084"))),
-    omni_model("kling-o1-pro", "kling-video-o1", "pro", FIVE_OR_TEN, prices=(price("0.168"), price("0.112"))),
+    omni_model("kling-o1", "kling-video-o1", "std", *O1, prices=(price("0.126"), price("0.084"))),
+    omni_model("kling-o1-pro", "kling-video-o1", "pro", *O1, prices=(price("0.168"), price("0.112"))),
     omni_model(
         "kling-3-omni",
         "kling-v3-omni",

@@ -6,6 +6,7 @@ from typing import Any
 from penstock.providers.convert import data_uri
 from penstock.providers.minimax.codes import code_kind, price
 from penstock.providers.spec import (
+    ALWAYS_SOUND,
     File,
     Model,
     Operation,
@@ -84,6 +85,7 @@ def video_model(
             frame_row,
             duration(*range(min_seconds, 16), default=5),
             passthrough("seed", low=-1, high=2**32 - 1),
+            ALWAYS_SOUND,
             converted("input_reference", to="content", convert=image_content, max_items=max_images),
         ),
     )

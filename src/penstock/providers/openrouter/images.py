@@ -22,6 +22,7 @@ def image_models(
     shared = (
         passthrough("prompt", required=True),
         passthrough("user"),
+        passthrough("seed"),
         converted(
             "frame",
             to=("aspect_ratio", "resolution"),

@@ -6,6 +6,8 @@ from typing import Any
 from penstock.providers.openai_compatible import STATUS
 from penstock.providers.openrouter.media import cost_usd, image_object, price
 from penstock.providers.spec import (
+    ALWAYS_SOUND,
+    NEVER_SOUND,
     File,
     Model,
     Operation,
@@ -69,10 +71,10 @@ def video_model(
     frame_row: Param,
     *prices: Price,
     max_images: int = 2,
-    sound: bool = False,
+    sound: Param,
     adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Model:
-    """A model with the durations that it can make. With `sound`, callers may switch the sound on or off."""
+    """A model with the durations that it can make."""
     op = video_operation(
         adjust_body=adjust_body,
         params=complete_table(
@@ -87,7 +89,7 @@ def video_model(
                 frames=min(2, max_images),
             ),
             passthrough("seed"),
-            *((passthrough("generate_audio", one_of=(True, False)),) if sound else ()),
+            sound,
             duration(*seconds, default=5 if 5 in seconds else 8),
             frame_row,
         ),
@@ -95,6 +97,7 @@ def video_model(
     return Model(id=name, upstream=upstream, op=op, prices=prices, priority=20)
 
 
+SOUND = passthrough("generate_audio", one_of=(True, False))
 MODELS = (
     video_model(
         "kling-3",
@@ -103,7 +106,7 @@ MODELS = (
         frame("16:9 9:16 1:1"),
         price("0.126", generate_audio=True),
         price("0.084"),
-        sound=True,
+        sound=SOUND,
         adjust_body=silent_by_default,
     ),
     video_model(
@@ -113,7 +116,7 @@ MODELS = (
         frame("16:9 9:16 1:1"),
         price("0.168", generate_audio=True),
         price("0.112"),
-        sound=True,
+        sound=SOUND,
         adjust_body=silent_by_default,
     ),
     video_model(
@@ -122,6 +125,7 @@ MODELS = (
         range(2, 11),
         frame("16:9 9:16 1:1 4:3 3:4", "720p", "1080p"),
         price("0.1"),
+        sound=ALWAYS_SOUND,
     ),
     video_model(
         "seedance-2",
@@ -133,7 +137,7 @@ MODELS = (
         price("0.79", resolution="4K"),
         price("0.16"),
         max_images=9,
-        sound=True,
+        sound=SOUND,
     ),
     video_model(
         "veo-3.1",
@@ -145,9 +149,11 @@ MODELS = (
         price("0.60", resolution="4K"),
         price("0.40"),
         max_images=3,
-        sound=True,
+        sound=SOUND,
     ),
-    video_model("gen-4.5", "runway/gen-4.5", range(2, 11), frame("16:9 9:16"), price("0.12"), max_images=1),
+    video_model(
+        "gen-4.5", "runway/gen-4.5", range(2, 11), frame("16:9 9:16"), price("0.12"), max_images=1, sound=NEVER_SOUND
+    ),
     video_model(
         "grok-imagine-video",
         "x-ai/grok-imagine-video",
@@ -156,5 +162,6 @@ MODELS = (
         price("0.05", input_usd="0.002", resolution="480p"),
         price("0.07", input_usd="0.002"),
         max_images=1,
+        sound=ALWAYS_SOUND,
     ),
 )

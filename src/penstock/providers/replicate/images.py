@@ -2,7 +2,7 @@
 
 from penstock.providers.convert import both, closest, each_image, first_image, on_off, pixels
 from penstock.providers.replicate.predictions import PROMPT, model, other_price, transcribed_price, uploaded_url
-from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, frame, ignored
+from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, frame, ignored, passthrough
 from penstock.values import Frame
 
 PNG = fixed("output_format", "png")
@@ -33,6 +33,7 @@ ONE_IMAGE = images_row("image", 1)
 FLUX_1 = (
     PROMPT,
     PNG,
+    passthrough("seed"),
     emulated("n", to="num_outputs", high=4),
     converted(
         "frame",

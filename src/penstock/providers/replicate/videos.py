@@ -22,6 +22,7 @@ def sound_by_default(fields: dict[str, Any]) -> dict[str, Any]:
 VEO = (
     PROMPT,
     passthrough("negative_prompt"),
+    passthrough("seed"),
     duration(4, 6, 8, default=8),
     frame("16:9 9:16", "720p", "1080p"),
     passthrough("generate_audio", one_of=(True, False)),

@@ -103,5 +103,5 @@ IMAGE = converted(
 FACTOR = converted("scale_factor", to="factor", convert=float, low=1, high=6, default=DEFAULT_FACTOR)
 MODELS = (
     model("topaz/wonder-3.5", "Wonder 3.5", "0.08"),
-    model("topaz/bloom-2", "Bloom 2", "0.32", passthrough("prompt")),
+    model("topaz/bloom-2", "Bloom 2", "0.32", passthrough("prompt"), passthrough("seed")),
 )
