@@ -184,8 +184,10 @@ def test_jobs_can_be_followed(candidate: Candidate) -> None:
 def test_models_that_make_videos_say_whether_they_have_sound(provider: Provider) -> None:
     """`generate_audio` is refused only where an input video has its own sound."""
     operations = [model.op for model in provider.models if model.op.task == "video"]
-    makers = [op for op in operations if not any((row := op.param(role)) and row.required for role in INPUT_VIDEOS)]
-    sounds = [op.param("generate_audio") for op in makers]
+    without_video = [
+        op for op in operations if not any((row := op.param(role)) and row.required for role in INPUT_VIDEOS)
+    ]
+    sounds = [op.param("generate_audio") for op in without_video]
     assert all(row is not None and row.handling != "refused" for row in sounds)
 
 
