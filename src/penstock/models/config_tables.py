@@ -1,5 +1,6 @@
 """The tables of penstock.toml about providers and models: their fields, limits and meanings."""
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -20,6 +21,15 @@ Url = Annotated[
         title="http(s)://host[:port]/path",
     ),
 ]
+HeaderName = Annotated[
+    str, Meta(pattern=r"^(?!.*\s)[A-Za-z0-9-]{1,64}$", title="the name of a header: letters, digits and -")
+]
+HeaderText = Annotated[str, Meta(pattern=r"^(?!.*\n)[\x20-\x7e]{1,2000}$", title="text in ASCII, on one line")]
+# What the gateway itself says about a request, and where it writes the key.
+_OWN_HEADERS = frozenset(
+    """accept-encoding authorization connection content-length content-type expect host te trailer transfer-encoding
+    upgrade""".split()
+)
 Whole = Annotated[int, Meta(ge=0)]
 MAX_N = 10
 
@@ -142,12 +152,29 @@ class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ) = UNSET
 
 
+class AuthTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the key is sent to a server that does not take it as `Authorization: Bearer KEY`."""
+
+    header: Annotated[HeaderName, Meta(description="The header that has the key.")]
+    prefix: Annotated[HeaderText, Meta(description="What comes before the key.")] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the gateway needs the header for something else."""
+        if self.header.lower() in _OWN_HEADERS - {"authorization"}:
+            raise ValueError(f"cannot use the header {self.header}, which the gateway writes itself")
+
+
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table `[providers.slug]` of the operator's own: a server with OpenAI's API."""
 
     speaks: Annotated[Literal["openai"], Meta(description="The API of the server.")]
     base_url: Annotated[Url, Meta(description="Where the server is.")]
     key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] = ""
+    auth: Annotated[AuthTable, Meta(description="How the key is sent; otherwise as a bearer token.")] | UnsetType = (
+        UNSET
+    )
+    headers: Annotated[dict[str, HeaderText], Meta(description="Further headers of every request.")] = {}
+    query: Annotated[dict[str, HeaderText], Meta(description="Query parameters of every request.")] = {}
     models: Annotated[tuple[ModelTable, ...], Meta(description="The models it serves.")] = ()
     name: Annotated[Text, Meta(description="The name that people see.")] = ""
     priority: Annotated[Whole, Meta(description="Of its models, unless they have their own.")] = 0
@@ -158,3 +185,13 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     callback_key_env: Annotated[
         Text, Meta(description="Environment variable with the secret that signs callbacks.")
     ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if headers and key do not go together, or a header is not the operator's to set."""
+        if self.auth is not UNSET and not self.key_env:
+            raise ValueError("needs key_env beside auth")
+        for name in self.headers:
+            if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", name):
+                raise ValueError("has a header whose name is not letters, digits and -")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"cannot set the header {name}, which the gateway writes itself")

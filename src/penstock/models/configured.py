@@ -1,7 +1,7 @@
 """Providers, models and prices that an operator describes in penstock.toml instead of code."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,6 +34,7 @@ from penstock.providers.spec import (
     bearer,
     emulated,
     fixed,
+    header,
 )
 from penstock.typed_config import Misconfigured, convert
 
@@ -201,13 +202,22 @@ def _own(slug: str, written: Any) -> Provider:
         base_url=table.base_url.rstrip("/"),
         self_hosted=True,
         key_env=table.key_env or None,
-        auth=bearer if table.key_env else lambda _: {},
+        auth=_auth(table),
+        headers={name.lower(): value for name, value in table.headers.items()},
+        query=table.query,
         models=_models(where, slug, table.models, table.priority, table.callback_field),
         error_message=error_message,
         failure_kind=failure_kind,
         callback_key_env=table.callback_key_env or None,
     )
     return _with_responses(where, provider, has_responses=True) if table.responses else provider
+
+
+def _auth(table: ProviderTable) -> Callable[[str], Mapping[str, str]]:
+    """How the key becomes a header of a server of the operator's own."""
+    if table.auth is not UNSET:
+        return header(table.auth.header.lower(), table.auth.prefix)
+    return bearer if table.key_env else lambda _: {}
 
 
 def _models(

@@ -361,6 +361,7 @@ class Provider:
     sign: Callable[[HttpRequest, str], Mapping[str, str]] | None = None
     key_problem: Callable[[str], str | None] = lambda key: None  # why a credential cannot be used
     headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)  # parameters of every URL below the base URL
     id_header: str | None = None  # a header that gets a new UUID with every request
     error_message: Callable[[Reply], str | None] | None = None  # the provider's explanation in an error response
     failure_kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone is misleading

@@ -33,7 +33,7 @@ from penstock.upstream.failures import connection_failure, http_failure, job_fai
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost
 from penstock.upstream.uploads import Uploads, put_file
-from penstock.upstream.urls import absolute_url, is_within, same_origin
+from penstock.upstream.urls import absolute_url, is_within, request_url, same_origin
 from penstock.values import InputFile, OrgId
 
 T = TypeVar("T")
@@ -197,7 +197,7 @@ class Upstream:
 
     def download_source(self, candidate: Candidate, file: File) -> DownloadSource:
         """Where to download an output. The provider's credential is sent only to the provider's own hosts."""
-        url = absolute_url(candidate.provider.base_url, file.url or "")
+        url = request_url(candidate.provider.base_url, file.url or "", candidate.provider.query)
         if not file.private:
             is_own = same_origin(url, candidate.provider.base_url)
             # A server of the operator's own may ask for its key wherever it serves from.
@@ -322,7 +322,8 @@ class Upstream:
         method, path = template.split(" ", 1)
         for name, value in ref.items():
             path = path.replace(f"{{{name}}}", value)
-        url = absolute_url(candidate.provider.base_url, path.replace("{model}", candidate.model.upstream))
+        path = path.replace("{model}", candidate.model.upstream)
+        url = request_url(candidate.provider.base_url, path, candidate.provider.query)
         self._check_host(candidate.provider, url)
         headers = translate.request_headers(candidate.provider, candidate.key)
         outgoing = HttpRequest(method, url, headers)

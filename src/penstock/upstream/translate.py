@@ -14,6 +14,7 @@ from penstock.base64_pieces import FileAsBase64
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles
+from penstock.upstream.urls import request_url
 from penstock.values import EDIT_VIDEO, FIRST_FRAME, INPUT_VIDEOS, VIDEO_ROLES, Frame, InputFile
 
 _VIDEO_INPUTS = "input_reference"
@@ -176,9 +177,10 @@ def http_request(
 ) -> HttpRequest:
     """The HTTP request that submits these fields, which have about so many bytes; many are encoded in small steps."""
     method, path = model.op.send.split(" ", 1)
-    url = provider.base_url.rstrip("/") + path.replace("{model}", model.upstream)
+    path = path.replace("{model}", model.upstream)
     if callback and (model.op.callback_field or "").startswith("?"):
-        url += f"{model.op.callback_field}={quote(callback, safe='')}"
+        path += f"{model.op.callback_field}={quote(callback, safe='')}"
+    url = request_url(provider.base_url, path, provider.query)
     fields = with_callback(model.op, fields, callback)
     headers = request_headers(provider, key)
     if model.op.body == "form":

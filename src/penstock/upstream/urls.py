@@ -1,8 +1,9 @@
 """Compare and combine URLs of providers, which decide where credentials are sent."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 
 def same_origin(url: str, base_url: str) -> bool:
@@ -26,3 +27,11 @@ def absolute_url(base_url: str, path: str) -> str:
     if path.startswith("/"):
         return base_url.rstrip("/") + "/" + path.lstrip("/")
     return path if urlsplit(path).scheme else urljoin(base_url + "/", path)
+
+
+def request_url(base_url: str, path: str, query: Mapping[str, str]) -> str:
+    """As `absolute_url`, with these parameters if it is a path below the base URL."""
+    url = absolute_url(base_url, path)
+    if not query or not path.startswith("/"):
+        return url
+    return url + ("&" if "?" in path else "?") + urlencode(query)

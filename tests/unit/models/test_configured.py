@@ -98,6 +98,27 @@ def test_a_provider_without_a_key_gets_no_authorization() -> None:
     assert (one.name, one.key_env, one.auth("")) == ("lab", None, {})
 
 
+def test_a_server_may_take_its_key_in_another_header_and_want_more_headers_and_parameters() -> None:
+    one = lab(
+        """
+        auth = { header = "Api-Key", prefix = "Key " }
+        headers = { X-Team = "studio 4", accept = "application/json" }
+        query = { api-version = "2026-10-01", team = "a&b" }
+        [[providers.lab.models]]
+        id = "m"
+        task = "image"
+        """
+    )
+    request = translate.http_request(one, one.models[0], {"prompt": "a fox"}, "s3cr3t")
+    assert request.url == "https://lab.example/v1/images/generations?api-version=2026-10-01&team=a%26b"
+    assert request.headers == {
+        "x-team": "studio 4",
+        "accept": "application/json",
+        "api-key": "Key s3cr3t",
+        "content-type": "application/json",
+    }
+
+
 def test_a_server_whose_urls_cannot_be_used_is_asked_for_image_data() -> None:
     one = lab('[[providers.lab.models]]\nid = "lab/brush"\ntask = "image"\nasks_for_data = true')
     assert one.models[0].op.params == (*openai_compatible.IMAGE.params, fixed("response_format", "b64_json"))
@@ -257,6 +278,8 @@ LAST = "price: the last price must have no `when`, `above` and `from`; it is for
 TEXT = "must be text that is not empty"
 URL = "must be http(s)://host[:port]/path"
 NAMED = "must be named in lower-case letters, digits, - and _, and not router"
+HEADER = "must be the name of a header: letters, digits and -"
+ONE_LINE = "must be text in ASCII, on one line"
 TASKS = "must be one of chat, edit, image, upscale, video"
 UNITS = (
     "must be one of call, compute_second, frame, image, megapixel, megapixel_second, second, started_megapixel, token"
@@ -288,6 +311,19 @@ MISTAKES = {
     LAB + 'models = [{id = "m"}]': f"{M} needs task, which {TASKS}",
     LAB + 'models = [{id = "m", task = "speech"}]': f"{M}.task {TASKS}",
     LAB + 'models = [{id = "m", tusk = "image"}]': f"{M} has an unknown key: tusk (did you mean task?)",
+    LAB + "auth = 5": "providers.lab.auth must be a table",
+    LAB + "auth = {}": f"providers.lab.auth needs header, which {HEADER}",
+    LAB + 'auth = { header = "api key" }': f"providers.lab.auth.header {HEADER}",
+    LAB + 'auth = { header = "Host" }': (
+        "providers.lab.auth cannot use the header Host, which the gateway writes itself"
+    ),
+    LAB.replace("key_env", "name") + 'auth = { header = "api-key" }': "providers.lab needs key_env beside auth",
+    LAB + 'headers = { Authorization = "Bearer x" }': (
+        "providers.lab cannot set the header Authorization, which the gateway writes itself"
+    ),
+    LAB + 'headers = { "a:b" = "x" }': "providers.lab has a header whose name is not letters, digits and -",
+    LAB + 'headers = { x-a = "x\\ny" }': f"providers.lab.headers must be a table; each value {ONE_LINE}",
+    LAB + "query = { version = 5 }": f"providers.lab.query must be a table; each value {ONE_LINE}",
     LAB + MODEL + MODEL: "providers.lab describes a model twice: m (image)",
     LAB + MODEL + "upstream = 5": f"{M}.upstream {TEXT}",
     LAB + MODEL + "weight = 0": f"{M}.weight must be a whole number, at least 1",

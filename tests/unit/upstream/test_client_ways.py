@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.providers.spec import (
+    File,
     ImageUpload,
     Model,
     Operation,
@@ -161,6 +162,23 @@ async def test_a_provider_without_a_domain_has_one_host() -> None:
     alone = replace(alone, provider=replace(alone.provider, domain=None))
     with pytest.raises(AttemptFailed, match="outside its own domain"):
         await scripted_upstream(ScriptedHttpClient([])).poll(alone, {"place": "https://eu.acme.example/jobs/7"})
+
+
+async def test_parameters_of_the_provider_are_sent_with_every_request_to_it() -> None:
+    versioned = candidate(cancel="DELETE /jobs/{id}?now=1")
+    versioned = replace(versioned, provider=replace(versioned.provider, query={"api-version": "2 b"}))
+    script = ScriptedHttpClient(
+        [
+            exchange("GET", "/jobs/7?api-version=2+b", {"json": {"id": "7", "status": "queued"}}),
+            exchange("DELETE", "/jobs/7?now=1&api-version=2+b", {}),
+        ]
+    )
+    upstream = scripted_upstream(script)
+    assert (await upstream.poll(versioned, {"place": "/jobs/7"})).status == "queued"
+    assert await upstream.cancel(versioned, {"id": "7"})
+    assert upstream.download_source(versioned, File("/jobs/7/file")).url == f"{BASE_URL}/jobs/7/file?api-version=2+b"
+    elsewhere = "https://cdn.example/a.png?signature=1"
+    assert upstream.download_source(versioned, File(elsewhere)).url == elsewhere
 
 
 async def test_a_job_failure_in_the_body_of_an_http_error_is_read() -> None:

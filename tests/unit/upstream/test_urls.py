@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.upstream.urls import absolute_url, is_within, same_origin
+from penstock.upstream.urls import absolute_url, is_within, request_url, same_origin
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,14 @@ from penstock.upstream.urls import absolute_url, is_within, same_origin
 )
 def test_a_path_is_added_to_the_base_url(path: str, url: str) -> None:
     assert absolute_url("https://api.test/v1", path) == url
+
+
+def test_parameters_are_added_to_paths_below_the_base_url() -> None:
+    query = {"api-version": "1", "team": "a&b"}
+    assert request_url("https://api.test/v1", "/jobs", query) == "https://api.test/v1/jobs?api-version=1&team=a%26b"
+    assert request_url("https://api.test/v1", "/jobs?n=2", {"team": "a"}) == "https://api.test/v1/jobs?n=2&team=a"
+    assert request_url("https://api.test/v1", "https://cdn.test/x", query) == "https://cdn.test/x"
+    assert request_url("https://api.test/v1", "/jobs", {}) == "https://api.test/v1/jobs"
 
 
 def test_an_origin_is_scheme_host_and_port() -> None:
