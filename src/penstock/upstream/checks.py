@@ -41,7 +41,7 @@ _PRICED_CLASS = re.compile(
 # Fields by which providers take input files, which some of them bill.
 _INPUT_FILE_CLASS = re.compile(
     r"(input|reference|source|init|start|first|last|end|tail)?(frame)?(image|video|mask|reference)s?"
-    r"(input|url|uri|data|base64|ref)?s?\d*|source"
+    r"(input|url|uri|data|base64|ref)?s?\d*|(start|first|last|end|tail)frames?(url|uri|data)?|source"
 )
 _FILE_TEXT = re.compile(r"\s*(data:|[a-z][a-z0-9+.-]{1,20}://|[a-z0-9+/=_-]{200})", re.IGNORECASE)  # or base64
 # What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
