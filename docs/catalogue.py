@@ -79,6 +79,8 @@ resellers, in client libraries, in Comfy's documents and in public repositories:
   [`like`](configuration.md#further-models-of-a-known-provider) offers them.
 - Videos as inputs at Together: its client library describes `source_video`, `reference_videos` and `frame_videos`, but
   what they cost was not found.
+
+Amazon shut down Nova Canvas and Nova Reel on 2026-09-30, and Google has shut down Imagen: nobody can offer them.
 """
 
 
