@@ -18,7 +18,15 @@ from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall
 from penstock.chat.responses_request import ResponsesRequest
-from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken, WaitingTimes, translated
+from penstock.chat.stream import (
+    CallerTooSlow,
+    ProviderTooSlow,
+    StreamBroken,
+    WaitingTimes,
+    idle_seconds,
+    read_end,
+    translated,
+)
 from penstock.errors import (
     Cancelled,
     PermissionDenied,
@@ -35,9 +43,7 @@ from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.models.routing import Route
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
-from penstock.providers.spec import Provider
 from penstock.schema import Call, Caller, Request, Response
-from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
@@ -48,7 +54,6 @@ from penstock.upstream.replies import MALFORMED
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
 
-_IDLE_SECONDS = 60.0  # a stream may be silent for so long
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _CHAT_FORM = ChatForm()
@@ -166,8 +171,7 @@ def _process_stopped() -> Problem:
 
 def _record_health(gateway: Gateway, candidate: Candidate, failure: Failure) -> None:
     """A provider that rejects a call or refuses its content works; other failures count against it."""
-    slug = candidate.provider.slug
-    upstream = candidate.model.upstream
+    slug, upstream = candidate.provider.slug, candidate.model.upstream
     if failure.kind in ("rejected", "refused"):
         gateway.health.record_success(slug, upstream)
     else:
@@ -236,13 +240,6 @@ def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, 
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
-def idle_seconds(provider: Provider, settings: Settings) -> float:
-    """How long a provider's stream may be silent. A server of the operator's own may be loading a model, which takes as
-    long as a call that is not streamed may take.
-    """
-    return max(_IDLE_SECONDS, settings.upstream_seconds) if provider.self_hosted else _IDLE_SECONDS
-
-
 async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: AttemptWatch) -> Response:
     """Send the call and return a response that streams.
 
@@ -309,8 +306,7 @@ async def _relay_events(
     received is a loss. The same holds for a stream that is interrupted because the process stops. A caller who
     disconnects or reads too slowly pays for what was sent.
     """
-    relay = stream.relay
-    api = stream.api
+    relay, api = stream.relay, stream.api
     problem: Problem | None = Cancelled(_DISCONNECTED)
     sent = SentBytes(stores=reserved.stores_payload)
     bill: Bill | None = None
@@ -337,8 +333,12 @@ async def _relay_events(
             problem = _stream_problem(reserved, candidate, stream, error)
             yield api.fail(problem)
     finally:
-        bill = bill or make_bill(candidate.model, _stream_usage(reserved.chat, relay))
-        _settle_stream(reserved, candidate, bill, problem, sent)
+        try:
+            if isinstance(problem, Cancelled) and relay.is_answered and relay.usage is None:
+                await read_end(stream.source, stream.feed)
+        finally:
+            bill = bill or make_bill(candidate.model, _stream_usage(reserved.chat, relay))
+            _settle_stream(reserved, candidate, bill, problem, sent)
         if isinstance(problem, Cancelled | Unavailable):
             stream.watch.fail(INTERRUPTED)
         stream.watch.note_tokens(bill.tokens)

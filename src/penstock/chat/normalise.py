@@ -29,7 +29,7 @@ _REASONS = {
 _FINISH_REASON = re.compile(rb'("finish_reason":\s*")([^"\\]+)"')
 _FINISH_REASON_BYTES = {reason.encode() for reason in FINISH_REASONS}
 _TOOL_CALLS = re.compile(rb'"tool_calls":\s*\[')
-_REASON_MARKS = (b'"finish_reason":"', b'"finish_reason": "')
+REASON_MARKS = (b'"finish_reason":"', b'"finish_reason": "')
 
 
 class _Message(msgspec.Struct):
@@ -91,7 +91,7 @@ def _is_documented(choice: _Choice) -> bool:
 
 def rename_finish_reasons(body: bytes, provider_reasons: Mapping[bytes, bytes]) -> bytes:
     """Replace finish reasons that are not documented: the provider's own by its table, others by what they mean."""
-    if not contains_any(body, _REASON_MARKS):
+    if not contains_any(body, REASON_MARKS):
         return body
     found = {match[2] for match in _FINISH_REASON.finditer(body)}
     if found <= _FINISH_REASON_BYTES:

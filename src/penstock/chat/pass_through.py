@@ -34,6 +34,7 @@ _LAST_EVENTS = frozenset({"response.completed", "response.incomplete"})
 # Only events with one of these are decoded. Quotes inside a JSON string are escaped, so text never has them.
 _DECODED = (b'"response":', b'"error"', b"[DONE]")
 _DELTA = b'.delta"'  # at the end of the types of events with new content
+_ITEM_DONE = b'"response.output_item.done"'
 _DELTA_TEXT = re.compile(b'"delta' + JSON_TEXT)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -183,6 +184,7 @@ class _ResponsesRelay:
         self._event_count = 0  # events with new content
         self._text_bytes = 0  # in these events
         self.usage: Usage | None = None
+        self.is_answered = False
         self.done = False
         self._model = model
         self._provider_events = ProviderEvents(_MAX_EVENT_BYTES)
@@ -205,6 +207,7 @@ class _ResponsesRelay:
             events = self._read_events(events)
         if not events:
             return b""
+        self.is_answered = _ITEM_DONE in events
         self._event_count += events.count(_DELTA)
         self._text_bytes += sum(map(len, _DELTA_TEXT.findall(events)))
         self._sent += events.count(b"data:")

@@ -32,6 +32,7 @@ class StreamRelay(Protocol):
     """Turns the bytes of a provider's stream into complete events, and reads the usage from them."""
 
     usage: Usage | None
+    is_answered: bool  # the model has written everything; only the usage is missing
     done: bool
 
     @property

@@ -1,22 +1,35 @@
 """Pass a provider's stream of chat events on while it arrives, and read the usage from it."""
 
+import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
 import msgspec
 
-from penstock.chat.normalise import ChunkHead, rename_finish_reasons, repaired_chunk, stream_head, usage_fields
+from penstock.chat.normalise import (
+    REASON_MARKS,
+    ChunkHead,
+    rename_finish_reasons,
+    repaired_chunk,
+    stream_head,
+    usage_fields,
+)
 from penstock.chat.pricing import Usage
 from penstock.clock import Clock
 from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
+from penstock.net.response import ByteStream
+from penstock.providers.spec import Provider
+from penstock.settings import Settings
 from penstock.upstream.replies import MALFORMED
 
 P = ParamSpec("P")
 
 _MAX_EVENT_BYTES = 1024 * 1024
+_END_SECONDS = 2.0  # how long the usage is waited for after a caller has left with the whole answer
+_IDLE_SECONDS = 60.0  # a stream may be silent for so long
 # Only events with one of these are decoded; the others are content.
 _EMPTY_REASON = b'"finish_reason":""'  # in chunks before the last one
 _NO_REASON = b'"finish_reason":null'
@@ -68,6 +81,21 @@ def translated(translate: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs)
         raise StreamBroken("sent a malformed event") from None
 
 
+async def read_end(source: ByteStream, feed: Callable[[bytes], Awaitable[bytes]]) -> None:
+    """Read the end of a stream whose caller left with the whole answer: the usage comes last. Failures are ignored."""
+
+    async def read() -> None:
+        async for data in source:
+            await feed(data)
+
+    reading = asyncio.ensure_future(read())  # a task of its own, because that of the caller may be cancelled
+    try:
+        await asyncio.wait([reading], timeout=_END_SECONDS)
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
 class ProviderTooSlow(Exception):
     """The provider took longer for its stream than it may."""
 
@@ -104,6 +132,13 @@ class WaitingTimes:
         self._since = now
         if self._for_caller > self.max_seconds:
             raise CallerTooSlow
+
+
+def idle_seconds(provider: Provider, settings: Settings) -> float:
+    """How long a provider's stream may be silent. A server of the operator's own may be loading a model, which takes as
+    long as a call that is not streamed may take.
+    """
+    return max(_IDLE_SECONDS, settings.upstream_seconds) if provider.self_hosted else _IDLE_SECONDS
 
 
 class _Choice(msgspec.Struct):
@@ -162,6 +197,7 @@ class Relay:
     event_count: int = 0  # events with content
     text_bytes: int = 0  # in these events
     usage: Usage | None = None
+    is_answered: bool = False
     done: bool = False
     size_bytes: int = 0  # of what was passed on
     _head: dict[str, Any] | None = None  # what all chunks have in common; None before the first one
@@ -190,9 +226,11 @@ class Relay:
         else:
             self.event_count += events.count(b"data:")
         self.text_bytes += written_bytes(events)
-        events = rename_finish_reasons(events, self.finish_reasons)
         if _EMPTY_REASON in events:
             events = events.replace(_EMPTY_REASON, _NO_REASON)
+        if contains_any(events, REASON_MARKS):
+            self.is_answered = True
+            events = rename_finish_reasons(events, self.finish_reasons)
         self.size_bytes += len(events)
         return events
 

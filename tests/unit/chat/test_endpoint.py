@@ -3,7 +3,6 @@
 import asyncio
 import json
 from contextlib import suppress
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.chat.endpoint import complete, idle_seconds
+from penstock.chat.endpoint import complete
 from penstock.errors import (
     ContentPolicyViolation,
     InsufficientBalance,
@@ -22,10 +21,9 @@ from penstock.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
-from penstock.providers.spec import Provider
 from penstock.schema import Response
-from penstock.settings import Settings
 from tests.fake_providers import faults
+from tests.fake_providers.server import FakeCall, event_bytes
 from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
 
 ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
@@ -342,8 +340,28 @@ async def test_a_stream_that_does_not_begin_is_an_error(open_gateway: OpenGatewa
         assert (await last_record(running))["status"] == "upstream_failure"
 
 
-def test_a_self_hosted_server_may_be_silent_while_it_loads_a_model() -> None:
-    settings = Settings(upstream_seconds=300.0)
-    server = Provider(slug="x", name="X", docs="", base_url="http://x.test", models=(), self_hosted=True)
-    assert idle_seconds(server, settings) == 300.0
-    assert idle_seconds(replace(server, self_hosted=False), settings) == 60.0
+@sqlite_only
+async def test_who_leaves_with_the_whole_answer_pays_for_the_reasoning_before_it(open_gateway: OpenGateway) -> None:
+    """Many clients stop reading at the finish reason. The provider reports its usage right after it."""
+    is_read = asyncio.Event()
+    usage = {"prompt_tokens": 3, "completion_tokens": 15, "total_tokens": 18}
+
+    async def act(call: FakeCall) -> None:
+        *content, end, done = call.accept().events
+        await call.exchange.begin(200, "text/event-stream", {})
+        await call.exchange.more(b"".join(map(event_bytes, content)))
+        await is_read.wait()
+        await call.exchange.more(event_bytes(json.dumps({**json.loads(end), "usage": usage}).encode()))
+        await call.exchange.more(event_bytes(done))
+        await call.exchange.end()
+
+    async with open_gateway() as running:
+        running.lab.chats.next(act)
+        chunks: Any = (await chat(running, stream=True)).chunks
+        while b'"stop"' not in await anext(chunks):
+            pass
+        is_read.set()
+        await chunks.aclose()
+        record = await last_record(running)
+        assert (record["status"], record["output_tokens"]) == ("cancelled", 15)
+        assert record["cost"] == 3 * 1000 + 15 * 2000

@@ -1,5 +1,6 @@
 """The relay passes whole events on at once, drops usage that was not asked for, and reads it."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.chat.normalise import rename_finish_reasons
-from penstock.chat.stream import Relay, StreamBroken
+from penstock.chat.stream import Relay, StreamBroken, idle_seconds
+from penstock.providers.spec import Provider
+from penstock.settings import Settings
 
 HEAD = b'"id":"c1","object":"chat.completion.chunk","created":1,"model":"m",'
 ROLE = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}\n\n'
@@ -157,3 +160,10 @@ def test_a_providers_own_finish_reasons_are_renamed() -> None:
     assert rename_finish_reasons(LAST, {}) is LAST
     assert rename_finish_reasons(b'{"finish_reason":"max_tokens"}', {}) == b'{"finish_reason":"length"}'
     assert Relay(keeps_usage=False).feed(WORD.replace(b"}}]", b'},"finish_reason":""}]')).count(b":null") == 2
+
+
+def test_a_self_hosted_server_may_be_silent_while_it_loads_a_model() -> None:
+    settings = Settings(upstream_seconds=300.0)
+    server = Provider(slug="x", name="X", docs="", base_url="http://x.test", models=(), self_hosted=True)
+    assert idle_seconds(server, settings) == 300.0
+    assert idle_seconds(replace(server, self_hosted=False), settings) == 60.0
