@@ -1,6 +1,6 @@
 """The form in which a chat response is given to the caller: as a chat completion, or translated into another API's."""
 
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -41,14 +41,47 @@ class ChatForm:
         return b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
 
 
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str = ""
+
+
+class _ToolCall(msgspec.Struct):
+    id: str
+    function: _Function
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None
+
+
+class _Completion(msgspec.Struct):
+    """What a further step reads of a completion."""
+
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+
+
+_COMPLETION = msgspec.json.Decoder(_Completion)
+
+
 class KeptForm(ChatForm):
-    """A chat completion as it is, whose usage and cost are kept for a further step."""
+    """A chat completion as it is, whose usage and cost are kept for a further step.
+
+    `whole` raises DecodeError for one that the further step could not read, before anybody is charged for it.
+    """
 
     def __init__(self) -> None:
         self.usage = Usage()
         self.cost = ZERO
 
     def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
+        _COMPLETION.decode(body)
         self.usage = usage
         self.cost = cost
         return body

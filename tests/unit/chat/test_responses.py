@@ -338,13 +338,16 @@ async def test_a_stream_that_cannot_be_translated_ends_with_a_failed_event_and_c
         assert await api.running.money() == before
 
 
-async def test_a_response_that_cannot_be_translated_goes_to_the_next_provider(open_gateway: OpenGateway) -> None:
+@pytest.mark.parametrize("tools", [[], [{"type": "image_generation", "model": "image-1"}]])
+async def test_a_response_that_cannot_be_translated_goes_to_the_next_provider(
+    open_gateway: OpenGateway, tools: list[Any]
+) -> None:
     """What the first one bills for it is a loss, and nothing of its response is shown."""
     message = {"role": "assistant", "content": "Half.", "tool_calls": [{"id": "c1", "type": "function"}]}
     async with client(open_gateway, annex=True) as (ours, api):
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
         api.running.lab.chats.next(faults.altered(choices=[choice]))
-        response = await ours.responses.create(model="lab/chat", input="one two three")
+        response = await ours.responses.create(model="lab/chat", input="one two three", tools=tools)
         assert response.output_text == "one two three"
         (found,) = await ended_records(api.running, 1)
         assert (found["status"], found["provider"]) == ("completed", "annex")
