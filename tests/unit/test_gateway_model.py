@@ -164,12 +164,14 @@ class Made:
     def statuses(self, is_sent: bool) -> tuple[str, ...]:
         """How the request may end, whether it was sent to the provider or replayed.
 
-        A replay that waits for the recording of another call is sent itself if that one fails.
+        A replay that waits for the recording of another call is sent itself if that one fails. A video that waits for
+        one that is tried until its deadline may reach its own.
         """
         if self.left:
             return ("cancelled", "completed") if self.action.act == "ok" else ("cancelled", "upstream_failure")
         end = "completed" if not is_sent or self.action.act in SUCCEEDS else "upstream_failure"
-        return (end, "cancelled") if self.cancelled else (end,)
+        ends = [end, "upstream_failure"] if isinstance(self.action, MakeVideo) and not is_sent else [end]
+        return (*ends, "cancelled") if self.cancelled else tuple(ends)
 
 
 # ---------------------------------------------------------------------------------------------------------------- world
