@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
@@ -169,7 +169,7 @@ class PostgresStore:
                 if lost > 1:
                     break
                 # Other connections are probably lost too: let the pool check all of them.
-                await self._pool.check()
+                await _to_its_end(self._pool.check())
         if lost > 1:
             raise StorageUnavailable("Storage is unavailable: the database is not reachable.")
         raise StorageUnavailable("Storage is unavailable: too many writes to the same rows.")
@@ -201,7 +201,7 @@ class PostgresStore:
             try:
                 return await self._read(query, values)
             except ConnectionLost:
-                await self._pool.check()
+                await _to_its_end(self._pool.check())
             try:
                 return await self._read(query, values)
             except ConnectionLost as error:
@@ -252,4 +252,11 @@ class PostgresStore:
         try:
             yield connection
         finally:
-            await self._pool.putconn(connection)
+            await _to_its_end(self._pool.putconn(connection))
+
+
+async def _to_its_end(step: Coroutine[Any, Any, None]) -> None:
+    """Run a step of the pool to its end, also if the caller is cancelled meanwhile: while the pool waits for its own lock,
+    a connection that is returned or checked belongs to nobody, and a cancelled step would lose it for good.
+    """
+    await asyncio.shield(asyncio.ensure_future(step))

@@ -40,14 +40,12 @@ class WriteShares:
 
     @asynccontextmanager
     async def _held(self, semaphore: asyncio.Semaphore) -> AsyncIterator[None]:
-        if semaphore.locked():
-            try:
-                await asyncio.wait_for(semaphore.acquire(), self._wait_seconds)
-            except TimeoutError:
-                message = "Storage is unavailable: too many writes wait for a connection to the database."
-                raise StorageUnavailable(message) from None
-        else:
-            await semaphore.acquire()
+        try:
+            async with asyncio.timeout(self._wait_seconds if semaphore.locked() else None):
+                await semaphore.acquire()
+        except TimeoutError:
+            message = "Storage is unavailable: too many writes wait for a connection to the database."
+            raise StorageUnavailable(message) from None
         try:
             yield
         finally:

@@ -259,6 +259,41 @@ async def test_a_read_only_server_is_unavailable_until_it_accepts_writes(
         assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
 
 
+@pytest.mark.parametrize("step", ["putconn", "check"])
+async def test_a_cancelled_caller_leaves_every_connection_to_the_others(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The pool may have to wait for its lock while it takes a connection back, or while it checks all of them."""
+    async with open_store(postgres_database) as store:
+        assert isinstance(store, postgres.PostgresStore)
+        begun = asyncio.Event()
+        may_go_on = asyncio.Event()
+        ended = asyncio.Event()
+        original = getattr(store._pool, step)
+
+        async def wait_and_run(*arguments: object) -> None:
+            begun.set()
+            await may_go_on.wait()
+            await original(*arguments)
+            ended.set()
+
+        monkeypatch.setattr(store._pool, step, wait_and_run)
+
+        async def lose_connection(transaction: Transaction) -> int:
+            await end_backend(postgres_database.address, transaction)
+            return int(await add_note("lost")(transaction))
+
+        writing = asyncio.create_task(store.write(lose_connection if step == "check" else add_note("stored")))
+        await begun.wait()
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        may_go_on.set()
+        await ended.wait()
+        monkeypatch.undo()
+        assert await store.write(add_note("next")) == 1
+
+
 async def test_cancelled_callers_return_their_connections(postgres_database: Database) -> None:
     async with open_store(postgres_database) as store:
         for turn in range(20):
