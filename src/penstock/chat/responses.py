@@ -55,7 +55,9 @@ class _Turn:
 
     def __init__(self, gateway: Gateway, call: Call, request: ResponsesRequest, form: ResponsesForm) -> None:
         self._gateway = gateway
-        self._call = call
+        # Each step is waited for, whatever the caller prefers.
+        headers = {name: value for name, value in call.headers.items() if name != "prefer"}
+        self._call = msgspec.structs.replace(call, headers=headers)
         self._tool = ImageTool(gateway, request)
         self._form = form
         self._chat = {**request.chat, "stream": False, "tools": self._tool.chat_tools(request.chat["tools"])}

@@ -31,6 +31,7 @@ _MAX_METADATA = 16
 _MAX_METADATA_NAME = 64
 _MAX_METADATA_VALUE = 512
 _ROLES = ("user", "assistant", "system", "developer")
+_IMAGE_ACTIONS = ("auto", "generate", "edit")
 IMAGE_FUNCTION: dict[str, Any] = {
     "name": IMAGE_TOOL,
     "description": "Generate an image from a description. The image is shown to the user.",
@@ -173,7 +174,7 @@ def _messages(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[Orig
         if not isinstance(item, dict):
             _refuse(where, "must be an object")
         kind = item.get("type", "message")
-        if kind not in _ITEMS:
+        if not isinstance(kind, str) or kind not in _ITEMS:
             known = ", ".join(f"`{name}`" for name in _ITEMS)
             _refuse(f"{where}.type", f"must be one of {known}")
         _check_names(item, where)
@@ -301,6 +302,7 @@ def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] |
                      if tool.get(name) is not None}  # fmt: skip
             functions.append({"type": "function", "function": named})
         elif kind == IMAGE_TOOL:
+            _check_image_tool(tool, f"tools[{number}]")
             image_tool = tool
             functions.append({"type": "function", "function": IMAGE_FUNCTION})
         else:
@@ -309,13 +311,26 @@ def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] |
     return functions, image_tool
 
 
+def _check_image_tool(tool: Mapping[str, Any], where: str) -> None:
+    """Check the options that decide which call is made; those of the image itself are checked with that call."""
+    if not isinstance(tool.get("model"), str | None):
+        _refuse(f"{where}.model", "must be a string")
+    if tool.get("action") not in (None, *_IMAGE_ACTIONS):
+        _refuse(f"{where}.action", f"must be one of {', '.join(f'`{name}`' for name in _IMAGE_ACTIONS)}")
+    if not isinstance(tool.get("input_image_mask"), dict | None):
+        _refuse(f"{where}.input_image_mask", "must be an object with an `image_url`")
+
+
 def _tool_fields(body: Mapping[str, Any], functions: list[dict[str, Any]]) -> dict[str, Any]:
     if not functions:
         return {}
     choice = body.get("tool_choice", "auto")
     fields: dict[str, Any] = {"tools": functions}
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        allowed = {tool.get("name", tool.get("type")) for tool in choice.get("tools", ()) if isinstance(tool, dict)}
+        listed = choice.get("tools", [])
+        if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
+            _refuse("tool_choice.tools", "must be an array of objects")
+        allowed = [tool.get("name", tool.get("type")) for tool in listed]
         fields["tools"] = [tool for tool in functions if tool["function"]["name"] in allowed]
         choice = choice.get("mode", "auto")
     elif isinstance(choice, dict):

@@ -241,6 +241,20 @@ async def test_the_image_tool_returns_an_image_that_the_gateway_has_converted(op
         assert base64.b64decode(image.result or "").startswith(b"\xff\xd8\xff")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_image_tool_waits_for_its_images_whatever_the_caller_prefers(
+    open_gateway: OpenGateway, stream: bool
+) -> None:
+    """An asynchronous image would be paid for, and the response would not have it."""
+    tool: Any = {"type": "image_generation", "model": "image-1", "size": "64x64"}
+    body = {"model": ECHO, "input": "a pear", "tools": [tool], "tool_choice": {"type": "image_generation"}}
+    async with client(open_gateway) as (_, api):
+        headers = {"prefer": "respond-async"}
+        response = await api.call("POST", PATH, {**body, "stream": stream}, headers=headers)
+        assert response.status == 200
+        assert b"iVBORw0KGgo" in response.body, "a PNG in base64"
+
+
 async def test_the_image_tool_edits_the_images_of_the_conversation(open_gateway: OpenGateway) -> None:
     tool: Any = {"type": "image_generation", "model": "edit-1", "size": "64x64"}
     sent: Any = {

@@ -1,5 +1,7 @@
 """A call of the Responses API becomes a chat call; what has no translation is refused by its name."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -93,6 +95,11 @@ def test_tools_and_choices_are_translated() -> None:
         ({"input": [{"role": "user", "content": "x", "file_url": "y"}]}, "input[0].file_url"),
         ({"tools": [{"type": "custom"}]}, "tools[0].name"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].type"),
+        ({"input": [{"type": ["message"]}]}, "input[0].type"),
+        ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "tools": None}}, "tool_choice.tools"),
+        ({"tools": [{"type": "image_generation", "model": {"id": "m"}}]}, "tools[0].model"),
+        ({"tools": [{"type": "image_generation", "action": ["edit"]}]}, "tools[0].action"),
+        ({"tools": [{"type": "image_generation", "input_image_mask": "x"}]}, "tools[0].input_image_mask"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_by_its_name(body: dict[str, Any], param: str) -> None:
@@ -132,3 +139,50 @@ def test_images_of_ours_are_made_by_our_models() -> None:
     assert not read(input=[image, {"role": "user", "content": "brighter"}]).may_pass_through
     assert not read(tools=[{"type": "image_generation"}]).may_pass_through
     assert read(tools=[TOOL]).may_pass_through
+
+
+IMAGE_PART = {"type": "input_image", "image_url": "https://files.test/a.png", "detail": "low"}
+FULL_BODY: dict[str, Any] = {
+    "input": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}, IMAGE_PART]},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "x"}]},
+        {"type": "reasoning", "id": "rs_1", "encrypted_content": "x"},
+        {"type": "item_reference", "id": "rs_1"},
+        {"type": "image_generation_call", "id": "ig_1", "result": "AAAA", "output_format": "png"},
+        {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": "x"},
+    ],
+    "instructions": "x",
+    "tools": [TOOL, {"type": "custom", "name": "g", "format": {"type": "text"}},
+              {"type": "image_generation", "model": "m", "action": "edit", "input_image_mask": {"image_url": "x"}}],
+    "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
+    "text": {"format": {"type": "json_schema", "name": "s", "schema": {}}, "verbosity": "low"},
+    "reasoning": {"effort": "low"},
+    "include": ["message.output_text.logprobs"],
+    "top_logprobs": 2,
+    "metadata": {"a": "b"},
+    "safety_identifier": "u",
+}  # fmt: skip
+OTHER_VALUES: tuple[Any, ...] = (None, True, 7, 1.5, "", "x", [], ["x"], [[]], [{}], {}, {"x": []})
+
+
+def variants(value: Any) -> Iterator[Any]:
+    """The same value with one part of it, at any depth, replaced by something else or left out."""
+    yield from OTHER_VALUES
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield {other: part for other, part in value.items() if other != name}
+            for variant in variants(inner):
+                yield {**value, name: variant}
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            for variant in variants(inner):
+                yield [*value[:number], variant, *value[number + 1 :]]
+
+
+def test_a_wrong_value_anywhere_is_translated_or_refused_with_a_message() -> None:
+    assert read(**FULL_BODY).chat["messages"]
+    for name, value in FULL_BODY.items():
+        for variant in variants(value):
+            with suppress(InvalidRequest):
+                read(**{**FULL_BODY, name: variant})
