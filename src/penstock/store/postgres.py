@@ -256,7 +256,9 @@ class PostgresStore:
 
 
 async def _to_its_end(step: Coroutine[Any, Any, None]) -> None:
-    """Run a step of the pool to its end, also if the caller is cancelled meanwhile: while the pool waits for its own lock,
-    a connection that is returned or checked belongs to nobody, and a cancelled step would lose it for good.
+    """Run a step of the pool to its end, also if the caller is cancelled meanwhile.
+
+    While the pool waits for its own lock, a connection that is returned or checked belongs to nobody: a step that was
+    cancelled then would lose it for good.
     """
     await asyncio.shield(asyncio.ensure_future(step))
