@@ -25,7 +25,7 @@ from penstock.generations import payloads, validate
 from penstock.generations.accept import accept
 from penstock.generations.cancel import cancel_video
 from penstock.generations.finish import complete, fail
-from penstock.generations.job import Job, load_job, record_attempt
+from penstock.generations.job import Job, read_job, record_attempt
 from penstock.generations.plan import make_plan
 from penstock.generations.purge import purge
 from penstock.jobs.callbacks import CalledAttempt
@@ -156,7 +156,7 @@ async def start_video(running: RunningGateway, caller: Caller | None = None) -> 
     request_id = (await accept_call(running, "video", caller)).id
     lease = await running.gateway.jobs.claim(request_id)
     assert lease is not None
-    return await load_job(running.gateway, RunningJob(lease))
+    return await read_job(running.gateway, RunningJob(lease))
 
 
 def new_reservations(running: RunningGateway) -> ChatReservations:

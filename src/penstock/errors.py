@@ -30,7 +30,7 @@ class Problem(Exception):
         self.headers = dict(headers or {})
         # OpenAI's clients repeat 408, 409, 429 and 5xx unless a header says otherwise; None sends no such header.
         self.should_retry = should_retry
-        # True once the request has a record with this error; the others are recorded as rejected.
+        # True if the request has a record with this error: then the API adds none that says it was rejected.
         self.recorded = False
 
     def body(self) -> dict[str, dict[str, str]]:

@@ -38,7 +38,6 @@ from penstock.errors import (
 )
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
-from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.models.routing import Route
 from penstock.net.errors import MaybeSent, NotSent
@@ -96,7 +95,8 @@ async def complete(
         raise
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
-        reserved.settle(status, problem=mark_recorded(problem))
+        problem.recorded = True
+        reserved.settle(status, problem=problem)
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))

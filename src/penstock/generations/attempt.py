@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import msgspec
 
@@ -22,7 +22,6 @@ from penstock.generations.job import (
 )
 from penstock.generations.outputs import store_outputs
 from penstock.generations.polling import Polling
-from penstock.generations.rows import AttemptRow
 from penstock.imaging.workers import WorkFailed
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
@@ -51,7 +50,7 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
         return past.failure
     with AttemptWatch(gateway.metrics, gateway.clock, part.candidate, job.request.task) as watch:
         watch.span.set("penstock.request.id", job.id)
-        outcome = await _Attempt(gateway, job, part, job.attempts.get(key)).run()
+        outcome = await _Attempt(gateway, job, part).run()
         if isinstance(outcome, Failure):
             watch.fail(outcome.kind)
             log_failure(gateway.settings, part.candidate, outcome, job.id, (job.request.values, job.request.extras))
@@ -68,7 +67,9 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
 class _Attempt:
     """What the steps of one attempt share."""
 
-    def __init__(self, gateway: Gateway, job: Job, part: Part, earlier: AttemptRow | None) -> None:
+    def __init__(self, gateway: Gateway, job: Job, part: Part) -> None:
+        key = (part.candidate_index, part.index)
+        earlier = job.attempts.get(key)
         self.gateway = gateway
         self.job = job
         self.part = part
@@ -77,9 +78,10 @@ class _Attempt:
         self.op = part.candidate.model.op
         self.health_key = (self.provider.slug, part.candidate.model.upstream)
         self.earlier = earlier
-        self.stored_intent = job.stored_intents.pop((part.candidate_index, part.index), None)
+        self.stored_intent = job.stored_intents.pop(key, None)
         self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
         self.is_accepted = earlier is not None and earlier.ref is not None
+        self._record = partial(record_attempt, gateway, job, self.id)
 
     async def run(self) -> AttemptResult | Failure:
         made: Result | None = None
@@ -130,9 +132,6 @@ class _Attempt:
             self.gateway.health.record_success(*self.health_key)
         else:
             self.gateway.health.record_failure(*self.health_key, problem.kind, problem.retry_after_seconds)
-
-    async def _record(self, state: str, **facts: Any) -> None:
-        await record_attempt(self.gateway, self.job, self.id, state, **facts)
 
     # ----------------------------------------------------------------------------------------------------- submission
 

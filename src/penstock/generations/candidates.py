@@ -1,16 +1,16 @@
 """Which candidates can serve an image or video call, and what each would cost; `models.routing` puts them in order."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 
 import msgspec
 
 from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
-from penstock.generations.validate import ValidatedCall
+from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route, affordable_route, capable_route, route_of_task
 from penstock.providers.spec import Model
@@ -25,17 +25,16 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     """The candidates that can serve a call and that the caller allows. Its input images are only counted."""
     route = gateway.routing.route(validated.request.model, tasks)
     task = validated.request.task
-    if validated.provider is None:
-        preferences = NO_PREFERENCES
-        request = complete_request(validated.request, route.first.model)
-        check_request = _check(validated, lambda model: request)
-    else:
+    first_request = complete_request(validated.request, route.first.model)
+    preferences = NO_PREFERENCES
+    if validated.provider is not None:
         preferences = read_preferences(validated.provider, task)
-        check_request = _check(validated, partial(complete_request, validated.request))
     names = {table_name(item.role) for item in validated.inputs}
 
     def check(model: Model) -> None:
-        check_request(model)
+        # With preferences any model may become the first one, whose defaults count.
+        may_be_first = validated.provider is not None
+        _check(model, complete_request(validated.request, model) if may_be_first else first_request, validated.inputs)
         checks.check_fetchable(model, names, gateway.settings.url_for_providers)
 
     choice = await gateway.routing.choose(route, check, preferences, task=task, org_id=org_id)
@@ -67,22 +66,17 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
 
 def check_candidates(route: Route, validated: ValidatedCall, request: Request) -> Route:
     """The route without candidates that cannot serve the request. Raises InvalidRequest if none can."""
-    route = capable_route(route, _check(validated, lambda model: request))
+    route = capable_route(route, lambda model: _check(model, request, validated.inputs))
     _check_prompt(route, validated)
     return route
 
 
-def _check(validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Callable[[Model], None]:
-    """A function that raises InvalidRequest for a model that cannot serve the call."""
-    names = [table_name(item.role) for item in validated.inputs]
-    counts = {name: names.count(name) for name in set(names)}
-    video_roles = [item.role for item in validated.inputs if table_name(item.role) == "input_reference"]
-
-    def check(model: Model) -> None:
-        checks.check_inputs(model, counts, video_roles)
-        checks.check(model, request_for(model))
-
-    return check
+def _check(model: Model, request: Request, inputs: Sequence[InputSource]) -> None:
+    """Raise InvalidRequest if the model cannot serve the request with these inputs."""
+    names = [table_name(item.role) for item in inputs]
+    video_roles = [item.role for item, name in zip(inputs, names, strict=True) if name == "input_reference"]
+    checks.check_inputs(model, Counter(names), video_roles)
+    checks.check(model, request)
 
 
 def _check_prompt(route: Route, validated: ValidatedCall) -> None:

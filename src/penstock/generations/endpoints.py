@@ -7,7 +7,7 @@ from penstock.generations import respond, validate
 from penstock.generations.accept import accept
 from penstock.generations.mailbox import Mailbox, PartialImages
 from penstock.generations.plan import PlannedCall, estimate, make_plan
-from penstock.generations.retrieve import delayed_image_result, job_result, mark_recorded, unfinished, video_created
+from penstock.generations.retrieve import delayed_image_result, job_result, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.generations.run import start_generation
 from penstock.generations.stream import image_stream
@@ -54,7 +54,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     if not is_finished:
         raise unfinished(call.id)
     if isinstance(mailbox.end, Problem):
-        raise mark_recorded(mailbox.end)
+        raise mailbox.end
     if planned.due_ms[1] > gateway.clock.steady_ms():
         return await delayed_image_result(gateway, call, planned.due_ms)
     return await job_result(gateway, call, mailbox)

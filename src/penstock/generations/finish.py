@@ -84,12 +84,12 @@ async def complete(
     sizes = [*(output.size_bytes for output in result.outputs), *(copy.size_bytes for copy in copies)]
     gateway.quota.count(job.org_id, sum(sizes))
     made_by = result.provider if attempts else result.origin
-    gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
-    report_result(made_by, min(cost, job.row.hold))
+    gateway.metrics.count_generation(made_by, job.request.task, "completed", hold_end.charged)
+    report_result(made_by, hold_end.charged)
     if job.mailbox:
         job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, result, until, outputs)
-    if cost > job.row.hold:
-        log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
+    if hold_end.loss:
+        log.warning("cost above hold", request_id=job.id, loss_nanos=hold_end.loss)
 
 
 def _completed_generation(

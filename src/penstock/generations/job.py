@@ -18,7 +18,7 @@ from penstock.generations.rows import AttemptRow, GenerationRow, Mock, Plan, Rep
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
 from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.outcome import Failure
@@ -102,14 +102,8 @@ def part_sizes(count: int, native_n: int) -> list[int]:
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
-async def load_job(gateway: Gateway, running: RunningJob, new: NewGeneration | None = None) -> Job:
-    """The job of a generation that this process has just stored, or of one that is read from the store with its
-    attempts. Raises LeaseLost when the lease is no longer valid.
-    """
-    return await _read_job(gateway, running) if new is None else _new_job(running, new)
-
-
-def _new_job(running: RunningJob, new: NewGeneration) -> Job:
+def new_job(running: RunningJob, new: NewGeneration) -> Job:
+    """The job of a generation that this process has just stored."""
     stored_intents = {(0, 0): new.attempt_id} if new.attempt_id else {}
     running.send_guard.unsent_attempts.update(stored_intents.values())
     return Job(
@@ -125,7 +119,10 @@ def _new_job(running: RunningJob, new: NewGeneration) -> Job:
     )
 
 
-async def _read_job(gateway: Gateway, running: RunningJob) -> Job:
+async def read_job(gateway: Gateway, running: RunningJob) -> Job:
+    """The job of a generation that is read from the store with its attempts. Raises LeaseLost when the lease is no
+    longer valid.
+    """
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:
@@ -205,8 +202,8 @@ def billed_cost(candidate: Candidate, request: Request, count: int, result: Resu
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
-async def is_cancel_requested(store: Store | Transaction, job: Job) -> bool:
-    row = await store.one("is_cancel_requested", id=job.id)
+async def is_cancel_requested(gateway: Gateway, job: Job) -> bool:
+    row = await gateway.store.one("is_cancel_requested", id=job.id)
     return bool(row and row["cancel_requested"])
 
 

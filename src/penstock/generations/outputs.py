@@ -13,7 +13,8 @@ from penstock.schema import StoredOutput
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 
-_FETCH_SECONDS = {"video": 900.0}  # how long downloading a finished output is tried; callers wait for images
+# How long downloading a finished output is tried; callers wait for images.
+_FETCH_VIDEO_SECONDS = 900.0
 _FETCH_IMAGE_SECONDS = 15.0
 _FETCH_PAUSE_SECONDS_MAX = 30.0
 
@@ -28,7 +29,7 @@ async def store_outputs(
     clock = gateway.clock
     provider = part.candidate.provider
     is_video = job.request.task == "video"
-    until = clock.monotonic() + _FETCH_SECONDS.get(job.request.task, _FETCH_IMAGE_SECONDS)
+    until = clock.monotonic() + (_FETCH_VIDEO_SECONDS if is_video else _FETCH_IMAGE_SECONDS)
     pause = 1.0
     while True:
         try:

@@ -98,7 +98,7 @@ async def _wait_until_due(gateway: Gateway, job: Job, due_ms: int) -> None:
     with job.running.wakeups.waiting() as wakeup:
         while True:
             wakeup.clear()
-            if await is_cancel_requested(gateway.store, job):
+            if await is_cancel_requested(gateway, job):
                 raise Cancelled()
             seconds = (due_ms - gateway.clock.steady_ms()) / 1000
             if seconds <= 0:

@@ -54,7 +54,7 @@ class Polling:
         if result.status == "failed":
             raise job_failure(self.candidate, result)
         if result.status == "cancelled":
-            if await is_cancel_requested(self.gateway.store, self.job):
+            if await is_cancel_requested(self.gateway, self.job):
                 raise Cancelled()
             raise AttemptFailed(self.provider.slug, "broken", f"{self.provider.name} cancelled the job.")
         return result
@@ -118,15 +118,14 @@ class Polling:
         A job that has just ended is not cancelled: some providers would delete outputs that are made and paid for. A
         cancel wakes its job, so one that was never woken need not ask the store.
         """
-        if not self.job.running.wakeups.was_woken or not await is_cancel_requested(self.gateway.store, self.job):
+        if not self.job.running.wakeups.was_woken or not await is_cancel_requested(self.gateway, self.job):
             return
         with suppress(AttemptFailed):
             if (await self.gateway.upstream.poll(self.candidate, result.ref)).done:
                 return
         if await self.gateway.upstream.cancel(self.candidate, result.ref):
-            last = await poll_or_none(
-                self.gateway, self.candidate, result
-            )  # None: a cancelled job can often no longer be asked about
+            # A cancelled job can often no longer be asked about: then this is None.
+            last = await poll_or_none(self.gateway, self.candidate, result)
             if last is None or last.status != "completed":
                 raise Cancelled()
 

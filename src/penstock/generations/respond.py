@@ -61,25 +61,26 @@ def _names(candidate: Candidate) -> dict[str, str]:
     return {"provider": candidate.provider.slug, "model": candidate.executed_model}
 
 
-def execution(result: GenerationResult, model: str) -> dict[str, Any]:
-    """Provider and model, as in the metadata of images and videos."""
-    return {
+def _result_metadata(result: GenerationResult, model: str, url_expires_at: int | None = None) -> dict[str, Any]:
+    """The metadata of a completed image or video: who made it and what it cost; how many of the requested outputs were
+    not made, if any; and each call to a provider, if there were several.
+    """
+    metadata: dict[str, Any] = {
         "provider_name": result.provider_name,
         "provider": result.provider,
         "upstream_id": result.upstream_id or "",
         "model": model,
         "executed_model": result.executed_model,
+        "cost": dollars(result.cost),
+        "cost_currency": CURRENCY,
     }
-
-
-def _missing(result: GenerationResult) -> dict[str, int]:
-    """How many of the requested outputs were not made, if any."""
-    return {"missing": result.missing} if result.missing else {}
-
-
-def _attempts(result: GenerationResult) -> dict[str, Any]:
-    """Each call to a provider, if there were several."""
-    return {"attempts": msgspec.to_builtins(list(result.attempts))} if len(result.attempts) > 1 else {}
+    if result.missing:
+        metadata["missing"] = result.missing
+    if url_expires_at is not None:
+        metadata["url_expires_at"] = url_expires_at
+    if len(result.attempts) > 1:
+        metadata["attempts"] = msgspec.to_builtins(list(result.attempts))
+    return metadata
 
 
 # -------------------------------------------------------------------------------------------------------------- images
@@ -93,18 +94,13 @@ def images(
 ) -> dict[str, Any]:
     """The result of an image request; `data` has one `image` for each output."""
     first = result.outputs[0]
-    metadata = execution(result, row.model)
-    metadata |= {"cost": dollars(result.cost), "cost_currency": CURRENCY, **_missing(result)}
-    if url_expires_at is not None:
-        metadata["url_expires_at"] = url_expires_at
-    metadata |= _attempts(result)
     return {
         "id": row.id,
         "created": row.created_at_ms // 1000,
         "size": f"{first.width}x{first.height}",
         "output_format": FORMATS.get(first.content_type, first.content_type),
         "data": data,
-        "metadata": metadata,
+        "metadata": _result_metadata(result, row.model, url_expires_at),
     }
 
 
@@ -170,7 +166,7 @@ def video(
         "error": error(row) if row.status == "failed" else None,
         "metadata": {
             **_caller_metadata(request),
-            **(_result_metadata(row, result) if result else _planned_metadata(row, names, upstream_id)),
+            **(_result_metadata(result, row.model) if result else _planned_metadata(row, names, upstream_id)),
         },
     }
     if result and urls:
@@ -188,16 +184,6 @@ def _caller_metadata(request: Request | None) -> dict[str, Any]:
     """The caller's own pairs. Names that the gateway sets at some time are reserved from the start."""
     own = request.metadata if request else {}
     return {name: value for name, value in own.items() if name not in _RESERVED_NAMES}
-
-
-def _result_metadata(row: ShownRow, result: GenerationResult) -> dict[str, Any]:
-    return {
-        **execution(result, row.model),
-        "cost": dollars(result.cost),
-        "cost_currency": CURRENCY,
-        **_missing(result),
-        **_attempts(result),
-    }
 
 
 def _planned_metadata(row: ShownRow, names: Mapping[str, str], upstream_id: str | None) -> dict[str, Any]:

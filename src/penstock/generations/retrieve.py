@@ -100,8 +100,11 @@ async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | No
 
 
 def unfinished(request_id: str) -> Problem:
+    """The error of a call that no longer waits for its image, which is still being made."""
     message = f"The image is not finished yet; its result will be at /compat/v1/images/{request_id}."
-    return mark_recorded(UpstreamTimeout(message, should_retry=False))
+    problem = UpstreamTimeout(message, should_retry=False)
+    problem.recorded = True
+    return problem
 
 
 def stored_problem(code: str | None, message: str | None) -> Problem:
@@ -110,17 +113,12 @@ def stored_problem(code: str | None, message: str | None) -> Problem:
     kind = kinds.get(code or "", errors.UpstreamError)
     problem = Problem.__new__(kind)
     Problem.__init__(problem, message or "The generation failed.", should_retry=False)
-    return mark_recorded(problem)
+    problem.recorded = True
+    return problem
 
 
 def _with_subclasses(kind: type[Problem]) -> list[type[Problem]]:
     return [kind, *(found for child in kind.__subclasses__() for found in _with_subclasses(child))]
-
-
-def mark_recorded(problem: Problem) -> Problem:
-    """Mark a Problem whose request has a record already, so that the API adds none."""
-    problem.recorded = True
-    return problem
 
 
 async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, int]) -> Response:

@@ -22,8 +22,9 @@ from penstock.generations.job import (
     PastFailure,
     confirm_survival,
     is_cancel_requested,
-    load_job,
+    new_job,
     part_sizes,
+    read_job,
 )
 from penstock.generations.mailbox import Mailbox
 from penstock.generations.rows import Follow, Mock, Recording, Replay
@@ -68,7 +69,7 @@ async def run_generation(
     """
 
     async def run() -> None:
-        job = await load_job(gateway, running, new.pop() if new else None)
+        job = new_job(running, new.pop()) if new else await read_job(gateway, running)
         job.mailbox = mailbox
         with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
             await _run_loaded(gateway, job)
@@ -91,6 +92,7 @@ async def _run_loaded(gateway: Gateway, job: Job) -> None:
 
 async def _fail(gateway: Gateway, job: Job, problem: Problem) -> None:
     await fail(gateway, job.row, job.lease_token, problem, job.made)
+    problem.recorded = True
     if job.mailbox:
         job.mailbox.end = problem
 
@@ -157,7 +159,7 @@ async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
     await confirm_survival(gateway, job)
     with job.running.wakeups.waiting() as wakeup, provider_wait():
         await gateway.clock.wait(wakeup, seconds)
-    if await is_cancel_requested(gateway.store, job):
+    if await is_cancel_requested(gateway, job):
         raise Cancelled()
 
 

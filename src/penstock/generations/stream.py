@@ -9,7 +9,7 @@ from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations.mailbox import Mailbox
 from penstock.generations.plan import PlannedCall
-from penstock.generations.retrieve import job_result, mark_recorded, source_headers, unfinished
+from penstock.generations.retrieve import job_result, source_headers, unfinished
 from penstock.interrupts import CallerLine, ProcessStopped
 from penstock.jobs.running import RunningJob
 from penstock.net.event_stream import named_event
@@ -61,7 +61,7 @@ async def _events(
             if not partial_images:
                 yield _COMMENT
         if isinstance(mailbox.end, Problem):
-            raise mark_recorded(mailbox.end)
+            raise mailbox.end
         result = (await job_result(gateway, call, mailbox)).json
         await gateway.clock.sleep(max(0.0, (planned.due_ms[1] - gateway.clock.steady_ms()) / 1000))
         for event in _completed_events(planned, result):
