@@ -28,7 +28,6 @@ from penstock.accounts.audit import audit
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
@@ -49,6 +48,7 @@ from penstock.values import Nanos, OrgId, nanos, new_id
 from tests import lock_order
 from tests.child_tasks import run_tasks_in_threads
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider
+from tests.manual_clock import ManualClock
 
 MASTER = "m" * 43
 ENDED = ("completed", "upstream_failure", "cancelled", "rejected")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.clock import Clock, ManualClock
+from penstock.clock import Clock
 from penstock.net.client import HttpClient
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 from penstock.settings import Settings
@@ -19,6 +19,7 @@ from penstock.webhooks.delivery import LeasedMessage
 from penstock.webhooks.events import event_body, message_row
 from penstock.webhooks.sender import Sender
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 
 VAULT = Vault("v" * 43)
 ORG = OrgId("org_" + "0" * 32)

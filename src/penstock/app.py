@@ -26,8 +26,9 @@ from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
 from penstock.accounts.usage import UsageReports
-from penstock.clock import Clock, cancel_and_wait
+from penstock.clock import Clock
 from penstock.environment import ENVIRONMENT
+from penstock.event_loop import cancel_and_wait
 from penstock.gateway import Gateway
 from penstock.generations import orphans, payloads
 from penstock.generations.run import run_generation

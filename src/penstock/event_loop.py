@@ -1,11 +1,11 @@
-"""Keep the event loop responsive: long work runs in turns or in a thread, and helper threads at lower priority."""
+"""Keep the event loop responsive: long work runs in turns or in threads. Also cancel tasks and wait for their end."""
 
 import asyncio
 import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -102,6 +102,26 @@ class LoopTurns:
                 await asyncio.sleep(0)
 
 
+# ---------------------------------------------------------------------------------------------------------------- tasks
+
+_CANCEL_AGAIN_SECONDS = 0.2
+
+
+async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended; their exceptions are ignored.
+
+    Python 3.11 may lose a cancellation that coincides with the end of `asyncio.wait_for`, so tasks are cancelled
+    repeatedly until they end.
+    """
+    everyone = set(tasks)
+    left = everyone
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN_SECONDS)
+    await asyncio.gather(*everyone, return_exceptions=True)
+
+
 # ------------------------------------------------------------------------------------------------ settings of a process
 
 _SWITCH_SECONDS = 0.001  # Python's default is five milliseconds
@@ -114,7 +134,7 @@ def configure_process() -> None:
 
     A thread that computes gives the interpreter away after a millisecond. And a large buffer that grows, such as a body
     that arrives, is not copied each time: glibc takes it from the system, which can move it. By default glibc stops
-    doing so for buffers up to 32 MiB as soon as one of that size was freed; then a body was copied for 20 ms at a time.
+    doing so for buffers up to 32 MiB as soon as one of that size was freed; then a body is copied for 20 ms at a time.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(AttributeError, OSError):  # another C library

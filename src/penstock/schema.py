@@ -263,7 +263,7 @@ class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
     measures: Measures = Measures()  # of a purged video
 
 
-# ------------------------------------------------------------------------------------------------------------- answers
+# ----------------------------------------------------------------------------------------------------------- responses
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):

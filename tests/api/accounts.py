@@ -10,11 +10,12 @@ from penstock.accounts.key_records import ADMIN
 from penstock.accounts.keys import NewKey
 from penstock.accounts.orgs import create_org
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.clock import Clock, ManualClock
+from penstock.clock import Clock
 from penstock.gateway import Gateway
 from penstock.settings import Settings
 from penstock.values import OrgId
 from tests.child_tasks import run_tasks_in_threads
+from tests.manual_clock import ManualClock
 
 MASTER = "m" * 43
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.api.asgi import AsgiApp
-from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from tests.api.accounts import Account, another_account, first_account, opened
 from tests.api.raw_http import RawResponse, Server, serving
+from tests.manual_clock import ManualClock
 
 
 class RunningGateway:

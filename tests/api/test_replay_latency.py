@@ -3,10 +3,10 @@
 import pytest
 
 from penstock.buffers import Buffer
-from penstock.clock import ManualClock
 from tests.api.http_calls import served_api
 from tests.api.raw_http import request, until
 from tests.gateway import OpenGateway, sqlite_only
+from tests.manual_clock import ManualClock
 
 IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
 

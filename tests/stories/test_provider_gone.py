@@ -7,11 +7,11 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import RecordingNotFound
 from penstock.generations import endpoints, retrieve
 from penstock.recordings import files
 from tests.gateway import Installation, RunningGateway, two_providers
+from tests.manual_clock import ManualClock
 
 VIDEO = {"model": "video-1", "prompt": "a train", "seconds": 4}
 IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}

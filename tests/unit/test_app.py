@@ -15,7 +15,6 @@ from penstock.app import (
     open_store_and_vault,
     run_background_work,
 )
-from penstock.clock import ManualClock
 from penstock.imaging import confinement
 from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
@@ -24,6 +23,7 @@ from penstock.vault import SecretRefused
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only, two_providers
+from tests.manual_clock import ManualClock
 
 ORG = OrgId("org_1")
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from penstock.clock import Clock, ManualClock, cancel_and_wait
+from penstock.clock import Clock
+from tests.manual_clock import ManualClock
 
 
 def test_the_real_clock_has_the_times_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,29 +110,3 @@ def test_all_times_advance_but_only_the_wall_clock_jumps() -> None:
     assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (2500, 2500, 1.5)
     clock.jump(-1)
     assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (1500, 2500, 1.5)
-
-
-async def test_tasks_that_miss_a_cancellation_are_cancelled_again() -> None:
-    """`asyncio.wait_for` of Python 3.11 does so when its end and the cancellation coincide."""
-    missed = asyncio.Event()
-
-    async def miss_one_cancellation() -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            missed.set()
-        await asyncio.Event().wait()
-
-    async def fail() -> None:
-        raise ValueError("ignored")
-
-    tasks = [
-        asyncio.create_task(miss_one_cancellation()),
-        asyncio.create_task(fail()),
-        asyncio.create_task(asyncio.sleep(0)),
-    ]
-    await asyncio.sleep(0)
-    await cancel_and_wait(tasks)
-    assert missed.is_set()
-    assert all(task.done() for task in tasks)
-    await cancel_and_wait([])

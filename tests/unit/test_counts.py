@@ -3,8 +3,8 @@
 import pytest
 
 from penstock import counts
-from penstock.clock import ManualClock
 from penstock.counts import WindowCounts
+from tests.manual_clock import ManualClock
 
 
 def test_each_name_is_counted_until_the_window_ends() -> None:

@@ -19,7 +19,7 @@ from PIL import Image
 from penstock import event_loop, json_encoding, large_json
 from penstock.api import body
 from penstock.chat import provider_api, stream
-from penstock.event_loop import FileThreads, LoopTurns, low_priority_threads, run_aside
+from penstock.event_loop import FileThreads, LoopTurns, cancel_and_wait, low_priority_threads, run_aside
 from penstock.generations import validate
 from penstock.media import transfer
 from penstock.providers import exchange
@@ -295,3 +295,29 @@ def test_large_buffers_are_taken_from_the_system_which_moves_them_without_a_copy
     command = [sys.executable, "-c", GROW_A_BUFFER, which]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert found == printed
+
+
+async def test_tasks_that_miss_a_cancellation_are_cancelled_again() -> None:
+    """`asyncio.wait_for` of Python 3.11 does so when its end and the cancellation coincide."""
+    missed = asyncio.Event()
+
+    async def miss_one_cancellation() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            missed.set()
+        await asyncio.Event().wait()
+
+    async def fail() -> None:
+        raise ValueError("ignored")
+
+    tasks = [
+        asyncio.create_task(miss_one_cancellation()),
+        asyncio.create_task(fail()),
+        asyncio.create_task(asyncio.sleep(0)),
+    ]
+    await asyncio.sleep(0)
+    await cancel_and_wait(tasks)
+    assert missed.is_set()
+    assert all(task.done() for task in tasks)
+    await cancel_and_wait([])

@@ -13,7 +13,6 @@ MONEY: Schema = {"type": "number", "minimum": 0, "description": "US dollars."}
 MOMENT: Schema = {"type": "integer", "description": "Unix time in seconds."}
 TIME: Schema = {"type": "string", "format": "date-time"}
 SIZE: Schema = {"type": "string", "description": "`WIDTHxHEIGHT`, or an aspect ratio such as `16:9`."}
-ANYTHING: Schema = {}
 
 
 def always(value: str | bool) -> Schema:

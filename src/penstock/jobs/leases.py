@@ -9,8 +9,9 @@ from itertools import count
 import msgspec
 import structlog
 
-from penstock.clock import Clock, cancel_and_wait
+from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
+from penstock.event_loop import cancel_and_wait
 from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
 from penstock.jobs.trials import Trials
 from penstock.settings import Settings

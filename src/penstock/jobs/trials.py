@@ -7,8 +7,9 @@ from contextlib import suppress
 
 import structlog
 
-from penstock.clock import Clock, cancel_and_wait
+from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
+from penstock.event_loop import cancel_and_wait
 from penstock.jobs.running import RunningJob
 
 log = structlog.get_logger()

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from penstock.clock import Clock, cancel_and_wait
+from penstock.clock import Clock
 from penstock.counts import WindowCounts
 from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError
+from penstock.event_loop import cancel_and_wait
 from penstock.models.catalog import Catalog
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, Model, Provider

@@ -36,10 +36,6 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     max_price: Mapping[str, Decimal] = msgspec.field(default_factory=dict)  # dollars, by names of LIMITS
 
     @property
-    def needs_prices(self) -> bool:
-        return self.sort == "price" or bool(self.max_price)
-
-    @property
     def needs_records(self) -> bool:
         """Whether the order depends on how fast the providers were."""
         return self.sort in ("latency", "throughput")

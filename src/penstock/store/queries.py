@@ -150,21 +150,17 @@ class QueryFile:
 @cache
 def package_queries() -> QueryFile:
     """The queries of this package, whose files are read once in a process. A test checks them, not each start."""
-    return QueryFile(_read(QUERIES))
+    return read_queries(QUERIES)
 
 
 def read_queries(folder: Path) -> QueryFile:
-    """Read all queries of a folder. Raises StorageMisconfigured if one is malformed."""
-    return QueryFile(_read(folder)).check()
+    """Read all queries of a folder."""
+    return QueryFile((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql")))
 
 
 def parse_queries(text: str, source: str = "queries") -> QueryFile:
     """Read queries from a text; errors name the `source`. Raises StorageMisconfigured if one is malformed."""
     return QueryFile([(source, text)]).check()
-
-
-def _read(folder: Path) -> list[tuple[str, str]]:
-    return [(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))]
 
 
 def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:

@@ -5,11 +5,11 @@ from decimal import Decimal
 from penstock.accounts import transfers
 from penstock.accounts.balances import Balances
 from penstock.accounts.requests import Usage, count_usage
-from penstock.clock import ManualClock
 from penstock.schema import SLOT_MS
 from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, nanos, new_id
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 
 NOW = 1_700_000_000_000
 

@@ -8,8 +8,8 @@ import pytest
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.requests import RequestEnd
-from penstock.clock import cancel_and_wait
 from penstock.errors import RateLimited, StorageUnavailable
+from penstock.event_loop import cancel_and_wait
 from penstock.schema import Request
 from penstock.store import postgres
 from penstock.store.base import Store

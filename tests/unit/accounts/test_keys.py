@@ -13,13 +13,13 @@ from penstock.accounts import keys as module
 from penstock.accounts.keys import Keys, NewKey, generate_key, is_well_formed
 from penstock.accounts.orgs import Org, create_org
 from penstock.accounts.requests import Usage, count_usage
-from penstock.clock import ManualClock
 from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound, Problem
 from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store
 from penstock.values import Nanos, OrgId, dollars, iso, new_id
 from penstock.vault import Vault
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 
 VAULT = Vault("v" * 43)
 

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.accounts.orgs import change_org, create_org, list_orgs
-from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.values import OrgId
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 
 
 async def test_organizations_are_listed_oldest_first(database: Database) -> None:

@@ -21,13 +21,13 @@ from penstock.accounts.requests import (
     opened_request,
     trace_id,
 )
-from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
 from penstock.store.paging import Page
 from penstock.values import ZERO, Nanos, OrgId, dollars, iso, new_id
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 
 NOW = 1_700_000_000_000
 KEYS = ("key_a", "key_b")

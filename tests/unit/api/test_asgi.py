@@ -15,13 +15,13 @@ from penstock.accounts.requests import Filters
 from penstock.api.asgi import AsgiApp
 from penstock.api.generations import DRY_RUN
 from penstock.api.route import Endpoint, Query, Route
-from penstock.clock import ManualClock
 from penstock.fields import UploadedFile
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.values import is_id
 from tests.api.accounts import Account, first_account, opened
 from tests.api.raw_http import Server, request, serving, until
+from tests.manual_clock import ManualClock
 
 CANARY = "a-prompt-that-must-not-be-logged"
 

@@ -6,10 +6,10 @@ import pytest
 
 from penstock.api import rates
 from penstock.api.asgi import AsgiApp
-from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import Server, serving
+from tests.manual_clock import ManualClock
 
 IMAGES = "/compat/v1/images/generations"
 UNKNOWN = {"prompt": "fox", "model": "no/such"}

@@ -8,10 +8,10 @@ import pytest
 from penstock.chat.form import ChatForm
 from penstock.chat.pricing import Usage
 from penstock.chat.provider_api import CompletionsApi
-from penstock.clock import ManualClock
 from penstock.providers import mistral
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos
+from tests.manual_clock import ManualClock
 from tests.unit.chat.test_request import chat_request
 
 CHOICE = {"index": 0, "finish_reason": "model_length", "message": {"role": "assistant", "content": "x"}}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import (
     AllProvidersExhausted,
     ContentPolicyViolation,
@@ -24,6 +23,7 @@ from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY, png
 from tests.gateway import OpenGateway, files_with, postgres_only, sqlite_only, two_providers
+from tests.manual_clock import ManualClock
 
 HOOK = "https://receiver.example/hook"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.clock import ManualClock, cancel_and_wait
+from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
 from penstock.jobs.cluster import QUEUE, Cluster
 from penstock.jobs.leases import Jobs
@@ -16,6 +16,7 @@ from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
 from tests.gateway import OpenGateway, RunningGateway, postgres_only, two_providers
+from tests.manual_clock import ManualClock
 
 pytestmark = [postgres_only, pytest.mark.usefixtures("dialect")]
 

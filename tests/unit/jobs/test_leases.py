@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.clock import cancel_and_wait
 from penstock.errors import StorageUnavailable
+from penstock.event_loop import cancel_and_wait
 from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.store.base import Transaction

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import StorageUnavailable
 from penstock.jobs.running import Lease, RunningJob
 from penstock.jobs.trials import Trials
+from tests.manual_clock import ManualClock
 
 
 class Suspects:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.models.catalog import Catalog
 from penstock.providers.spec import Model, Price, converted, passthrough, refused
 from penstock.settings import Settings
+from tests.manual_clock import ManualClock
 from tests.unit.models.test_catalog import OPS, PRICE, catalog, model, provider
 
 

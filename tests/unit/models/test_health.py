@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.models.health import Health
+from tests.manual_clock import ManualClock
 
 MODEL = ("lab", "brush")
 

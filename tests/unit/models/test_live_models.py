@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, ModelNotFound, RateLimited, UpstreamError
 from penstock.models.catalog import Catalog
 from penstock.models.live_models import LiveModels
@@ -22,6 +21,7 @@ from penstock.store.base import Dialect, Store
 from penstock.upstream.errors import AttemptFailed
 from penstock.values import OrgId
 from tests.databases import database_for
+from tests.manual_clock import ManualClock
 from tests.webhook_receivers import until
 
 ORG = OrgId("org_1")

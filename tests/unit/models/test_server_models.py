@@ -3,13 +3,13 @@
 import asyncio
 from typing import Any
 
-from penstock.clock import ManualClock
 from penstock.models.catalog import Catalog
 from penstock.models.server_models import ServerModels
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
+from tests.manual_clock import ManualClock
 
 
 class FakeUpstream:

@@ -3,7 +3,6 @@
 import msgspec
 
 from penstock.accounts.orgs import create_org
-from penstock.clock import ManualClock
 from penstock.recordings.recordings import new_recording
 from penstock.recordings.rows import (
     RecordedResult,
@@ -17,6 +16,7 @@ from penstock.schema import Fingerprint
 from penstock.store.base import Transaction
 from penstock.values import OrgId, new_id
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 
 RESULT = RecordedResult("lab", "Lab", "lab/m", "job-1", None, ())
 

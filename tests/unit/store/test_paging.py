@@ -5,13 +5,13 @@ import pytest
 from penstock.accounts.key_records import KeyRow
 from penstock.accounts.keys import Keys
 from penstock.accounts.orgs import create_org
-from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.store.base import Store
 from penstock.store.paging import MAX_LIMIT, Page, Pager
 from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from tests.databases import BOTH, Database, database_for
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture(params=BOTH)

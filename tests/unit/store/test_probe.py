@@ -7,11 +7,11 @@ import apsw
 import psycopg
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import StorageUnavailable
 from penstock.store import sqlite_writer
 from penstock.store.probe import WriteProbe
 from tests.gateway import OpenGateway, postgres_only, sqlite_only
+from tests.manual_clock import ManualClock
 
 
 async def test_a_result_is_used_for_two_seconds(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,7 +200,7 @@ def test_the_files_of_a_folder_are_read_together(tmp_path: Path) -> None:
     assert sorted(read_queries(tmp_path).sqlite) == ["get_other", "get_thing"]
     (tmp_path / "c.sql").write_text("-- name: get_thing\n-- It.\nSELECT 3\n")
     with pytest.raises(StorageMisconfigured, match=r"c\.sql:1: get_thing is defined twice"):
-        read_queries(tmp_path)
+        read_queries(tmp_path).check()
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.store.renewals import Renewals
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture

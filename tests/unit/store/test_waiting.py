@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import StorageUnavailable
 from penstock.store.waiting import retry_while_unavailable
+from tests.manual_clock import ManualClock
 
 
 class Work:

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from penstock.clock import ManualClock
 from penstock.telemetry.call_report import open_report, provider_wait, report_result
 from penstock.values import Nanos
+from tests.manual_clock import ManualClock
 
 
 def test_waits_are_not_the_gateways_own_time() -> None:

@@ -7,11 +7,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import providers
-from penstock.clock import ManualClock
 from penstock.telemetry.metrics import Metrics
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.watch import AttemptWatch
+from tests.manual_clock import ManualClock
 from tests.unit.telemetry.test_metrics import rendered
 
 

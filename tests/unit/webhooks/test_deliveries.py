@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.settings import Settings
@@ -13,6 +12,7 @@ from penstock.values import OrgId
 from penstock.webhooks import deliveries
 from penstock.webhooks.records import list_messages
 from tests.databases import Database
+from tests.manual_clock import ManualClock
 from tests.webhook_receivers import (
     ORG,
     URL,
