@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.buffers import Buffer
 from penstock.imaging import child, messages
 from penstock.imaging.child import ChildTask
 from penstock.imaging.messages import Progress, Reply, Work
 from penstock.imaging.workers import WorkerPool
+from penstock.long_bodies.buffers import Buffer
 
 
 def run_tasks_in_threads(pool: WorkerPool) -> None:

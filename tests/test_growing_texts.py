@@ -11,8 +11,12 @@ BOUNDED = {
     ("api", "connection", "_unparsed"): "the connection is refused when it has more than 64 KiB",
     ("api", "multipart", "_start"): "64 bytes",
     ("api", "router", "expression"): "the routes, when the process starts",
-    ("base64_pieces", "rest"): "one step and three letters",
-    ("large_json", "text"): "a local str, to which CPython adds without a copy as long as nothing else refers to it",
+    ("long_bodies", "base64_pieces", "rest"): "one step and three letters",
+    (
+        "long_bodies",
+        "json_decoding",
+        "text",
+    ): "a local str: CPython adds to it without a copy",
     ("net", "http1", "lines"): "a dozen headers that the gateway itself sends",
     ("upstream", "failure_log", "shown"): "a line of the log",
 }

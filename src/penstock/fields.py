@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.buffers import Buffer
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import ALL_FORMATS
+from penstock.long_bodies.buffers import Buffer
 from penstock.values import SHORT_SIDES
 
 # -------------------------------------------------------------------------------------------------------------- fields

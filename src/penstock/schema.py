@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.buffers import Buffer
 from penstock.fields import AUTO, TABLES, UploadedFile
 from penstock.interrupts import CallerLine
+from penstock.long_bodies.buffers import Buffer
 from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes

@@ -11,7 +11,7 @@ from typing import NewType
 
 import msgspec
 
-from penstock.buffers import Buffer
+from penstock.long_bodies.buffers import Buffer
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.buffers import Buffer
+from penstock.long_bodies.buffers import Buffer
 from tests.api.http_calls import served_api
 from tests.api.raw_http import request, until
 from tests.gateway import OpenGateway, sqlite_only

@@ -16,11 +16,12 @@ import msgspec
 import pytest
 from PIL import Image
 
-from penstock import event_loop, json_encoding, large_json
+from penstock import event_loop
 from penstock.api import body
 from penstock.chat import provider_api, stream
 from penstock.event_loop import FileThreads, LoopTurns, cancel_and_wait, low_priority_threads, run_aside
 from penstock.generations import validate
+from penstock.long_bodies import json_decoding, json_encoding, json_outline
 from penstock.media import transfer
 from penstock.providers import exchange
 from penstock.recordings import files, recordings
@@ -190,8 +191,9 @@ async def test_nothing_large_that_a_provider_sends_is_read_in_the_thread_of_the_
     """Chats whose response lacks fields, in both APIs and as a stream, and an image that is refused for its values."""
     watch = LoopWatch(monkeypatch)
     watch(exchange, "decode_beside_base64", len)
-    watch(large_json, "_take_texts", lambda raw, *_: len(raw))
-    watch(large_json.Outline, "fill", lambda outline, _: len(outline._raw))
+    watch(json_decoding, "take_texts", lambda raw, *_: len(raw))
+    watch(json_outline, "take_texts", lambda raw, *_: len(raw))
+    watch(json_outline.Outline, "fill", lambda outline, _: len(outline._raw))
     for name in ("_decode_completion", "rename_finish_reasons", "repaired_completion"):
         watch(provider_api, name, lambda raw, *_: len(raw))
     for name in ("_decode_chunk", "_decode_head", "rename_finish_reasons"):

@@ -42,7 +42,7 @@ from penstock.errors import (
 )
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
-from penstock.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody
 from penstock.schema import Call, Caller, Response, do_nothing
 from penstock.telemetry.call_report import open_report
 from penstock.telemetry.tracing import Span, current_trace_id

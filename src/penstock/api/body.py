@@ -8,10 +8,8 @@ from typing import Any
 
 import msgspec
 
-from penstock import large_json
 from penstock.api import multipart
 from penstock.api.route import Takes
-from penstock.buffers import GrowingBuffer
 from penstock.errors import (
     AuthenticationFailed,
     HeadersTooLarge,
@@ -22,6 +20,9 @@ from penstock.errors import (
 )
 from penstock.event_loop import run_aside
 from penstock.fields import UploadedFile
+from penstock.long_bodies import json_decoding
+from penstock.long_bodies.buffers import GrowingBuffer
+from penstock.long_bodies.long_texts import TooComplex
 from penstock.settings import Settings
 
 # The extensions of a scope whose body has arrived already, so that its speed needs no check.
@@ -129,7 +130,7 @@ async def read_body(
     has_arrived: bool = False,
     leaves_files: bool = False,
 ) -> Body:
-    """Read and decode a body; `takes` says which types the endpoint accepts, `leaves_files` is that of `large_json`.
+    """Read and decode a body; `takes` says which types the endpoint accepts, `leaves_files` is that of `json_decoding`.
 
     Raises a Problem for a body that is too large, too slow, of another type or malformed, and Disconnected when the
     caller closes the connection.
@@ -288,7 +289,7 @@ def decode_json_object(raw: bytes | bytearray, *, leaves_files: bool = False) ->
     """Decode a JSON object; raise InvalidRequest that says what is wrong with it."""
     try:
         value = _decode_value(raw, leaves_files)
-    except large_json.TooComplex as problem:
+    except TooComplex as problem:
         raise InvalidRequest(f"The body {problem}.") from None
     except RecursionError:
         raise InvalidRequest(f"The body is nested more than {_MAX_DEPTH} levels deep.") from None
@@ -307,9 +308,9 @@ def decode_json_object(raw: bytes | bytearray, *, leaves_files: bool = False) ->
 
 def _decode_value(raw: bytes | bytearray, leaves_files: bool) -> Any:
     if len(raw) > _AT_ONCE_BYTES:
-        return large_json.decode(raw, leaves_files=leaves_files)
+        return json_decoding.decode(raw, leaves_files=leaves_files)
     if len(raw) > _SMALL_BYTES:
-        large_json.check_names(raw)
+        json_decoding.check_names(raw)
     return _decode(raw)
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close_stream
-from penstock.json_encoding import encode_with_files
-from penstock.long_body import LongBody
+from penstock.long_bodies.json_encoding import encode_with_files
+from penstock.long_bodies.long_body import LongBody
 from penstock.schema import Response
 
 Message = MutableMapping[str, Any]

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from penstock import large_json
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.limits import check_model
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
@@ -39,6 +38,8 @@ from penstock.errors import (
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
+from penstock.long_bodies import json_outline
+from penstock.long_bodies.long_texts import TooComplex
 from penstock.models.routing import Route
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
@@ -95,7 +96,6 @@ async def complete(
         raise
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
-        problem.recorded = True
         reserved.settle(status, problem=problem)
         raise
     except BaseException:
@@ -202,7 +202,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
     )
     try:
         body, bill = await run_aside(len(reply.body), _read_whole, reserved, candidate, api, bytes(reply.body))
-    except large_json.TooComplex as problem:
+    except TooComplex as problem:
         raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
     except MALFORMED:
         raise _unreadable(candidate, "returned a malformed response") from None
@@ -219,7 +219,7 @@ def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, 
     """The body for the caller and the bill, from a provider's response. Raises AttemptFailed for an error in it, and if
     nothing was written, or a MALFORMED; what the provider bills for a response that cannot be used is a loss.
     """
-    outline = large_json.outline(body)
+    outline = json_outline.outline(body)
     found = api.read(outline.json)
     if found.error:
         raise failure_in_body(candidate, outline.fill(found.error))

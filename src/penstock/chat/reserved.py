@@ -66,6 +66,8 @@ class ReservedCall(msgspec.Struct, frozen=True):
             cost_lines=bill.lines if bill else (),
             attempts=self.failed_attempts,
         )
+        if problem:
+            problem.recorded = True
         payload = self._payload(response)
         self.gateway.chat_settlement.settle_later(self.reservation, end, payload, loss=Nanos(sum(self.losses)))
         charged = min(cost, self.reservation.amount)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from penstock.base64_pieces import Base64Text
+from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.providers.spec import File, HttpRequest, Reply, Upload
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.base64_pieces import FileAsBase64
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
+from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.models.routing import LeftOut
 from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate

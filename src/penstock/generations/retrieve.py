@@ -6,7 +6,6 @@ from functools import partial
 import msgspec
 
 from penstock import errors
-from penstock.base64_pieces import FileAsBase64
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.event_loop import LONG_FILE_BYTES
 from penstock.extras import ExtraMissing, check_extra
@@ -26,6 +25,7 @@ from penstock.generations.rows import (
     list_last_attempts,
 )
 from penstock.imaging.workers import WorkFailed
+from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.media.rows import MediaRow, list_media
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput

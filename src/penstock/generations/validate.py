@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from penstock import large_json
-from penstock.base64_pieces import Base64Text, is_data_uri
 from penstock.errors import InvalidRequest
 from penstock.event_loop import LONG_BYTES
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.imaging.sniff import sniff
+from penstock.long_bodies import json_decoding
+from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
 from penstock.net import guard
 from penstock.net.guard import EgressRules
 from penstock.recordings.recordings import ReplayOptions, input_digest, replay_options
@@ -148,7 +148,7 @@ def _fields(call: Call, table: Table) -> dict[str, Any]:
     if call.size_bytes <= LONG_BYTES:
         return dict(call.json)
     return {
-        name: value if name in table and "file" in table[name].types else large_json.with_plain_texts(value)
+        name: value if name in table and "file" in table[name].types else json_decoding.with_plain_texts(value)
         for name, value in call.json.items()
     }
 

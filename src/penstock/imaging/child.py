@@ -19,9 +19,9 @@ from typing import IO
 
 import msgspec
 
-from penstock.buffers import Buffer
 from penstock.imaging import confinement, messages
 from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, Work
+from penstock.long_bodies.buffers import Buffer
 
 NICENESS = 10
 PROGRESS_INTERVAL_SECONDS = 0.1

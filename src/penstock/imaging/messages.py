@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.msgpack import Ext
 
-from penstock.buffers import Buffer
+from penstock.long_bodies.buffers import Buffer
 
 FailureKind = Literal["crashed", "timeout", "refused"]
 

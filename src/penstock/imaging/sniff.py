@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.buffers import Buffer
 from penstock.imaging.formats import CONTENT_TYPES, FORMATS, LOSSY, MAX_PIXELS, MAX_SIDE, OutputFormat
+from penstock.long_bodies.buffers import Buffer
 
 # This runs on the event loop, on untrusted bytes. So it never raises, and it reads at most MAX_SEGMENTS segments or
 # boxes of a file, whatever the file contains.

@@ -14,10 +14,10 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from penstock.buffers import Buffer, GrowingBuffer
 from penstock.imaging import messages
 from penstock.imaging.child import ChildTask, encode_tasks
 from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
+from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.shares import SharedPlaces
 from penstock.values import OrgId
 

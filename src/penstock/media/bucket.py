@@ -11,9 +11,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotFoundError
 from obstore.store import from_url
 
-from penstock.buffers import Buffer
 from penstock.errors import StorageUnavailable
 from penstock.imaging.formats import disposition
+from penstock.long_bodies.buffers import Buffer
 from penstock.media.storage import CANNOT_STORE, CHUNK_BYTES, MAX_URL_SECONDS, FileExists, FileMissing, StoredFile
 from penstock.store.base import StorageMisconfigured
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from penstock.buffers import Buffer
 from penstock.durability import FileSystem, sync_folder
 from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
+from penstock.long_bodies.buffers import Buffer
 
 UNFINISHED_SUFFIX = ".part"
 _AT_ONCE = 64  # files that are open at the same time

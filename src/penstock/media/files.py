@@ -4,10 +4,10 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.buffers import Buffer, GrowingBuffer
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import disposition, extension
+from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.rows import MediaRow, get_media
 from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, StoredOutput

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urljoin
 
-from penstock.buffers import Buffer
+from penstock.long_bodies.buffers import Buffer
 from penstock.net.client import REDIRECT_STATUSES, HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
 from penstock.net.guard import EgressRules

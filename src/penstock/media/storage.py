@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from penstock.buffers import Buffer
 from penstock.errors import StorageUnavailable
 from penstock.event_loop import in_file_thread
+from penstock.long_bodies.buffers import Buffer
 from penstock.media.file_writing import UNFINISHED_SUFFIX, FileWriter, NewFile, name_new
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")

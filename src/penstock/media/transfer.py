@@ -7,8 +7,6 @@ from pathlib import Path
 
 import structlog
 
-from penstock.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, strict_pieces, tolerant_pieces
-from penstock.buffers import Buffer, GrowingBuffer
 from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
 from penstock.event_loop import LONG_FILE_BYTES, LoopTurns, run_aside
 from penstock.failpoints import failpoint
@@ -16,6 +14,15 @@ from penstock.fields import UploadedFile
 from penstock.imaging.formats import Polarity
 from penstock.imaging.sniff import FileInfo, is_svg, is_unconverted, sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.long_bodies.base64_pieces import (
+    STEP,
+    Base64Text,
+    data_uri_start,
+    is_data_uri,
+    strict_pieces,
+    tolerant_pieces,
+)
+from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.download import Download
 from penstock.media.provider_files import ProviderFiles, UnusableFile
 from penstock.media.storage import Storage, storage_key

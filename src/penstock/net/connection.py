@@ -9,7 +9,7 @@ from typing import cast
 
 import httptools
 
-from penstock.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody
 from penstock.net.errors import MaybeSent
 
 _MAX_HEAD_BYTES = 64 * 2**10

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from secrets import token_hex
 
-from penstock.buffers import Buffer
-from penstock.long_body import LongBody
+from penstock.long_bodies.buffers import Buffer
+from penstock.long_bodies.long_body import LongBody
 from penstock.providers.spec import Upload
 
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})  # as browsers do

@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import NamedTuple, Self
 
 from penstock import __version__
-from penstock.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody
 from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge

@@ -11,7 +11,7 @@ from pyreqwest.exceptions import PyreqwestError
 from pyreqwest.http import HeaderMap
 from pyreqwest.request import StreamRequest
 
-from penstock.buffers import GrowingBuffer
+from penstock.long_bodies.buffers import GrowingBuffer
 from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 
 MAX_RESPONSE_BYTES = 64 * 2**20

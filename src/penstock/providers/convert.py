@@ -5,7 +5,7 @@ from functools import lru_cache
 from math import ceil, floor, log
 from typing import Any
 
-from penstock.base64_pieces import FileAsBase64
+from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.values import Frame, InputFile
 
 # --------------------------------------------------------------------------------------------------------------- frame

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.base64_pieces import Base64Text
-from penstock.buffers import Buffer
-from penstock.large_json import decode_beside_base64
-from penstock.long_body import LongBody
+from penstock.long_bodies.base64_pieces import Base64Text
+from penstock.long_bodies.buffers import Buffer
+from penstock.long_bodies.json_decoding import decode_beside_base64
+from penstock.long_bodies.long_body import LongBody
 
 FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from penstock.base64_pieces import strict_pieces
-from penstock.buffers import Buffer
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.long_bodies.base64_pieces import strict_pieces
+from penstock.long_bodies.buffers import Buffer
 from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, Recordings
 from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingFileRow, RecordingRow

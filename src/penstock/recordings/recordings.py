@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, tolerant_pieces
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.event_loop import run_aside
 from penstock.fields import TABLES, UploadedFile
+from penstock.long_bodies.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, tolerant_pieces
 from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
 from penstock.recordings.rows import (
     ListedRecording,

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from penstock.base64_pieces import Base64Text
-from penstock.buffers import Buffer
+from penstock.long_bodies.base64_pieces import Base64Text
+from penstock.long_bodies.buffers import Buffer
 from penstock.providers.spec import FailureKind, File, Provider, Reply, Result
 
 # What the reading functions of a provider file raise when a reply is not as they expect.

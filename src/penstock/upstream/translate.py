@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from penstock import json_encoding
-from penstock.base64_pieces import FileAsBase64
+from penstock.long_bodies import json_encoding
+from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import errors, large_json
+from penstock import errors
 from penstock.api import body as module
 from penstock.api.body import (
     NO_BODY,
@@ -24,6 +24,7 @@ from penstock.api.body import (
     read_body,
 )
 from penstock.api.route import Takes
+from penstock.long_bodies import json_decoding
 from penstock.settings import Settings
 from tests.loop_time import jumping_time
 from tests.work import lines_run
@@ -368,8 +369,8 @@ def test_valid_json_is_decoded() -> None:
 def test_too_many_names_are_refused_before_they_are_decoded(longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To decode a name takes ten times as long as another value, and no other thread runs meanwhile."""
     monkeypatch.setattr(module, "_decode", None)
-    monkeypatch.setattr(large_json, "_decode_object", None)
-    names = b",".join(b'"%0*d":0' % (longest, number) for number in range(large_json.MAX_NAMES + 9))
+    monkeypatch.setattr(json_decoding, "_decode_object", None)
+    names = b",".join(b'"%0*d":0' % (longest, number) for number in range(json_decoding.MAX_NAMES + 9))
     with pytest.raises(errors.InvalidRequest, match=r"The body may contain objects of 10000 names at most\."):
         decode_json_object(b'{"extra":{%b}}' % names)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.api import responses
-from penstock.base64_pieces import FileAsBase64
+from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.schema import Response
 from penstock.values import dollars, nanos
 from tests.api.raw_http import until

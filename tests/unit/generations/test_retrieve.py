@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.buffers import Buffer
 from penstock.errors import Conflict, NotFound, Problem
 from penstock.generations import retrieve
 from penstock.generations.rows import ShownRow
+from penstock.long_bodies.buffers import Buffer
 from penstock.schema import Caller, Response
 from penstock.values import OrgId
 from tests.fake_providers import faults

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from penstock.buffers import Buffer
 from penstock.imaging import messages
 from penstock.imaging.convert import ImageFile
 from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, Work
+from penstock.long_bodies.buffers import Buffer
 
 SHORT, LONG = b"a" * 100, b"b" * 70_000
 

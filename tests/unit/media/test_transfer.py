@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 from structlog.testing import capture_logs
 
-from penstock import base64_pieces
-from penstock.base64_pieces import Base64Text
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.fields import UploadedFile
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.long_bodies import base64_pieces
+from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.media import transfer as transfer_module
 from penstock.media.download import Download
 from penstock.media.provider_files import DownloadFailed, UnusableFile

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from penstock.buffers import Buffer
 from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.imaging.formats import Polarity
+from penstock.long_bodies.buffers import Buffer
 from penstock.media.transfer import Transfer
 from penstock.schema import Request
 from penstock.values import InputFile, OrgId

@@ -5,8 +5,8 @@ import tracemalloc
 import msgspec
 import pytest
 
-from penstock.base64_pieces import Base64Text
-from penstock.large_json import decode_beside_base64
+from penstock.long_bodies.base64_pieces import Base64Text
+from penstock.long_bodies.json_decoding import decode_beside_base64
 from penstock.providers import exchange
 from penstock.providers.exchange import Reply, Result, Status
 

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import base64_pieces
-from penstock.base64_pieces import strict_pieces
 from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
+from penstock.long_bodies import base64_pieces
+from penstock.long_bodies.base64_pieces import strict_pieces
 from penstock.media.storage import FileExists
 from penstock.recordings import files
 from penstock.recordings.rows import RecordingRow

@@ -2,8 +2,8 @@
 
 import base64
 
-from penstock.base64_pieces import FileAsBase64
-from penstock.long_body import LongBody
+from penstock.long_bodies.base64_pieces import FileAsBase64
+from penstock.long_bodies.long_body import LongBody
 
 
 def test_the_pieces_are_the_parts_one_after_the_other() -> None:

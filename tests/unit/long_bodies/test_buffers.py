@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.buffers import GrowingBuffer
+from penstock.long_bodies.buffers import GrowingBuffer
 
 
 @pytest.mark.parametrize("stated", [0, 1, 3, 100])

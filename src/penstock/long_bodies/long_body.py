@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from penstock.base64_pieces import FileAsBase64
-from penstock.buffers import Buffer
+from penstock.long_bodies.base64_pieces import FileAsBase64
+from penstock.long_bodies.buffers import Buffer
 
 _PIECE_BYTES = 256 * 1024
 

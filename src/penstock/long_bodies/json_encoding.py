@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.base64_pieces import FileAsBase64
-from penstock.long_body import LongBody
+from penstock.long_bodies.base64_pieces import FileAsBase64
+from penstock.long_bodies.long_body import LongBody
 
 _PIECE = 128 * 1024  # characters of a text, or bytes of JSON, that are encoded in one step
 _encode = msgspec.json.Encoder().encode

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from penstock.buffers import Buffer
+from penstock.long_bodies.buffers import Buffer
 
 STEP = 256 * 1024  # characters; takes less than a millisecond, and less memory than a small image
 _DATA_URI_HEAD = 256  # characters

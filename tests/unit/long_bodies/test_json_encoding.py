@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import json_encoding
-from penstock.base64_pieces import FileAsBase64
-from tests.unit.test_large_json import LARGE
+from penstock.long_bodies import json_encoding
+from penstock.long_bodies.base64_pieces import FileAsBase64
+from tests.unit.long_bodies.large_values import LARGE
 
 MAX_STEP_BYTES = 4 * 1024**2
 

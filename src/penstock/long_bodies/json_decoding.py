@@ -1,30 +1,23 @@
 """Decode large JSON in small steps, between which other threads run; refuse what takes long in one step."""
 
 import re
-from codecs import utf_8_decode
-from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from penstock.base64_pieces import Base64Text
-from penstock.buffers import Buffer, GrowingBuffer
+from penstock.long_bodies.base64_pieces import Base64Text
+from penstock.long_bodies.buffers import Buffer
+from penstock.long_bodies.long_texts import SHORT_TEXT, STEP_BYTES, TakeText, TooComplex, take_texts
 
-Text = TypeVar("Text")
-
-# Python runs no other thread while it is inside of a single step, such as a search or the decoding of a value. How long
-# that takes grows with the number of bytes and values. So long texts, which are nearly all of a large body, are taken
-# out, decoded in pieces and put in their places; the rest has limits, of which each means a few milliseconds.
-STEP_BYTES = 128 * 1024
+# Limits of what is decoded in one step, of which each means a few milliseconds.
 MAX_COMMAS = 50_000  # outside of long texts: there is at most one value more than commas and brackets
 MAX_NAMES = 10_000  # of one object, which is decoded in one step: each takes ten times as long as another value
 _MAX_DEPTH = 1000  # no decoder goes deeper
-MAX_BYTES_BESIDE_TEXTS = 4 * 1024**2  # without texts of more than `_SHORT_TEXT` bytes
+MAX_BYTES_BESIDE_TEXTS = 4 * 1024**2  # without texts of more than `SHORT_TEXT` bytes
 MAX_ESCAPES = 4_000_000
 # Of a text that is not only ASCII: one such letter may make all of them four times as wide.
 MAX_CHARACTERS = 4 * 1024**2
-_SHORT_TEXT = 512
 _LONG_BASE64 = 256 * 1024
 _NAME_END = re.compile(rb'"[ \t\r\n]*+:')
 # A text, which may have no end, and whether it is a name; a bracket; or some of what is between these.
@@ -39,17 +32,12 @@ _decode = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
-_BETWEEN_LONG_TEXTS = re.compile(rb'(?:[^"]++|"[^"\\]{0,%d}+")*+' % _SHORT_TEXT)
 # A part of a text that can be decoded by itself: it ends neither in an escape nor between the halves of a pair.
 _PIECE = re.compile(
     rb'(?:[^"\\]++|(?:\\[^u])++|\\u(?![dD][89abAB])[^"\\]{4}|\\u[dD][89abAB][^"\\]{2}\\u[dD][c-fC-F][^"\\]{2})*+',
     re.DOTALL,
 )
 _LONGEST_LETTER = 4  # bytes in UTF-8
-
-
-class TooComplex(ValueError):
-    """The JSON has too many values or escapes, or too long a text; the message says what is allowed."""
 
 
 def decode(raw: bytes | bytearray, *, leaves_files: bool = False) -> Any:
@@ -100,8 +88,8 @@ def decode_beside_base64(raw: bytes | bytearray) -> Any:
     return _decode_large(raw, _leave_base64) if len(raw) > _LONG_BASE64 else _decode(raw)
 
 
-def _decode_large(raw: bytes | bytearray, take: "_TakeText[str | Base64Text]") -> Any:
-    rest, texts = _take_texts(raw, take, token_hex(16), MAX_BYTES_BESIDE_TEXTS)
+def _decode_large(raw: bytes | bytearray, take: TakeText[str | Base64Text]) -> Any:
+    rest, texts = take_texts(raw, take, token_hex(16), MAX_BYTES_BESIDE_TEXTS)
     if _exceeds(rest, b",", MAX_COMMAS):
         raise TooComplex(f"may contain {MAX_COMMAS} commas outside of long texts at most")
     check_names(rest)
@@ -134,40 +122,6 @@ def _exceeds(raw: bytes | bytearray, character: bytes, most: int) -> bool:
 # ---------------------------------------------------------------------------------------------------------- long texts
 
 
-# Takes the text whose opening quote is at a position. Returns it, and where it ends.
-_TakeText = Callable[[bytes | bytearray, int], tuple[Text, int]]
-
-
-def _take_texts(
-    raw: bytes | bytearray, take: _TakeText[Text], secret: str, max_bytes: int
-) -> tuple[bytes, dict[str, Text]]:
-    """Return the JSON with a mark in the place of each long text, and the texts by their marks.
-
-    Each mark begins with the secret, so that no text of a caller is one. Raises TooComplex if what is beside the texts
-    has more than `max_bytes`.
-    """
-    texts: dict[str, Text] = {}
-    parts: list[Buffer] = []
-    size = 0
-    at = 0
-    while at < len(raw):
-        end = _BETWEEN_LONG_TEXTS.match(raw, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # matches anything
-        if end == at:  # here begins a text that is long, has escapes, or both
-            text, end = take(raw, at)
-            if end - at > _SHORT_TEXT:
-                mark = f"{secret} {len(texts)}"
-                texts[mark] = text
-                parts.append(f'"{mark}"'.encode())
-                at = end
-                continue
-        size += end - at
-        if size > max_bytes:
-            raise TooComplex(f"may contain {max_bytes} bytes outside of long texts at most")
-        parts.append(raw[at:end])
-        at = end
-    return b"".join(parts), texts
-
-
 def _leave_base64(raw: bytes | bytearray, start: int) -> tuple[str | Base64Text, int]:
     return _find_base64(raw, start, _BASE64) or _take_text(raw, start)
 
@@ -198,7 +152,7 @@ def _take_text(raw: bytes | bytearray, start: int) -> tuple[str, int]:
             raise TooComplex(f"may contain texts of {MAX_CHARACTERS} characters at most, unless they are only ASCII")
         at = end
     if raw[at : at + 1] != b'"':
-        _decode(b'"' + raw[at : at + 2 * _SHORT_TEXT])  # says what is wrong with it
+        _decode(b'"' + raw[at : at + 2 * SHORT_TEXT])  # says what is wrong with it
         raise msgspec.DecodeError("JSON is malformed: invalid character in a text")
     return text, at + 1
 
@@ -209,7 +163,7 @@ def _piece_end(raw: bytes | bytearray, start: int) -> int:
     end = raw.find(b'"', start, limit)
     end = limit if end < 0 else end
     escape = raw.find(b"\\", start, end)
-    if escape - start > _SHORT_TEXT:
+    if escape - start > SHORT_TEXT:
         end = escape  # without escapes it is simple
     elif escape >= 0:
         end = _PIECE.match(raw, start, start + _ESCAPED_BYTES).end()  # type: ignore[union-attr]  # matches anything
@@ -230,7 +184,7 @@ def _with_texts(value: Any, texts: dict[str, str | Base64Text]) -> Any:
             items = container.items() if isinstance(container, dict) else enumerate(container)
             for place, item in items:
                 if place in texts:
-                    raise TooComplex(f"may contain names of {_SHORT_TEXT} bytes at most")
+                    raise TooComplex(f"may contain names of {SHORT_TEXT} bytes at most")
                 kind = type(item)
                 if kind is str:
                     if item in texts:
@@ -250,75 +204,3 @@ def with_plain_texts(value: Any) -> Any:
     if isinstance(value, list):
         return [with_plain_texts(item) for item in value]
     return value
-
-
-# ------------------------------------------------------------------------------------------------------------- outlines
-
-MAX_OUTLINE_BYTES = 8 * 1024**2
-_COPIED_AT_ONCE = 1024**2
-_PART_OF_TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+')
-
-
-class Outline:
-    """JSON in which a mark stands for each long text, so that little is left to decode.
-
-    The texts are not decoded at all: they stay in the bytes that they came in, until they are copied to where their
-    marks have come to be.
-    """
-
-    def __init__(self, raw: bytes, json: bytes, texts: Mapping[str, memoryview], secret: str) -> None:
-        self.json = json
-        self._raw = raw
-        self._texts = tuple(texts.values())
-        self._mark = f'"{secret} '.encode()
-
-    def fill(self, encoded: bytes) -> bytes:
-        """Return JSON that was made from `json`, with the long texts in the places of their marks."""
-        if encoded is self.json:
-            return self._raw
-        if not self._texts:
-            return encoded
-        first, *others = encoded.split(self._mark)
-        whole = GrowingBuffer(len(encoded) + sum(map(len, self._texts)))
-        whole.write(first)
-        for part in others:
-            number, _, following = part.partition(b'"')
-            text = self._texts[int(number)]
-            for start in range(0, len(text), _COPIED_AT_ONCE):
-                whole.write(text[start : start + _COPIED_AT_ONCE])
-            whole.write(following)
-        return bytes(whole.finish())
-
-
-def outline(raw: bytes) -> Outline:
-    """Return the outline of JSON that has many bytes; of others the JSON as it is.
-
-    Raises TooComplex if it is itself too long, msgspec.DecodeError for a text that is malformed or has no end, and
-    UnicodeDecodeError for bytes that are not UTF-8, which msgspec does not look for in a text that it does not decode.
-    """
-    _check_utf8(raw)
-    if len(raw) <= STEP_BYTES:
-        return Outline(raw, raw, {}, "")
-    secret = token_hex(16)
-    return Outline(raw, *_take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES), secret)
-
-
-def _check_utf8(raw: bytes) -> None:
-    """Raise UnicodeDecodeError if the bytes are not UTF-8."""
-    at = 0
-    while at < len(raw):
-        piece = raw[at : at + STEP_BYTES]
-        is_last = at + STEP_BYTES >= len(raw)  # another piece may end inside of a letter, which the next begins with
-        at += len(piece) if piece.isascii() else utf_8_decode(piece, "strict", is_last)[1]
-
-
-def _find_text(raw: bytes | bytearray, start: int) -> tuple[memoryview, int]:
-    """The text whose opening quote is at `start`, with its quotes, as it is written; and where it ends."""
-    at = start + 1
-    while True:
-        end = _PART_OF_TEXT.match(raw, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # matches anything
-        if raw[end : end + 1] == b'"':
-            return memoryview(raw)[start : end + 1], end + 1
-        if end == at:
-            raise msgspec.DecodeError("JSON is malformed: invalid character in a text")
-        at = end
