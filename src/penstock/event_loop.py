@@ -1,4 +1,4 @@
-"""Keep the event loop responsive: long work runs in turns or in threads. Also cancel tasks and wait for their end."""
+"""Keep the event loop responsive: long work in turns or in threads; and cancel tasks and wait for their end."""
 
 import asyncio
 import ctypes
