@@ -49,36 +49,46 @@ model down, if it has announced one.
 PROOF = """## What proves the requests
 
 The tests build every kind of request that the tables below allow, for each model, number of input images, shape,
-duration, quality and choice, and compare it with a description that nobody here wrote: the types in the provider's own
-client library, or the OpenAPI document that comes with Comfy's command line. Unknown fields, wrong values and missing
-fields fail the test. What no description covers is in the last column: its requests follow the provider's
-documentation, and nothing else confirms them; [a recording](add-a-provider.md#try-it-with-the-real-provider) of a real
-call would. Chat is not in this list: its requests are OpenAI's.
+duration, quality and choice, and compare it with a description that nobody here wrote: the types in the provider's
+own client library, or the OpenAPI document that comes with Comfy's command line. Where there is neither, it is
+compared with pages of documentation, the provider's own or those of Comfy's router: their names, types and limits
+were written down by hand on 2026-11-18, in [pages.txt](../tests/providers/pages.txt), apart from the tables. Unknown
+fields, wrong values and missing fields fail the test. What no description covers is in the last column: its requests
+follow the provider's documentation, and nothing else confirms them; [a
+recording](add-a-provider.md#try-it-with-the-real-provider) of a real call would. Chat is not in this list: its
+requests are OpenAI's.
 """
 
-NOT_DESCRIBED = """Descriptions of the others were looked for on 2026-11-16, in PyPI, npm and public repositories:
+NOT_DESCRIBED = """Descriptions of the others were looked for on 2026-11-16 and 2026-11-18, in PyPI, npm, stored copies
+of documentation and public repositories:
 
-- Novita: `novita` 0.1.0, `novita-client` 0.7.1 and `novita-sdk` 0.5.0 (PyPI) and `novita-sdk` 3.1.3 (npm) do not have
-  Kling 3. Clients of Novita and of PPIO, which has the same paths, send the same fields.
-- Tencent: Comfy's document has only its 3D models, and Tencent Cloud's own libraries have only its signed APIs.
-- Leonardo: `leonardo-ai-sdk` 7.0.0 (PyPI) and `@leonardo-ai/sdk` 4.21.3 (npm) do not have the endpoint for images.
-- Replicate: six models are compared with names, types and limits from a package under the AGPL, whose texts are not
-  kept. Replicate's own package, `all-the-public-replicate-models` 1.352.0 (npm), is of January 2025 and has no licence.
+- AUTOMATIC1111, ComfyUI and LocalAI are servers of your own. The simulation of the first is tried with a client that
+  others wrote, `webuiapi`, and that of LocalAI with OpenAI's; `make test-servers` sends requests to a real ComfyUI.
+- Leonardo: `leonardo-ai-sdk` 7.0.0 (PyPI) and `@leonardo-ai/sdk` 4.21.3 (npm) do not have the newer endpoint for
+  images, and its pages about the models describe the older one.
+- Microsoft's MAI images and FLUX.2 on Azure: no page of Microsoft with their fields was found.
+- Kling 4 at Kling: the fields are those of Comfy's router. The paths were not found; they are those of the other
+  models with this API, so `kling-4` is tried at fal and WaveSpeed first.
+- FLUX 3 Image klein: Vercel's list of models has its name, its price and its five resolutions, which are those of
+  `flux-3-image`. A page with its fields was not found.
+- Replicate's `hailuo-2.3`, `replicate/ideogram-v3-turbo` and `recraft-crisp-upscale`: no copy of their schemas was
+  found.
 """
 
 NOT_OFFERED = """## What is not offered
 
-Models that people ask for and of which too little was found on 2026-11-16, in the documentation of the providers and of
-resellers, in client libraries, in Comfy's documents and in public repositories:
+Models that people ask for and of which too little was found on 2026-11-16 and 2026-11-18, in the documentation of the
+providers and of resellers, in client libraries, in Comfy's documents and in public repositories:
 
-- Kling 4 at Kling itself: Comfy's router describes the fields (`contents` and `settings`, as for `kling-3-turbo`), but
-  the paths at Kling were not found. `kling-4` is offered at fal and WaveSpeed. Of Kling 4 Flash at WaveSpeed the fields
-  and the price were found, but not the path.
-- FLUX 3 Image klein and FLUX 3 Max at Black Forest Labs: resellers name them and their prices, but not the fields that
-  Black Forest Labs takes. If they are those of `flux-3-image` and `flux-3-video`,
-  [`like`](configuration.md#further-models-of-a-known-provider) offers them.
-- Videos as inputs at Together: its client library describes `source_video`, `reference_videos` and `frame_videos`, but
-  what they cost was not found.
+- Kling 4 Flash: of WaveSpeed's the fields and the price were found, but not the path; of Kling's nothing. References
+  and videos as inputs of Kling 4 at Kling: Comfy's router describes them, but the path for them was not found.
+- FLUX 3 Max: a reseller names it and its prices, but Black Forest Labs' name for it and its fields were not found. If
+  the fields are those of `flux-3-video`, [`like`](configuration.md#further-models-of-a-known-provider) offers it.
+- Videos as inputs at Together: its client library describes `source_video`, `reference_videos` and `frame_videos`,
+  but what they cost was not found.
+
+One reseller says that Alibaba shut down Wan 2.6 on 2026-10-14, so the table below has that day; another one still
+sells it, and no notice of Alibaba's names it.
 
 Amazon shut down Nova Canvas and Nova Reel on 2026-09-30, and Google has shut down Imagen: nobody can offer them.
 """

@@ -1,7 +1,7 @@
 """Black Forest Labs' tasks on loopback, as its documentation shows them: a ticket, an address to ask at, a sample.
 
-There is no client. The shape is that of docs.bfl.ai (quick_start, pricing); exchanges are compared with Comfy's
-description.
+There is no client. The shape is that of docs.bfl.ai (quick_start, pricing); exchanges are compared with
+descriptions of others, and what these do not allow is refused.
 """
 
 from typing import Any
@@ -12,7 +12,6 @@ from tests.fake_providers.server import FakeProvider, route
 
 MODERATED = {"status": "Request Moderated", "details": {"Moderation Reasons": ["Safety Filter"]}}
 INPUTS = "input_image", *(f"input_image_{number}" for number in range(2, 9))
-STRICT = {"prompt", "images", "aspect_ratio", "resolution", "safety_tolerance", "grounding", "version"}
 
 
 class BlackForestLabs(FakeProvider):
@@ -22,9 +21,6 @@ class BlackForestLabs(FakeProvider):
     @route("POST /v1/{model*}")
     def submit(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
-        if call.params["model"] == "flux-3-image" and (odd := sorted(fields.keys() - STRICT)):
-            details = {"type": "extra_forbidden", "loc": ["body", odd[0]], "msg": "Extra inputs are not permitted"}
-            return FakeResponse({"detail": [details]}, 422)
         if wrong := [name for name in INPUTS if not isinstance(fields.get(name, ""), str)]:
             details = {"type": "string_type", "loc": ["body", wrong[0]], "msg": "Input should be a valid string"}
             return FakeResponse({"detail": [details]}, 422)

@@ -15,6 +15,11 @@ from tests.fake_providers.exchange import Exchange, FakeResponse, ReceivedReques
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, Job, route
 
+# The models of the newer API: the most seconds, the frames and the aspect ratios that each takes.
+LIMITS = {
+    "kling-3.0-turbo": (15, {"first_frame"}, {"16:9", "9:16", "1:1"}),
+    "kling-4.0": (30, {"first_frame", "middle_frame", "last_frame"}, {"16:9", "9:16", "1:1", "21:9"}),
+}
 ACCESS, SECRET = "AK-canary", "SK-canary-0123456789"
 
 
@@ -66,20 +71,33 @@ class Kling(FakeProvider):
     def omni(self, call: Exchange) -> FakeResponse:
         return self._created(call.request.fields, "omni-video")
 
-    @route("POST /{kind}-to-video/kling-3.0-turbo")
-    def turbo(self, call: Exchange) -> FakeResponse:
+    @route("POST /{kind}-to-video/{model}")
+    def task(self, call: Exchange) -> FakeResponse:
+        kind, model = call.params["kind"], call.params["model"]
+        if model not in LIMITS:
+            return FakeResponse(problem(1203, "Model not found"), 404)
         fields = call.request.fields
-        if set(fields) - {"settings", "options"} != {"prompt" if call.params["kind"] == "text" else "contents"}:
+        most_seconds, frames, ratios = LIMITS[model]
+        settings = fields["settings"]
+        types = [part["type"] for part in fields.get("contents", ())]
+        is_wrong = (
+            set(fields) - {"settings", "options"} != {"prompt" if kind == "text" else "contents"}
+            or not 3 <= settings["duration"] <= most_seconds
+            or settings.get("aspect_ratio", "16:9") not in ratios
+            or ("aspect_ratio" in settings) != (kind == "text")
+            or (kind == "image" and (types[:2] != ["prompt", "first_frame"] or not set(types[1:]) <= frames))
+        )
+        if is_wrong:
             return FakeResponse(problem(1201, "Invalid parameters"), 400)
         job = self.begin(fields, prefix="84183102")
-        return FakeResponse({**problem(0, "SUCCEED"), "data": self._turbo_task(job)})
+        return FakeResponse({**problem(0, "SUCCEED"), "data": self._task_fields(job)})
 
     @route("GET /tasks")
     def tasks(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.request.path.partition("task_ids=")[2]]
-        return FakeResponse({**problem(0, "SUCCEED"), "data": [self._turbo_task(job)]})
+        return FakeResponse({**problem(0, "SUCCEED"), "data": [self._task_fields(job)]})
 
-    def _turbo_task(self, job: Job) -> dict[str, Any]:
+    def _task_fields(self, job: Job) -> dict[str, Any]:
         state = job.next_state()
         details = state if isinstance(state, dict) else {"status": "succeeded" if state == "succeed" else state}
         outputs = [{"type": "video", "id": "v1", "url": self.put(mp4(), "video/mp4"), "duration": "5.0"}]

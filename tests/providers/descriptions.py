@@ -4,8 +4,8 @@ Most of it is in client libraries, which `make setup` installs. Six packages are
 command line, which has an OpenAPI document of the providers behind its nodes, the clients of Together, Cloudflare,
 Runware and Leonardo, and tools for images on Bedrock. They are installed apart, without their requirements
 (descriptions.txt).
-fal_types.json and npm_types.json are made from packages for Node. Providers that speak OpenAI's API are compared with
-OpenAI's client.
+fal_types.json and npm_types.json are made from packages for Node, and pages.txt was written by hand from pages of
+documentation. Providers that speak OpenAI's API are compared with OpenAI's client.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from typing import Any
 import jsonschema_rs
 
 from penstock.providers.spec import Model, Provider
-from tests.providers import json_schemas
+from tests.providers import json_schemas, pages
 from tests.providers.json_schemas import Schema
 from tests.providers.sweep import requests
 
@@ -311,6 +311,22 @@ def _npm(section: str, name: Callable[[str], str]) -> Description:
     return Description(npm_document()[section]["source"], lambda path, body: npm(section, name(path)))
 
 
+@cache
+def _page(slug: str, source: str, path: str) -> Validator | None:
+    found = pages.pages()[slug].get(path)
+    return Validator(found[1]) if found and found[0] == source else None
+
+
+def _of_page(slug: str, source: str) -> Description:
+    return Description(f"pages of {source}", lambda path, body: _page(slug, source, path))
+
+
+def _of_pages(slug: str) -> tuple[Description, ...]:
+    """The pages about a provider: a description for each place where they were read."""
+    sources = dict.fromkeys(source for source, _ in pages.pages()[slug].values())
+    return tuple(_of_page(slug, source) for source in sources)
+
+
 def _of_comfy(slug: str) -> Description:
     return _package("comfy-cli", lambda path, body: comfy(slug, path))
 
@@ -341,7 +357,6 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
         "luma": (_package("luma-agents", lambda path, body: luma()),),
         "openai": (_package("openai", lambda path, body: openai(_last(path))),),
         "openrouter": (_package("openrouter", lambda path, body: openrouter(_last(path))),),
-        "replicate": (_npm("replicate", _replicate_model),),
         "runware": (_package("runware-sdk", lambda path, body: runware(body["model"])),),
         "runway": (_package("runwayml", lambda path, body: runway(_last(path), body["model"])),),
         "topaz": (
@@ -354,15 +369,11 @@ def descriptions() -> Mapping[str, tuple[Description, ...]]:
             _of_comfy("vertex"),
         ),
     }
-    return found
+    return found | {slug: (*found.get(slug, ()), *_of_pages(slug)) for slug in pages.pages()}
 
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _replicate_model(path: str) -> str:
-    return path.removeprefix("/v1/models/").removesuffix("/predictions")
 
 
 # Where a description is known to be narrower or older than the provider: what it says, and how we know better.

@@ -1,11 +1,11 @@
-"""Make npm_types.json, the requests of Fireworks, Replicate and Stability AI as JSON Schemas, from packages for Node:
+"""Make npm_types.json, the requests of Fireworks and Stability AI as JSON Schemas, from packages for Node:
 
-    npm pack @ai-sdk/fireworks@3.0.62 @genfeedai/types@0.2.0 stability-ai@0.7.0
+    npm pack @ai-sdk/fireworks@3.0.62 stability-ai@0.7.0
     for package in *.tgz; do mkdir "${package%.tgz}" && tar xzf "$package" -C "${package%.tgz}"; done
     .venv/bin/python -m tests.providers.npm_types .
 
-One of them has the schemas of Replicate's models as Replicate's own API answered them. Only names, types and limits are
-kept, without any text. Stability's models are newer than the package, so names of models are not kept.
+Only names, types and limits are kept, without any text. Stability's models are newer than the package, so names of
+models are not kept.
 """
 
 import json
@@ -19,7 +19,6 @@ from penstock.providers import discover
 from tests.providers.fal_types import TypeReader
 
 Schema = dict[str, Any]
-KEPT = ("type", "enum", "items", "minimum", "maximum", "properties", "required", "nullable")
 
 
 def main(folder: Path) -> None:
@@ -28,10 +27,6 @@ def main(folder: Path) -> None:
             "source": "@ai-sdk/fireworks 3.0.62",
             "licence": "Apache-2.0, Copyright 2023 Vercel, Inc.",
             "schemas": {"image": fireworks(folder / "ai-sdk-fireworks-3.0.62/package/src")},
-        },
-        "replicate": {
-            "source": "Replicate's API of 2026-01-29, in @genfeedai/types 0.2.0",
-            "schemas": dict(replicate(folder / "genfeedai-types-0.2.0/package/src/replicate/schemas.json")),
         },
         "stability": {
             "source": "stability-ai 0.7.0 (npm)",
@@ -44,44 +39,6 @@ def main(folder: Path) -> None:
         for schema in described["schemas"].values():
             text = text.replace(json.dumps(schema, indent=1).replace("\n", "\n   "), json.dumps(schema))
     Path(__file__).with_name("npm_types.json").write_text(text + "\n")
-
-
-def _upstreams(slug: str) -> set[str]:
-    return {model.upstream for provider in discover() if provider.slug == slug for model in provider.models}
-
-
-# ----------------------------------------------------------------------------------------------------------- Replicate
-
-
-def replicate(file: Path) -> Iterator[tuple[str, Schema]]:
-    wanted = _upstreams("replicate")
-    for model in json.loads(file.read_text()):
-        if model["modelId"] in wanted:
-            yield model["modelId"], _prediction(model["inputSchema"], model["componentSchemas"])
-
-
-def _prediction(described: Schema, components: Mapping[str, Schema]) -> Schema:
-    """The schema of a prediction's body, in which the input has no other fields than those described."""
-    input_schema = {**_plain(described, components), "additionalProperties": False}
-    return {
-        "type": "object",
-        "properties": {"input": input_schema},
-        "required": ["input"],
-        "additionalProperties": False,
-    }
-
-
-def _plain(described: Schema, components: Mapping[str, Schema]) -> Schema:
-    """A schema without texts, and with the parts that it refers to in their places."""
-    if "allOf" in described:
-        (reference,) = described["allOf"]
-        return _plain(components[reference["$ref"].rpartition("/")[2]], components)
-    schema = {name: described[name] for name in KEPT if name in described}
-    if "items" in schema:
-        schema["items"] = _plain(schema["items"], components)
-    if "properties" in schema:
-        schema["properties"] = {name: _plain(part, components) for name, part in schema["properties"].items()}
-    return schema
 
 
 # ----------------------------------------------------------------------------------------------------------- Stability

@@ -169,6 +169,30 @@ async def test_a_refused_submission(
         assert (video["error"] or {}).get("code") == code
 
 
+async def test_kling_4_takes_two_frames_and_thirty_seconds(open_gateway: OpenGateway) -> None:
+    provider = Kling()
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        text = await create_video(running, model="kling-4", seconds=30, size="21:9", resolution="1080p")
+        image = await create_video(running, model="kling-4", seconds=3, input_reference=[{"image_url": IMAGE_URI}] * 2)
+        assert [video["status"] for video in (text, image)] == ["completed"] * 2
+        assert [str(video["metadata"]["cost"]) for video in (text, image)] == ["7.05", "0.471"]
+    assert [call.path for call in provider.received("task")] == [
+        "/text-to-video/kling-4.0",
+        "/image-to-video/kling-4.0",
+    ]
+    plain = IMAGE_URI.partition(",")[2]
+    wide, framed = [call.fields for call in provider.received("task")]
+    assert wide["settings"] == {"duration": 30, "aspect_ratio": "21:9", "resolution": "1080p"}
+    assert framed == {
+        "settings": {"duration": 3, "resolution": "720p"},
+        "contents": [
+            {"type": "prompt", "text": "a train"},
+            {"type": "first_frame", "url": plain},
+            {"type": "last_frame", "url": plain},
+        ],
+    }
+
+
 async def test_turbo_has_other_shapes(open_gateway: OpenGateway) -> None:
     provider = Kling()
     async with gateway_for(open_gateway, "kling", provider) as running:
@@ -180,7 +204,7 @@ async def test_turbo_has_other_shapes(open_gateway: OpenGateway) -> None:
         provider.next_states.append(("submitted", {"status": "failed", "message": "Failure to pass the risk control"}))
         refused = await create_video(running, model="kling-3-turbo")
         assert refused["error"]["code"] == "CONTENT_POLICY_VIOLATION"
-    text, image, _ = [call.fields for call in provider.received("turbo")]
+    text, image, _ = [call.fields for call in provider.received("task")]
     assert text == {"prompt": "a train", "settings": {"duration": 4, "aspect_ratio": "9:16", "resolution": "720p"}}
     assert image == {
         "contents": [

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.providers import jwt
-from penstock.providers.kling import omni, turbo, videos
+from penstock.providers.kling import omni, tasks, videos
 from penstock.providers.kling.videos import FAILURE_KINDS
 from penstock.providers.spec import FailureKind, Provider, Reply, bearer
 
@@ -37,5 +37,5 @@ PROVIDER = Provider(
     auth=auth,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=(*videos.MODELS, *omni.MODELS, *turbo.MODELS),
+    models=(*videos.MODELS, *omni.MODELS, *tasks.MODELS),
 )

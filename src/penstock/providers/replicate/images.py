@@ -6,6 +6,7 @@ from penstock.providers.spec import Model, Param, Price, converted, emulated, fi
 from penstock.values import Frame
 
 PNG = fixed("output_format", "png")
+SEED = passthrough("seed")
 FLUX_1_RATIOS = "1:1 16:9 21:9 3:2 2:3 4:5 5:4 3:4 4:3 9:16 9:21"
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 4:5 5:4 21:9"
 
@@ -33,7 +34,7 @@ ONE_IMAGE = images_row("image", 1)
 FLUX_1 = (
     PROMPT,
     PNG,
-    passthrough("seed"),
+    SEED,
     emulated("n", to="num_outputs", high=4),
     converted(
         "frame",
@@ -43,11 +44,13 @@ FLUX_1 = (
 )
 FLUX_2 = (
     PNG,
+    SEED,
     fixed("aspect_ratio", "custom"),
     converted("frame", to=("width", "height"), convert=pixels(multiple=16, min_side=256, max_side=2048)),
 )
 KONTEXT = (
     PNG,
+    SEED,
     frame(f"{RATIOS} 9:21 2:1 1:2"),
     converted("prompt_enhancement", to="prompt_upsampling", convert=on_off(True, False)),
 )

@@ -35,7 +35,8 @@ VEO = (
 )
 SEEDANCE = (
     PROMPT,
-    duration(*range(2, 13), default=5),
+    passthrough("seed"),
+    duration(*range(3, 13), default=5),
     passthrough("camera_fixed", one_of=(True, False)),
     NEVER_SOUND,
     frame("16:9 9:16 1:1 4:3 3:4 21:9 9:21", "720p", "480p", "1080p"),
