@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -15,13 +16,14 @@ from penstock.accounts.chat_reservations import ChatReservations, Reservation
 from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import RequestEnd, Usage, add_ended_requests, count_usage, ended_request, request_end
 from penstock.clock import Clock
-from penstock.errors import Problem, StorageUnavailable
+from penstock.errors import InsufficientBalance, Problem, RateLimited, StorageUnavailable
 from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.values import ZERO, Nanos, OrgId
 
+T = TypeVar("T")
 log = structlog.get_logger()
 _RETRY_SECONDS = 0.5
 _BATCH_SECONDS = 0.02  # how long ended calls are collected, at most, before they are written
@@ -157,6 +159,25 @@ class ChatSettlement:
         while tasks := [queue.task for queue in self._queues.values() if queue.task]:
             await asyncio.gather(*tasks)
         self._is_running = False
+
+    async def accept(self, org_id: OrgId, accept: Callable[[], Awaitable[T]]) -> T:
+        """Accept a call of an organization; raise what `accept` raises.
+
+        Calls that have ended and wait to be written still count as under way, with all that was held for them. So if a
+        limit or the balance refuses the new call, they are written, and it is tried once more.
+        """
+        was_waiting = self._is_waiting(org_id)  # they may be written before the refusal arrives here
+        try:
+            return await accept()
+        except (RateLimited, InsufficientBalance):
+            if not was_waiting and not self._is_waiting(org_id):
+                raise
+        await self.catch_up(org_id)
+        return await accept()
+
+    def _is_waiting(self, org_id: OrgId) -> bool:
+        queue = self._queues.get(org_id)
+        return queue is not None and bool(queue.ended_calls) and not queue.is_blocked
 
     async def catch_up(self, org_id: OrgId) -> None:
         """Write what waits for an organization now instead of after the usual delay. Does nothing while that fails."""

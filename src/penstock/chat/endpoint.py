@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.limits import check_model
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
@@ -15,7 +14,7 @@ from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill, max_c
 from penstock.chat.provider_api import CompletionsApi, ProviderApi, StreamRelay
 from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
-from penstock.chat.reserved import ReservedCall
+from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.stream import (
     CallerTooSlow,
@@ -30,7 +29,6 @@ from penstock.errors import (
     Cancelled,
     PermissionDenied,
     Problem,
-    StorageUnavailable,
     Unavailable,
     UpstreamError,
     UpstreamTimeout,
@@ -87,7 +85,7 @@ async def complete(
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
     with span("accept"):
-        reservation = await _reserve(gateway, call, request, amount, modality)
+        reservation = await reserve(gateway, call, request, amount, modality)
     call.release_body()
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
@@ -109,17 +107,6 @@ def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
     if field := next((name for name in _OTHER_MODELS if name in chat.extras), None):
         message = f"This key is limited to models, so it cannot use `{field}`, by which a provider may use others."
         raise PermissionDenied(message, param=field)
-
-
-async def _reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
-    """Reserve money. If that fails, and a hold may be in the store all the same, the hold is released."""
-    try:
-        return await gateway.chat_reservations.reserve(call, request, amount, modality)
-    except StorageUnavailable as problem:
-        if problem.should_retry is False:
-            unconfirmed = Reservation(call, request, amount, modality, in_store=True)
-            gateway.chat_settlement.release_later(unconfirmed, problem)
-        raise
 
 
 async def _forward(reserved: ReservedCall, route: Route) -> Response:

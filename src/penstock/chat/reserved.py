@@ -1,5 +1,7 @@
 """A chat call whose money is reserved: its failed attempts, its losses and how it is settled."""
 
+from functools import partial
+
 import msgspec
 
 from penstock.accounts.chat_reservations import Reservation
@@ -8,9 +10,9 @@ from penstock.accounts.requests import RequestEnd
 from penstock.chat.form import ResponseForm
 from penstock.chat.pricing import Bill
 from penstock.chat.request import ChatRequest
-from penstock.errors import Problem
+from penstock.errors import Problem, StorageUnavailable
 from penstock.gateway import Gateway
-from penstock.schema import FailedAttempt
+from penstock.schema import Call, FailedAttempt, Request
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
 from penstock.upstream.candidate import Candidate
@@ -20,6 +22,18 @@ from penstock.upstream.outcome import Failure
 from penstock.values import ZERO, Nanos
 
 _MAX_MESSAGE_CHARS = 1000
+
+
+async def reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
+    """Reserve money. If that fails, and a hold may be in the store all the same, the hold is released."""
+    hold = partial(gateway.chat_reservations.reserve, call, request, amount, modality)
+    try:
+        return await gateway.chat_settlement.accept(call.caller.org_id, hold)
+    except StorageUnavailable as problem:
+        if problem.should_retry is False:
+            unconfirmed = Reservation(call, request, amount, modality, in_store=True)
+            gateway.chat_settlement.release_later(unconfirmed, problem)
+        raise
 
 
 class ReservedCall(msgspec.Struct, frozen=True):

@@ -77,7 +77,8 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
     failpoint("accept.before_tx")
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
-    accepted = await _store_affordable(gateway, call, planned, stored_inputs, is_awaited)
+    store = partial(_store_affordable, gateway, call, planned, stored_inputs, is_awaited)
+    accepted = await gateway.chat_settlement.accept(call.caller.org_id, store)
     failpoint("accept.after_commit")
     call.release_body()
     return accepted

@@ -86,6 +86,20 @@ async def test_concurrent_requests(open_gateway: OpenGateway) -> None:
         assert await try_video(running, caller) == "accepted"
 
 
+async def test_chats_one_after_the_other_are_not_concurrent(open_gateway: OpenGateway) -> None:
+    """An ended chat is written a moment later; until then it counts as under way, with all that was held for it."""
+    body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 20}
+    async with open_gateway() as running:
+        one_at_a_time = await running.create_caller(concurrent_requests=1)
+        for _ in range(5):
+            await complete(running.gateway, running.call(body, caller=one_at_a_time))
+        await running.image(caller=one_at_a_time)
+        # Enough for what two of them cost, but not to hold for two at once.
+        poor = await running.create_caller_in_new_org("0.00011")
+        for _ in range(2):
+            await complete(running.gateway, running.call(body, caller=poor))
+
+
 async def test_dollars_per_day(open_gateway: OpenGateway) -> None:
     """Held money counts as spent, released money does not, and the limit starts again at midnight UTC."""
     async with open_gateway() as running:
