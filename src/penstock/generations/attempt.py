@@ -242,6 +242,8 @@ class _Attempt:
                 show=job.show_image,
             )
         failpoint("submit.response_read")
+        if result.done:
+            job.running.send_guard.run_to_the_end()
         return await self._record_job(result)
 
     async def _find_job(self, problem: OutcomeUnknown) -> Result:

@@ -298,27 +298,33 @@ class Jobs:
     async def stop(self) -> None:
         """Stop all jobs and give their leases back; the next process goes on with them.
 
-        A job is not stopped while it sends: an interrupted submission could never be sent again.
+        A job is not stopped while its `send_guard` forbids it, but not for longer than `drain_seconds`.
         """
         self.is_stopping = True
         await self._trials.stop()
         jobs = list(self._running.values())
         await asyncio.gather(*(self._stop_job(job) for job in jobs))
-
-        async def write(tx: Transaction) -> None:
-            for job in sorted(jobs, key=lambda job: job.id):
-                await tx.run("release_lease", id=job.id, lease_token=job.lease.token)
-
         try:
             if jobs:
-                await self._store.write(write)
+                await self._store.write(partial(_release_leases, sorted(jobs, key=lambda job: job.id)))
         except StorageUnavailable:
             log.warning("leases not released: storage unavailable")
 
     async def _stop_job(self, job: RunningJob) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(job.send_guard.wait_until_sent(), self._settings.drain_seconds)
-        await cancel_and_wait([job.task])
+        sent = asyncio.create_task(job.send_guard.wait_until_sent())
+        seconds = self._settings.drain_seconds
+        await asyncio.wait({sent, job.task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await cancel_and_wait([sent, job.task])
+
+
+async def _release_leases(jobs: list[RunningJob], tx: Transaction) -> None:
+    """Give the leases of stopped jobs back, and remove the attempts that were stored but not sent.
+
+    The next process takes each attempt without an outcome for one that was interrupted while it was sent.
+    """
+    released = [job for job in jobs if await tx.run("release_lease", id=job.id, lease_token=job.lease.token)]
+    for attempt_id in sorted(attempt_id for job in released for attempt_id in job.send_guard.unsent_attempts):
+        await tx.run("delete_unsent_attempt", id=attempt_id)
 
 
 def _encode_leases(jobs: list[RunningJob]) -> str:

@@ -65,7 +65,10 @@ class Wakeups:
 
 
 class SendGuard:
-    """Keeps a job from being stopped while it sends: an interrupted attempt could never be sent again."""
+    """Keeps a job from being stopped while it sends, or while it has an output that exists only in memory.
+
+    A submission that is interrupted could never be sent again, and such an output would be lost.
+    """
 
     __slots__ = ("_all_sent", "_sending", "unsent_attempts")
 
@@ -87,8 +90,19 @@ class SendGuard:
             if not self._sending and self._all_sent:
                 self._all_sent.set()
 
+    def run_to_the_end(self) -> None:
+        """Let the job not be stopped any more.
+
+        For an output that was in the response to the submission: the provider cannot be asked for it again.
+        """
+        self._sending += 1
+
+    @property
+    def may_stop(self) -> bool:
+        return not self._sending
+
     async def wait_until_sent(self) -> None:
-        """Wait until nothing is being sent."""
+        """Wait until the job may be stopped; for ever, if it has to run to its end."""
         while self._sending:
             self._all_sent = asyncio.Event()
             await self._all_sent.wait()

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -105,7 +106,7 @@ class Folder:
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         path = self._path(key)
         try:
-            source = await in_file_thread(path.open, "rb")
+            source = await _open(path)
         except (FileNotFoundError, NotADirectoryError):
             raise FileMissing(key) from None
         except OSError as error:
@@ -171,3 +172,18 @@ def storage_key(file_id: str) -> str:
     """
     folder = "recordings/" if file_id.startswith(RECORDING_FILE_PREFIX) else ""
     return f"{folder}{file_id[-4:-2]}/{file_id}"
+
+
+async def _open(path: Path) -> BufferedReader:
+    """Open a file for reading, in a thread; if the caller is cancelled meanwhile, it is closed again."""
+    opening = in_file_thread(path.open, "rb")
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_opened)
+        raise
+
+
+def _close_opened(opening: "asyncio.Future[BufferedReader]") -> None:
+    if opening.exception() is None:
+        opening.result().close()

@@ -650,6 +650,31 @@ async def test_stopping_waits_for_a_submission_that_is_being_sent(open_gateway: 
 
 
 @sqlite_only
+async def test_stopping_waits_for_the_end_of_a_job_with_an_output_that_is_only_in_memory(
+    open_gateway: OpenGateway,
+) -> None:
+    stored = asyncio.Event()
+
+    async def run(job: RunningJob) -> None:
+        with job.send_guard.sending():
+            job.send_guard.run_to_the_end()
+        await stored.wait()
+        done.append("stored")
+
+    done: list[str] = []
+    async with open_gateway(works=False, worker=False) as running, open_jobs(running, run) as ours:
+        await accept_videos(running)
+        await ours.resume()
+        await let_others_run()
+        stopping = asyncio.create_task(ours.stop())
+        await let_others_run()
+        assert not stopping.done()
+        stored.set()
+        await asyncio.wait_for(stopping, 60)
+        assert done == ["stored"]
+
+
+@sqlite_only
 async def test_stopping_waits_for_a_submission_only_for_the_drain_time(open_gateway: OpenGateway) -> None:
     async def run(job: RunningJob) -> None:
         with job.send_guard.sending():

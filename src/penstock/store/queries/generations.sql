@@ -178,6 +178,10 @@ UPDATE attempts SET state = :state, upstream_id = COALESCE(:upstream_id, upstrea
     updated_at_ms = :at_ms
 WHERE id = :id AND state IN ('intent', 'submitted');
 
+-- name: delete_unsent_attempt
+-- Remove an attempt of which its process knows that it was not sent.
+DELETE FROM attempts WHERE id = :id AND state = 'intent';
+
 -- name: list_ended_attempts
 -- How the newest attempts since an id ended, of all organizations.
 SELECT provider, upstream_model, state, failure_kind, count, created_at_ms, updated_at_ms FROM attempts
