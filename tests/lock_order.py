@@ -1,13 +1,14 @@
 """Check that transactions lock tables in the order of docs/decisions/lock-order.md."""
 
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from penstock.store.base import Row, Transaction
+from penstock.store.base import Change, Row, Transaction
 from penstock.store.postgres import PostgresStore
 
 T = TypeVar("T")
@@ -87,6 +88,11 @@ class Watched:
         for name, values in statements:
             self._note(name, values)
         return await self._tx.each(statements)
+
+    async def run_each(self, changes: Sequence[Change], /) -> Counter[str]:
+        for name, values in changes:
+            self._note(name, values)
+        return await self._tx.run_each(changes)
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:

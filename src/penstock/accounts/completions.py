@@ -8,8 +8,7 @@ from penstock.accounts.requests import Usage, count_usage
 from penstock.accounts.transfers import EndedHold, end_holds
 from penstock.failpoints import failpoint
 from penstock.jobs.running import LeaseLost
-from penstock.schema import SLOT_MS
-from penstock.store.base import Change, Row, Store, Transaction
+from penstock.store.base import Change, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.lock_order import in_lock_order
 
@@ -23,7 +22,7 @@ _QUERIES = (
     "expire_inputs",
     "add_recording",
     "add_recording_file",
-    "end_request",
+    "complete_request",
     "add_message",
 )
 
@@ -32,6 +31,7 @@ class Completion(msgspec.Struct, frozen=True):
     """A generation that is to be completed, alone or together with others."""
 
     hold_end: EndedHold
+    usage: Usage
     at_ms: int
     changes: Sequence[Change]  # all that is stored besides money and usage
 
@@ -57,22 +57,13 @@ async def write_completions(tx: Transaction, completions: Sequence[Completion]) 
     Usage and balance, which all generations of an organization share, are changed once for all of them, and last.
     """
     changes = in_lock_order((change for completion in completions for change in completion.changes), _QUERIES)
-    returned = await tx.each(changes)
-    usages = []
-    for (name, values), rows in zip(changes, returned, strict=True):
-        if name == "complete_generation" and not rows:
-            raise LeaseLost(values["id"])
-        if name == "end_request":
-            assert rows, "a generation and its request end in one transaction"
-            usages.append(_usage(values, rows[0]))
-    await count_usage(tx, usages)
+    changed = await tx.run_each(changes)
+    if changed["complete_generation"] < len(completions):
+        raise LeaseLost(", ".join(completion.request_id for completion in completions))  # of one of them at least
+    assert changed["complete_request"] == len(completions), "a generation and its request end in one transaction"
+    await count_usage(tx, [completion.usage for completion in completions])
     at_ms = max(completion.at_ms for completion in completions)
     await end_holds(tx, [completion.hold_end for completion in completions], at_ms)
     for _ in completions:
         failpoint("settle.in_tx")
     return [None] * len(completions)
-
-
-def _usage(end: Row, row: Row) -> Usage:
-    """What to count of a request, from the values of `end_request` and the row that it returned."""
-    return Usage(end["org_id"], row["key_id"], end["status"], row["created_at_ms"] // SLOT_MS, end["cost"])

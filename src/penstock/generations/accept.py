@@ -47,6 +47,7 @@ class NewGeneration:
     """A generation that was stored a moment ago: what its job would otherwise read."""
 
     row: GenerationRow
+    key_id: str  # of the call's key
     request: Request
     plan: Plan
     candidates: tuple[Candidate, ...]  # those of the plan; none for a replay or a mock
@@ -204,7 +205,7 @@ class _Prepared(msgspec.Struct, frozen=True):
         hold = NewHold(call.caller.org_id, call.id, self.hold, call.at_ms)
         row = GenerationRow(**columns, **NEW_GENERATION)
         attempt_id = self.attempt_id if first else None
-        new = NewGeneration(row, self.request, plan, self.candidates, attempt_id, self.inputs)
+        new = NewGeneration(row, call.caller.key_id, self.request, plan, self.candidates, attempt_id, self.inputs)
         return Accepted(row, self.lease, new), Acceptance(hold, changes)
 
     def _first_attempt(self, candidate: PlannedCandidate) -> Row:

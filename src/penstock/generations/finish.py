@@ -9,7 +9,8 @@ from penstock.accounts import transfers
 from penstock.accounts.completions import Completion
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
-from penstock.accounts.requests import RequestEnd, count_usage, end_request, request_end
+from penstock.accounts.records import encode_lines
+from penstock.accounts.requests import RequestEnd, Usage, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -21,7 +22,7 @@ from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.recordings.rows import RecordingFileRow, RecordingRow
-from penstock.schema import GenerationResult, Output, StoredOutput
+from penstock.schema import SLOT_MS, GenerationResult, Output, StoredOutput
 from penstock.store.base import Change, Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
@@ -52,21 +53,12 @@ async def complete(
     copies, urls = await _prepare_files(gateway, job, result, outputs, recording, until)
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
-    end = RequestEnd(
-        "completed",
-        hold_end.charged,
-        max(0, now - job.row.created_at_ms),
-        provider=result.provider if attempts else None,
-        upstream_model=attempts[0].part.candidate.model.upstream if attempts else None,
-        input_tokens=_reported_tokens(attempts, "input"),
-        output_tokens=_reported_tokens(attempts, "output"),
-        cost_lines=cost_lines([line for attempt in attempts for line in attempt.price_lines], cost),
-    )
+    usage = Usage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, hold_end.charged)
     changes: list[Change] = [
         _completed_generation(gateway, job, result, now, until),
         *_attempt_ends(attempts, now),
         *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, outputs, until)),
-        ("end_request", request_end(job.org_id, job.id, end)),
+        _completed_request(job, attempts, hold_end, now),
     ]
     if isinstance(job.plan.source, Recording | Follow):
         changes.append(("release_recording_claim", {"request_id": job.id}))
@@ -78,7 +70,7 @@ async def complete(
         changes += recordings.new_recording(_recording_row(job, recording, result, outputs, now), copies)
     message = _message(job.row, "completed", now, outputs=[{"url": url} for url in urls])
     with gateway.deliveries.adding(message) as added, span("commit"):
-        completion = Completion(hold_end, now, [*changes, *added])
+        completion = Completion(hold_end, usage, now, [*changes, *added])
         await retry_while_unavailable(gateway.clock, lambda: gateway.completions.add(completion), request_id=job.id)
         failpoint("settle.after_commit")
     sizes = [*(output.size_bytes for output in result.outputs), *(copy.size_bytes for copy in copies)]
@@ -104,6 +96,25 @@ def _completed_generation(
         "payload_expires_at_ms": expiry_ms(gateway.settings, at_ms),
     }
     return "complete_generation", values
+
+
+def _completed_request(
+    job: Job, attempts: Sequence[AttemptResult], hold_end: transfers.EndedHold, at_ms: int
+) -> Change:
+    made_by = attempts[0].part.candidate if attempts else None
+    lines = cost_lines([line for attempt in attempts for line in attempt.price_lines], hold_end.cost or ZERO)
+    values = {
+        "id": job.id,
+        "org_id": job.org_id,
+        "cost": hold_end.charged,
+        "duration_ms": max(0, at_ms - job.row.created_at_ms),
+        "provider": made_by.provider.slug if made_by else None,
+        "upstream_model": made_by.model.upstream if made_by else None,
+        "input_tokens": _reported_tokens(attempts, "input"),
+        "output_tokens": _reported_tokens(attempts, "output"),
+        "cost_lines": encode_lines(lines),
+    }
+    return "complete_request", values
 
 
 async def _prepare_files(

@@ -39,6 +39,7 @@ class Job:
 
     running: RunningJob
     row: GenerationRow  # as it was when the job was loaded, without request and plan: there are thousands of jobs
+    key_id: str  # of the call's key
     request: Request
     plan: Plan
     candidates: tuple[Candidate | None, ...]  # of the plan, None if no longer configured; () for a replay or a mock
@@ -109,6 +110,7 @@ def new_job(running: RunningJob, new: NewGeneration) -> Job:
     return Job(
         running=running,
         row=_without_payload(new.row),
+        key_id=new.key_id,
         request=new.request,
         plan=new.plan,
         candidates=new.candidates,
@@ -127,6 +129,7 @@ async def read_job(gateway: Gateway, running: RunningJob) -> Job:
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:
         raise LeaseLost(lease.id)
+    key_id = found.pop("key_id")
     row = GenerationRow(**found)
     if row.cancel_requested:
         running.wakeups.wake()
@@ -140,6 +143,7 @@ async def read_job(gateway: Gateway, running: RunningJob) -> Job:
     return Job(
         running=running,
         row=_without_payload(row),
+        key_id=key_id,
         request=request,
         plan=plan,
         candidates=await _restore_candidates(gateway, plan, row.task),

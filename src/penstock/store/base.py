@@ -1,5 +1,6 @@
 """The interface of a store, and its errors: the same for SQLite and Postgres."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -67,6 +68,11 @@ class Transaction(Protocol):
     async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
         """Run queries, given as names and values, in this order, and return the rows of each. On Postgres they are sent
         together.
+        """
+
+    async def run_each(self, changes: Sequence[Change], /) -> Counter[str]:
+        """Run writing queries in this order, and return how many rows those of each name changed in total. On Postgres
+        they are sent together; on SQLite it takes half of the time of `each`.
         """
 
 

@@ -1,6 +1,9 @@
 """One transaction on Postgres: its statements, its commit, and the store's errors for those of the server."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final, NoReturn
 
@@ -8,7 +11,7 @@ import msgspec
 import psycopg
 from psycopg.errors import DeadlockDetected, IntegrityError, ReadOnlySqlTransaction, SerializationFailure
 
-from penstock.store.base import ConstraintKind, ConstraintViolated, Row, StorageUnavailable, single
+from penstock.store.base import Change, ConstraintKind, ConstraintViolated, Row, StorageUnavailable, single
 from penstock.store.postgres_session import Connection, Result, Statement
 from penstock.store.queries import Queries, Query
 
@@ -88,6 +91,20 @@ class PostgresTransaction:
     async def each(self, statements: Sequence[tuple[str, Row]], /) -> list[list[Row]]:
         results = await self._run(lambda: [statement_of(self._queries[name], values) for name, values in statements])
         return [result.rows for result in results[len(results) - len(statements) :]]
+
+    async def run_each(self, changes: Sequence[Change], /) -> Counter[str]:
+        statements: list[Statement] = []
+
+        def all_changes() -> list[Statement]:
+            for name, same in groupby(changes, key=itemgetter(0)):
+                statements.extend(_writing_many(self._queries[name], [values for _, values in same]))
+            return statements
+
+        results = await self._run(all_changes)
+        changed = Counter[str]()
+        for statement, result in zip(statements, results[len(results) - len(statements) :], strict=True):
+            changed[statement.query.name] += result.affected
+        return changed
 
     async def commit(self) -> None:
         """Send what waits, and COMMIT. Raises a StorageUnavailable without `should_retry` if it may have succeeded."""

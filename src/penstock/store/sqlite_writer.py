@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from penstock.store.base import QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
+from penstock.store.base import Change, QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
 from penstock.store.queries import Query
 from penstock.store.sqlite_session import Session, store_error
 
@@ -80,6 +80,12 @@ class SqliteTransaction:
                 await self.run_many(name, rows)
                 returned += [[] for _ in rows]
         return returned
+
+    async def run_each(self, changes: Sequence[Change], /) -> Counter[str]:
+        changed = Counter[str]()
+        for name, same in groupby(changes, key=itemgetter(0)):
+            changed[name] += await self.run_many(name, [values for _, values in same])
+        return changed
 
     def _do(self, work: Callable[[Query, Values], T], name: str, values: Values) -> T:
         """Work with a query, unless a statement before it failed."""

@@ -70,14 +70,22 @@ class TrialDelivery:
     duration_ms: int
 
 
+class LeasesLost(Exception):
+    """Of several messages, some are delivered by other processes now."""
+
+
 async def write_changes(tx: Transaction, changes: Sequence[MessageChange]) -> list[bool]:
-    """Write what became of deliveries; return for each whether its lease was still held."""
-    is_written = [False] * len(changes)
-    for index, change in sorted(enumerate(changes), key=lambda entry: entry[1].message_id):
-        is_written[index] = bool(await tx.run(change.query, **change.values))
-    deliveries = [
-        change.delivery for change, written in zip(changes, is_written, strict=True) if change.delivery and written
-    ]
+    """Write what became of deliveries; return for each whether its lease was still held.
+
+    Raises LeasesLost if some of several leases were not held: then each change must be written by itself.
+    """
+    in_order = sorted(changes, key=lambda change: change.message_id)
+    changed = await tx.run_each([(change.query, change.values) for change in in_order])
+    if changed.total() < len(changes):
+        if len(changes) > 1:
+            raise LeasesLost
+        return [False]
+    deliveries = [change.delivery for change in changes if change.delivery]
     if deliveries:
         await tx.put_many("add_delivery", deliveries)
-    return is_written
+    return [True] * len(changes)

@@ -24,7 +24,7 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
         assert round_trips == [
             ["begin", "limit_locks", "add_request", "add_generation", "add_attempt", "add_transfer", "hold_amount"],
             ["commit"],
-            ["begin", "limit_locks", "complete_generation", "set_attempt", "add_media", "end_request"],
+            ["begin", "limit_locks", "complete_generation", "set_attempt", "add_media", "complete_request"],
             ["add_usage", "add_transfer", "end_hold", "commit"],
         ]
         round_trips.clear()
@@ -33,7 +33,7 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
         # The first is accepted at once, those that come meanwhile together.
         for name in ("add_request", "add_generation", "add_attempt", "hold_amount", "end_hold"):
             assert 0 < sent[name] < IMAGES / 2, name
-        assert sent["complete_generation"] == sent["end_request"] == IMAGES
+        assert sent["complete_generation"] == sent["complete_request"] == IMAGES
         assert len(round_trips) < 2 * IMAGES
 
 

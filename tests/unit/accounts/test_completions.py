@@ -1,13 +1,14 @@
 """Generations that are completed in one transaction change usage and balance once, and each row in one order."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from penstock.accounts.completions import Completion, write_completions
+from penstock.accounts.requests import Usage
 from penstock.accounts.transfers import EndedHold
 from penstock.jobs.running import LeaseLost
-from penstock.schema import SLOT_MS
 from penstock.store.base import Change, Row
 from penstock.values import Nanos, OrgId
 
@@ -25,19 +26,19 @@ class Statements:
     async def put_many(self, name: str, rows: list[Row], /) -> None:
         self.ran.append((name, rows))
 
-    async def each(self, statements: list[Change], /) -> list[list[Row]]:
-        self.ran += statements
-        row = {"key_id": "key_1", "created_at_ms": 7 * SLOT_MS}
-        return [[] if values["id"] in self._lost else [row] for _, values in statements]
+    async def run_each(self, changes: list[Change], /) -> Counter[str]:
+        self.ran += changes
+        return Counter(name for name, values in changes if values["id"] not in self._lost)
 
 
 def completion(request_id: str, cost: int, attempt_id: str) -> Completion:
     changes: list[Change] = [
         ("set_attempt", {"id": attempt_id}),
-        ("end_request", {"id": request_id, "org_id": "org_1", "status": "completed", "cost": cost}),
+        ("complete_request", {"id": request_id}),
         ("complete_generation", {"id": request_id}),
     ]
-    return Completion(EndedHold(OrgId("org_1"), request_id, Nanos(10), Nanos(cost)), 1000, changes)
+    hold_end = EndedHold(OrgId("org_1"), request_id, Nanos(10), Nanos(cost))
+    return Completion(hold_end, Usage(OrgId("org_1"), "key_1", "completed", 7, cost), 1000, changes)
 
 
 async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_once() -> None:
@@ -48,8 +49,8 @@ async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_onc
         ("complete_generation", "req_2"),
         ("set_attempt", "att_1"),
         ("set_attempt", "att_2"),
-        ("end_request", "req_1"),
-        ("end_request", "req_2"),
+        ("complete_request", "req_1"),
+        ("complete_request", "req_2"),
     ]
     assert [name for name, _ in tx.ran[6:]] == ["add_usage", "add_transfer", "end_hold"]
     by_name = dict(tx.ran[6:])
@@ -62,4 +63,4 @@ async def test_a_lost_lease_ends_the_transaction_before_anything_shared_is_chang
     tx = Statements("req_2")
     with pytest.raises(LeaseLost):
         await write_completions(tx, [completion("req_1", 4, "att_1"), completion("req_2", 3, "att_2")])  # type: ignore[arg-type]
-    assert {name for name, _ in tx.ran} == {"complete_generation", "set_attempt", "end_request"}
+    assert {name for name, _ in tx.ran} == {"complete_generation", "set_attempt", "complete_request"}

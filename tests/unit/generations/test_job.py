@@ -46,7 +46,7 @@ async def job_of(running: RunningGateway, video_id: str, token: int) -> Job:
     assert row is not None
     request = row.decode_request()
     assert request is not None
-    return Job(RunningJob(Lease(video_id, token)), row, request, row.decode_plan(), (), {}, {})
+    return Job(RunningJob(Lease(video_id, token)), row, running.caller.key_id, request, row.decode_plan(), (), {}, {})
 
 
 async def test_only_the_holder_of_the_lease_may_write(open_gateway: OpenGateway) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,29 @@ async def test_each_returns_the_rows_of_every_statement_in_its_place(database: D
     async with database.open() as store:
         a, b = {"id": "a", "available": 6}, {"id": "b", "available": 7}
         assert await store.write(work) == [[], [], [a], [], [b], [], [{"id": "a", "available": 5}]]
+
+
+async def test_run_each_returns_how_many_rows_the_queries_of_each_name_changed(database: Database) -> None:
+    async def work(transaction: Transaction) -> Counter[str]:
+        return await transaction.run_each(
+            [
+                ("add_account", {"id": "a", "available": 1}),
+                ("add_account", {"id": "b", "available": 2}),
+                ("take_amount", {"id": "a", "amount": 1}),
+                ("take_amount", {"id": "a", "amount": 1}),
+                ("take_amount", {"id": "b", "amount": 1}),
+                ("add_account", {"id": "c", "available": 3}),
+            ]
+        )
+
+    async def read(transaction: Transaction) -> Counter[str]:
+        return await transaction.run_each([("get_account", {"id": "a"})])
+
+    async with database.open() as store:
+        assert await store.write(work) == {"add_account": 3, "take_amount": 2}
+        assert await store.one("get_account", id="b") == {"id": "b", "available": 1}
+        with pytest.raises(QueryMisused, match="get_account changes nothing"):
+            await store.write(read)
 
 
 async def test_values_have_the_same_types_on_both_databases(database: Database) -> None:

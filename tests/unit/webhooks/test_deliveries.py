@@ -10,7 +10,7 @@ from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.settings import Settings
 from penstock.values import OrgId
 from penstock.webhooks import deliveries
-from penstock.webhooks.records import list_messages
+from penstock.webhooks.records import list_messages, message_records
 from tests.databases import Database
 from tests.manual_clock import ManualClock
 from tests.webhook_receivers import (
@@ -235,6 +235,27 @@ async def test_a_process_that_lost_the_lease_records_nothing(database: Database,
         go.set()
         await paused
         assert await process.state(message_id) == (state, 1, f"status {status}")
+
+
+async def test_a_lost_lease_spoils_no_result_that_is_recorded_at_the_same_moment(database: Database) -> None:
+    go = asyncio.Event()
+
+    async def stopped(_: SentMessage) -> int:
+        await go.wait()
+        return 200
+
+    async with open_process(database, stopped) as process, open_process(database, 200, process.clock) as two:
+        message_ids = await add_messages(process.store, URL, URL, URL)
+        paused = asyncio.create_task(process.deliveries.deliver_due_messages())
+        await until(lambda: len(process.receiver.sent) == 3)
+        two.clock.advance(15)
+        (taken,) = await two.deliveries._claim(1)
+        go.set()
+        await paused
+        records = await message_records(process.store, await list_messages(process.store))
+        found = {record["id"]: (record["status"], len(record["deliveries"])) for record in records}
+        expected = dict.fromkeys(message_ids, ("delivered", 1))
+        assert found == {**expected, taken.id: ("waiting", 0)}
 
 
 async def test_the_result_of_a_delivery_waits_for_an_unavailable_database(

@@ -136,11 +136,10 @@ UPDATE generations SET status = 'in_progress', progress = :progress
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: complete_generation
--- Complete a generation and return its id. Changes nothing when it has ended or the lease was lost.
+-- Complete a generation. Changes nothing when it has ended or the lease was lost.
 UPDATE generations SET status = 'completed', result = :result, completed_at_ms = :at_ms,
     expires_at_ms = :expires_at_ms, payload_expires_at_ms = :payload_expires_at_ms, progress = 100, lease_until_ms = 0
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress')
-RETURNING id;
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: fail_generation
 -- Fail a generation. Changes nothing when it has ended or the lease was lost.
@@ -223,6 +222,7 @@ UPDATE attempts SET failure_message = NULL, ref = NULL, check_at_ms = NULL WHERE
 );
 
 -- name: get_leased_generation
--- A generation, if the worker still holds its lease.
-SELECT * FROM generations
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+-- A generation and the key of its request, if the worker still holds its lease.
+SELECT generations.*, requests.key_id FROM generations
+JOIN requests ON requests.org_id = generations.org_id AND requests.id = generations.id
+WHERE generations.id = :id AND lease_token = :lease_token AND generations.status IN ('queued', 'in_progress');

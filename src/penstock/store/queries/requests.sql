@@ -48,6 +48,13 @@ UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, 
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
 RETURNING key_id, created_at_ms, hold;
 
+-- name: complete_request
+-- Complete the request of a generation. Changes nothing the second time.
+UPDATE requests SET status = 'completed', cost = :cost, duration_ms = :duration_ms,
+    provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
+    input_tokens = :input_tokens, output_tokens = :output_tokens, cost_lines = :cost_lines
+WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
+
 -- name: set_response_bytes
 -- Set the size of the response, which is known only after it was sent.
 UPDATE requests SET response_bytes = :response_bytes WHERE id = :id AND org_id = :org_id;
