@@ -1,4 +1,4 @@
-"""Encrypt stored secrets, sign URLs and cookies, and digest API keys with keys derived from a master secret."""
+"""Encrypt stored secrets, sign URLs, and digest API keys, with keys derived from a master secret."""
 
 import hmac
 import os
@@ -21,8 +21,6 @@ SECRET_FILE = "secret.key"  # noqa: S105 (a file's name)
 _SECRET_CHARS_MIN = 32
 _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
-
-
 _REMEDY = (
     "Put secret.key back into the data folder, or give every process that shares the database the same PENSTOCK_SECRET."
 )
@@ -102,7 +100,7 @@ class Vault:
         return sealed.startswith(self._all[0].id)
 
     def sign(self, text: str) -> str:
-        """A signature of a text, in characters that need no escaping in URLs and cookies."""
+        """A signature of a text, in characters that need no escaping in a URL."""
         return _signature(self._all[0].signing, text)
 
     def verify(self, text: str, signature: str) -> bool:

@@ -99,6 +99,7 @@ async def fetched(running: RunningGateway, url: str) -> bytes:
     assert url.startswith(f"{PUBLIC_URL}/m/med_")
     media_id = urlsplit(url).path.rpartition("/")[2]
     response = await running.gateway.media.open(media_id, dict(parse_qsl(urlsplit(url).query)), None)
+    assert response.chunks is not None
     return b"".join([chunk async for chunk in response.chunks])
 
 

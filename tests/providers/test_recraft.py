@@ -79,6 +79,7 @@ async def test_vector_images_are_cleaned_and_saved_instead_of_shown(open_gateway
         url = urlsplit(made["data"][0]["url"])
         query = dict(parse_qsl(url.query))
         opened = await running.gateway.media.open(url.path.removeprefix("/m/"), query, None)
+        assert opened.chunks is not None
         content = b"".join([chunk async for chunk in opened.chunks])
         inline = await running.image(model="recraft-v4-vector", response_format="b64_json", output_format="svg")
         assert b64decode(inline["data"][0]["b64_json"]) == content

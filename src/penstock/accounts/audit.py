@@ -33,9 +33,8 @@ RULES = {
     "audit_losses": "{id}: completed for a failed generation, but its cost {cost} is not recorded as a loss",
     "audit_usage": "{org_id}: counted {counted} requests costing {cost}, records say {records} costing {spent}",
 }
-
-
-_BEFORE = ("audit_overdue", "audit_abandoned")  # which look at what was due for some time
+# Those of them that need the time: what was due before it breaks the rule.
+_TIMED_RULES = ("audit_overdue", "audit_abandoned")
 
 
 async def audit(store: Store, storage: Storage, clock: Clock, *, reads_files: bool = False) -> list[str]:
@@ -45,7 +44,7 @@ async def audit(store: Store, storage: Storage, clock: Clock, *, reads_files: bo
     """
     breaches: list[str] = []
     for name, message in RULES.items():
-        values = {"now_ms": clock.steady_ms() - _OVERDUE_MS} if name in _BEFORE else {}
+        values = {"now_ms": clock.steady_ms() - _OVERDUE_MS} if name in _TIMED_RULES else {}
         rows = await store.slow(name, **values)
         breaches += [f"{name.removeprefix('audit_')}: {message.format(**row)}" for row in rows[:_MAX_SHOWN]]
     breaches += await _check_files(store, storage, clock.now_ms())

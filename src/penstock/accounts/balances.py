@@ -13,8 +13,8 @@ PACE_DAYS = 7
 
 
 class Balances:
-    """Reads balances. `catch_up` writes charges of an organization that wait in memory, so that
-    its balance includes them.
+    """Reads balances. `catch_up` writes charges of an organization that wait in memory, so that its balance includes
+    them.
     """
 
     def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:

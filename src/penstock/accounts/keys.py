@@ -31,9 +31,7 @@ _BEARER = "bearer "
 _CHECKSUM_CHARS = 6
 _KEY = re.compile(r"pk_[0-9a-z]{32}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{6}")
 _HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECKSUM_CHARS
-_MAX_NAME_CHARS = 200
 _TERMINAL_KEY_NAME = "command line"
-_MAX_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ class Keys:
         at_ms = self._clock.now_ms()
         key_id = new_id("key", at_ms)
         key = key_text(key_id, self._vault.derive_key_secret(key_id)) if derived else generate_key(key_id)
-        columns = {**_NO_LIMITS, **key_columns(options)}
+        columns = {**_DEFAULT_COLUMNS, **key_columns(options)}
         row = KeyRow(id=key_id, last_four=key[-4:], status="active", created_at_ms=at_ms, revoked_at_ms=None, **columns)
 
         async def write(tx: Transaction) -> None:
@@ -174,7 +172,7 @@ class Keys:
             if found is None:
                 raise NotFound(f"No such key: {key_id}.")
             row = KeyRow(**{**found, **changes})
-            columns = {name: getattr(row, name) for name in _NO_LIMITS if name != "scopes"}
+            columns = {name: getattr(row, name) for name in _DEFAULT_COLUMNS if name != "scopes"}
             if not await tx.run("set_key", id=key_id, org_id=org_id, **columns):
                 raise Conflict(f"{key_id} is revoked; it cannot be changed.", should_retry=False)
             return row
@@ -216,7 +214,7 @@ class Keys:
         self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
 
     async def get_record(self, caller: Caller) -> dict[str, Any]:
-        """Return the key record of the key that a call was made with, and its scopes."""
+        """Return the record of the key that a call was made with; raise AuthenticationFailed if it is gone."""
         row = await self._store.one("get_key", id=caller.key_id, org_id=caller.org_id)
         if row is None:
             raise AuthenticationFailed
@@ -286,7 +284,7 @@ def _caller(row: _CallerRow) -> Caller:
     )
 
 
-_NO_LIMITS: Row = {
+_DEFAULT_COLUMNS: Row = {
     "name": None,
     "scopes": "",
     "requests_per_minute": None,

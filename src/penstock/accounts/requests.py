@@ -278,8 +278,13 @@ class Requests:
     ) -> None:
         """Record a call that was refused before any provider was called."""
         duration_ms = int((self._clock.monotonic() - call.started) * 1000)
-        end = RequestEnd("rejected", duration_ms=duration_ms, error_code=problem.code, error_message=problem.message)
-        end = msgspec.structs.replace(end, response_bytes=response_bytes)
+        end = RequestEnd(
+            "rejected",
+            duration_ms=duration_ms,
+            response_bytes=response_bytes,
+            error_code=problem.code,
+            error_message=problem.message,
+        )
         row = {
             **_call_columns(call),
             **end.columns(),

@@ -179,9 +179,8 @@ class UsageReports:
         sums = await asyncio.to_thread(_sum_up, rows)
         ids = [name for name in sums.groups if name] if group_by == "key" else []
         names = await read_key_names(self._store, ids, org_id)
-        return await asyncio.to_thread(
-            _report_body, sums, spans, bucket, group_by, names
-        )  # long, with many buckets and groups
+        # In a thread, because it takes long with many buckets and groups.
+        return await asyncio.to_thread(_report_body, sums, spans, bucket, group_by, names)
 
     async def list_failures(self, org_id: OrgId, filters: UsageFilters, limit: int) -> list[dict[str, Any]]:
         """Return the most frequent failures, with the message of the newest request of each."""

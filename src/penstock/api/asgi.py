@@ -206,8 +206,8 @@ class AsgiApp:
         self._access_log.add(line)
 
     def _with_headers(self, state: CallState, response: Response) -> Response:
-        """The response with what every response to this caller has: what is left of its limit, and leave for its page
-        to read it.
+        """The response with what every response to this caller has: what is left of its limit, and the permission for
+        its page to read it.
         """
         more = {**state.headers_out, **self._cors.headers(state.headers)} if self._cors else state.headers_out
         return msgspec.structs.replace(response, headers={**more, **response.headers})

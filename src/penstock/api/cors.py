@@ -17,7 +17,7 @@ _EXPOSED = ", ".join(
 
 
 class Cors:
-    """The answers to browsers. Keys are sent in a header, never as cookies, so credentials are not allowed."""
+    """The responses to browsers. Keys are sent in a header, never as cookies, so credentials are not allowed."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._origins = {origin.lower() for origin in origins}
@@ -36,9 +36,9 @@ class Cors:
         }
 
     def preflight(self, method: str, request_headers: Mapping[str, str]) -> Response | None:
-        """The answer to a browser that asks whether it may send a request; None if this is no such question.
+        """The response to a browser that asks whether it may send a request; None if this is no such question.
 
-        A browser asks without the key. The answer says nothing about the path, and the request itself needs a key.
+        A browser asks without the key. The response says nothing about the path, and the request itself needs a key.
         """
         if method != "OPTIONS" or "access-control-request-method" not in request_headers:
             return None

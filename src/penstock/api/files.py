@@ -26,8 +26,9 @@ FILE_QUERY = (
 
 async def download_file(gateway: Gateway, call: Call) -> Response:
     """Send a file, or the range of it that was asked for; the signature in the query is the permission."""
-    opened = await gateway.media.open(call.path["media_id"], call.query, call.headers.get("range"))
-    return await _read_first_chunk(Response(status=opened.status, chunks=opened.chunks, headers=opened.headers))
+    return await _read_first_chunk(
+        await gateway.media.open(call.path["media_id"], call.query, call.headers.get("range"))
+    )
 
 
 async def download_video(gateway: Gateway, call: Call) -> Response:

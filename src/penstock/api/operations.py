@@ -35,15 +35,13 @@ _REPLAY = "The `X-Service-Replay` headers record the call, replay a recording or
 OPERATIONS: Mapping[str, Operation] = {
     "make_images": Operation(
         "Images",
-        "Makes up to ten images from a prompt and waits for them. With `Prefer: respond-async` the response is a "
-        "202 with "
-        f"an id to retrieve them by, and `webhook_url` is told when they are done. {_DRY_RUN} {_REPLAY}",
+        "Makes up to ten images from a prompt and waits for them. With `Prefer: respond-async` the response is a 202 "
+        f"with an id to retrieve them by, and `webhook_url` is told when they are done. {_DRY_RUN} {_REPLAY}",
     ),
     "edit_images": Operation(
         "Images",
         "Edits or upscales one or more images. As a form the images are files; as JSON they are HTTPS URLs or data "
-        "URIs. "
-        f"The image is edited where `mask` is fully transparent. {_DRY_RUN} {_REPLAY}",
+        f"URIs. The image is edited where `mask` is fully transparent. {_DRY_RUN} {_REPLAY}",
     ),
     "image_status": Operation(
         "Images", "Returns the images of an earlier call with fresh URLs, or how far an asynchronous call is."
@@ -63,8 +61,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "cancel_video": Operation(
         "Videos",
         "Cancels a video that is not finished; it is free then. A finished video is not deleted: purge its payloads "
-        "for "
-        "that. OpenAI's clients get an object instead of an empty response.",
+        "for that. OpenAI's clients get an object instead of an empty response.",
     ),
     "complete": Operation(
         "Chat",
@@ -86,8 +83,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "list_requests": Operation(
         "Requests",
         "Lists the records of calls, newest first. Filters can be combined. `format=csv` returns everything that "
-        "matches. "
-        "With the `ETag` of an earlier response in `If-None-Match`, the status is 304 if nothing has changed.",
+        "matches. With the `ETag` of an earlier response in `If-None-Match`, the status is 304 if nothing has changed.",
     ),
     "retrieve_request": Operation(
         "Requests", "Returns one record: status, cost with its parts, every attempt, stored files, webhook deliveries."

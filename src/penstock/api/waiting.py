@@ -35,9 +35,9 @@ class WaitingConnections:
     """The connections of a server that wait for their client: for a head, a body, or that it reads a response.
 
     A head that takes longer than `head_seconds` is ended, and so is a response that nobody reads. A connection without
-    requests is closed after `idle_seconds`, or up to a window of time later. When there are more
-    than `limit` connections, the one that has waited longest is closed, or the slowest transfer, or one of an address
-    that has more than its share; when one address has more than `address_limit`, its own.
+    requests is closed after `idle_seconds`, or up to a window of time later. When there are more than `limit`
+    connections, the one that has waited longest is closed, or the slowest transfer, or one of an address that has more
+    than its share; when one address has more than `address_limit`, its own.
     """
 
     def __init__(
@@ -150,8 +150,9 @@ class WaitingConnections:
         if not self._slow and now - self._slow_at >= self.grace_seconds:
             self._slow_at = now
             grace = self.grace_seconds
-            speeds = [(speed, one) for one in self._everyone if (speed := one.bytes_per_second(now, grace)) is not None]
-            self._slow = [one for _, one in sorted(speeds, key=lambda pair: pair[0], reverse=True)]
+            speeds = [(connection.bytes_per_second(now, grace), connection) for connection in self._everyone]
+            slow = [(speed, connection) for speed, connection in speeds if speed is not None]
+            self._slow = [connection for _, connection in sorted(slow, key=lambda pair: pair[0], reverse=True)]
         while self._slow:
             connection = self._slow.pop()
             speed = connection.bytes_per_second(now, self.grace_seconds)

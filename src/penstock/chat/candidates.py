@@ -67,7 +67,9 @@ def estimate(gateway: Gateway, routed: RoutedChat) -> Response:
     route = routed.route
     output_tokens = gateway.settings.chat_output_tokens
     tried = [
-        respond.tried(candidate, max_cost(candidate.model, chat, output_tokens), routed.choice.reason(candidate))
+        respond.tried_candidate(
+            candidate, max_cost(candidate.model, chat, output_tokens), routed.choice.reason(candidate)
+        )
         for candidate in route.candidates
     ]
     found = quote(route.first.model, chat, output_tokens)

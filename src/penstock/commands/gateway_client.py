@@ -113,7 +113,7 @@ class GatewayClient:
                 yield int(length) if length else None, chunk
 
     def _send(self, request: SyncRequestBuilder) -> Reply:
-        with self._explained():
+        with self._explain_errors():
             response = request.bearer_auth(self._key).build().send()
             content = bytes(response.bytes())
         _check_status(response.status, content)
@@ -124,13 +124,13 @@ class GatewayClient:
 
     @contextmanager
     def _open(self, request: SyncRequestBuilder) -> Iterator[SyncResponse]:
-        with self._explained(), request.build_streamed() as response:
+        with self._explain_errors(), request.build_streamed() as response:
             if response.status >= 400:
                 _check_status(response.status, bytes(response.bytes()))
             yield response
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Turn errors of the connection into CallFailed."""
         try:
             yield

@@ -7,7 +7,7 @@ from penstock.generations import respond, validate
 from penstock.generations.accept import accept
 from penstock.generations.mailbox import Mailbox, PartialImages
 from penstock.generations.plan import PlannedCall, estimate, make_plan
-from penstock.generations.retrieve import delayed_image_result, job_result, unfinished, video_created
+from penstock.generations.retrieve import delayed_image_result, job_result, unfinished_problem, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.generations.run import start_generation
 from penstock.generations.stream import image_stream
@@ -52,7 +52,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     except ProcessStopped:
         is_finished = False
     if not is_finished:
-        raise unfinished(call.id)
+        raise unfinished_problem(call.id)
     if isinstance(mailbox.end, Problem):
         raise mailbox.end
     if planned.due_ms[1] > gateway.clock.steady_ms():
@@ -68,7 +68,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
     org_id = call.caller.org_id
     key = None if call.dry_run else validate.idempotency_key(call)
     if key and (earlier := await get_generation_by_key(gateway.store, org_id, key)):
-        return await _repeated(gateway, call, earlier)
+        return await _repeated_response(gateway, call, earlier)
     with span("validate"):
         validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
         planned = await make_plan(gateway, call.caller, validated, ("video",))
@@ -76,13 +76,13 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
         return estimate(planned)
     accepted = await accept(gateway, call, planned)
     if accepted.is_repeated:
-        return await _repeated(gateway, call, accepted.row)
+        return await _repeated_response(gateway, call, accepted.row)
     if accepted.lease:
         start_generation(gateway, accepted)
     return video_created(gateway, accepted.row)
 
 
-async def _repeated(gateway: Gateway, call: Call, earlier: GenerationRow) -> Response:
+async def _repeated_response(gateway: Gateway, call: Call, earlier: GenerationRow) -> Response:
     """The response to a call whose idempotency key was used before."""
     headers = {"idempotent-replayed": "true", "x-request-id": earlier.id, "x-service-request-id": earlier.id}
     if earlier.body_digest != await run_aside(call.size_bytes, _canonical_digest, gateway, call):

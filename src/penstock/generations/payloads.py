@@ -107,11 +107,11 @@ async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
     org_id = call.caller.org_id
     if await gateway.requests.get(org_id, request_id) is None:
         raise NotFound(f"No such request: {request_id}.")
-    request, response = await _stored(gateway, org_id, request_id)
+    request, response = await _read_stored(gateway, org_id, request_id)
     return Response(json={"id": request_id, "object": "request.payloads", "request": request, "response": response})
 
 
-async def _stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tuple[Any, Any]:
+async def _read_stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tuple[Any, Any]:
     if payload := await get_payload(gateway.store, org_id, request_id):
         return _json_or_text(payload.request), _json_or_text(payload.response)
     row = await get_generation(gateway.store, request_id, org_id)

@@ -94,7 +94,7 @@ def estimate(planned: PlannedCall) -> Response:
     route = choice.route
     holds = [candidate.hold for candidate in planned.plan.candidates]
     tried = [
-        respond.tried(candidate, hold, choice.reason(candidate))
+        respond.tried_candidate(candidate, hold, choice.reason(candidate))
         for candidate, hold in zip(route.candidates, holds, strict=True)
     ]
     found = quote(route.first.model, planned.request)
@@ -108,7 +108,7 @@ async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, 
     await gateway.live_models.prepare(validated.request.model, org_id)
     choice = await find_candidates(gateway, org_id, validated, tasks)
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
-    choice, request = order_candidates(choice, validated, _described(inputs))
+    choice, request = order_candidates(choice, validated, _describe_inputs(inputs))
     route = choice.route
     plan = Plan(tuple(_planned_candidate(candidate, request) for candidate in route.candidates), forced=route.forced)
     return PlannedCall(validated, request, plan, route.candidates, inputs, choice=choice)
@@ -139,7 +139,7 @@ async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputS
     return tuple(inputs)
 
 
-def _described(inputs: Sequence[InputFile]) -> tuple[Input, ...]:
+def _describe_inputs(inputs: Sequence[InputFile]) -> tuple[Input, ...]:
     """What pricing needs to know of the inputs; they get their media ids when the call is accepted."""
     return tuple(
         Input(item.role, "", item.content_type, item.width, item.height, len(item.data), item.seconds, item.frames)
@@ -198,5 +198,5 @@ async def _plan_mock(
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = recordings.replay_times(options.latency, 0, gateway.clock.steady_ms())
-    request = msgspec.structs.replace(request, inputs=_described(inputs))
+    request = msgspec.structs.replace(request, inputs=_describe_inputs(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs=inputs, due_ms=due_ms)

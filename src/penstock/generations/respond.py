@@ -25,7 +25,7 @@ def estimate(
     model: str, provider: str, quote: Quote, candidates: Sequence[Mapping[str, Any]], left_out: Sequence[LeftOut]
 ) -> Response:
     """The response to a dry run; the components add up to the total exactly. `candidates` are all that would be tried,
-    in their order, each a `tried`.
+    in their order, each a `tried_candidate`.
     """
     components = [
         {
@@ -52,7 +52,7 @@ def estimate(
     )
 
 
-def tried(candidate: Candidate, cost: Nanos, reason: str) -> dict[str, Any]:
+def tried_candidate(candidate: Candidate, cost: Nanos, reason: str) -> dict[str, Any]:
     """A candidate in the response to a dry run: what it would cost, and why it stands where it does."""
     return {**_names(candidate), "total_cost_micros": micros(cost), "reason": reason}
 

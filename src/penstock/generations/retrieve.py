@@ -66,7 +66,7 @@ async def image_result(gateway: Gateway, org_id: OrgId, request_id: str, base_ur
         raise stored_problem(row.error_code, row.error_message)
     result = row.decode_result()
     if result is None:
-        raise unfinished(request_id)
+        raise unfinished_problem(request_id)
     request = row.decode_request()
     if request is None or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         raise NotFound("The images of this request are gone.")
@@ -99,7 +99,7 @@ async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | No
     return text if len(data) > LONG_FILE_BYTES else str(text)
 
 
-def unfinished(request_id: str) -> Problem:
+def unfinished_problem(request_id: str) -> Problem:
     """The error of a call that no longer waits for its image, which is still being made."""
     message = f"The image is not finished yet; its result will be at /compat/v1/images/{request_id}."
     problem = UpstreamTimeout(message, should_retry=False)
@@ -176,8 +176,7 @@ async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | Non
 async def video_content(gateway: Gateway, call: Call) -> Response:
     """The first output's file, for clients that download through the gateway."""
     file, expires_at_ms = await _first_output(gateway, call)
-    opened = gateway.media.file_response(file, call.headers.get("range"), expires_at_ms // 1000)
-    return Response(status=opened.status, chunks=opened.chunks, headers=opened.headers)
+    return gateway.media.file_response(file, call.headers.get("range"), expires_at_ms // 1000)
 
 
 async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:

@@ -71,7 +71,7 @@ async def run_generation(
     async def run() -> None:
         job = new_job(running, new.pop()) if new else await read_job(gateway, running)
         job.mailbox = mailbox
-        with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
+        with gateway.tracing.continue_trace(job.row.trace_context) if gateway.tracing else nullcontext():
             await _run_loaded(gateway, job)
 
     await retry_while_unavailable(gateway.clock, run, pause_seconds=_RETRY_STORE_SECONDS, request_id=running.id)

@@ -9,7 +9,7 @@ from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations.mailbox import Mailbox
 from penstock.generations.plan import PlannedCall
-from penstock.generations.retrieve import job_result, source_headers, unfinished
+from penstock.generations.retrieve import job_result, source_headers, unfinished_problem
 from penstock.interrupts import CallerLine, ProcessStopped
 from penstock.jobs.running import RunningJob
 from penstock.net.event_stream import named_event
@@ -57,7 +57,7 @@ async def _events(
             if is_finished:
                 break
             if gateway.clock.monotonic() >= deadline or gateway.interrupts.is_stopped:
-                raise unfinished(call.id)
+                raise unfinished_problem(call.id)
             if not partial_images:
                 yield _COMMENT
         if isinstance(mailbox.end, Problem):

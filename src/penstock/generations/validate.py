@@ -97,7 +97,7 @@ def canonical_digest(validated: ValidatedCall) -> bytes:
 def image(call: Call, settings: Settings) -> ValidatedCall:
     """Raises InvalidRequest, which names the field, as do `edit` and `video`."""
     values, extras = _check_fields(IMAGE, _fields(call, IMAGE))
-    return _validated(call, settings, "image", values, extras)
+    return _validated_call(call, settings, "image", values, extras)
 
 
 def edit(call: Call, settings: Settings) -> ValidatedCall:
@@ -114,7 +114,7 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
         raise InvalidRequest("`mask` takes one file.", param="mask")
     if not values.get("prompt", "").strip():
         values.pop("prompt", None)
-    return _validated(call, settings, "edit", values, extras, tuple(inputs))
+    return _validated_call(call, settings, "edit", values, extras, tuple(inputs))
 
 
 def video(call: Call, settings: Settings) -> ValidatedCall:
@@ -125,7 +125,7 @@ def video(call: Call, settings: Settings) -> ValidatedCall:
     values, extras = _check_fields(_VIDEO_OF_VIDEO if has_video else VIDEO, fields)
     if not values.get("negative_prompt"):
         values.pop("negative_prompt", None)
-    return _validated(call, settings, "video", values, extras, inputs)
+    return _validated_call(call, settings, "video", values, extras, inputs)
 
 
 def idempotency_key(call: Call) -> str | None:
@@ -183,7 +183,7 @@ def _other_name(table: Table, name: str) -> str:
 # ------------------------------------------------------------------------------------------------------ validated call
 
 
-def _validated(
+def _validated_call(
     call: Call,
     settings: Settings,
     task: str,

@@ -54,18 +54,18 @@ class Bucket:
         self, key: str, data: Buffer | Path, content_type: str, mode: Literal["create", "overwrite"]
     ) -> None:
         try:
-            with _translated_errors():
+            with _translate_errors():
                 attributes = {"Content-Type": content_type, "Content-Disposition": disposition(content_type)}
                 await obstore.put_async(self._store, key, data, attributes=attributes, mode=mode)
         except FileMissing as error:  # here it means that the bucket is missing
             raise StorageUnavailable(CANNOT_STORE) from error
 
     async def copy(self, source: str, key: str) -> None:
-        with _translated_errors():
+        with _translate_errors():
             await obstore.copy_async(self._store, source, key)
 
     async def _exists(self, key: str) -> bool:
-        with suppress(FileMissing), _translated_errors():
+        with suppress(FileMissing), _translate_errors():
             await obstore.head_async(self._store, key)
             return True
         return False
@@ -73,7 +73,7 @@ class Bucket:
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         if not length:
             return
-        with _translated_errors():
+        with _translate_errors():
             response, skip = await self._get_range(key, start, length)
             async for chunk in response.stream(min_chunk_size=CHUNK_BYTES):
                 piece = bytes(chunk)[skip : skip + length]
@@ -99,19 +99,19 @@ class Bucket:
     async def delete(self, key: str) -> bool:
         if not await self._exists(key):
             return False
-        with _translated_errors():
+        with _translate_errors():
             await obstore.delete_async(self._store, key)
         return True
 
     async def signed_url(self, key: str, seconds: int) -> str | None:
         duration = timedelta(seconds=min(seconds, MAX_URL_SECONDS))
-        with _translated_errors():
+        with _translate_errors():
             url: str = await obstore.sign_async(self._store, "GET", key, duration)
         return url
 
     async def list_files(self) -> list[StoredFile]:
         now = time.time()
-        with _translated_errors():
+        with _translate_errors():
             return [
                 StoredFile(str(item["path"]), int(item["size"]), now - item["last_modified"].timestamp())
                 async for page in obstore.list(self._store)
@@ -123,7 +123,7 @@ class Bucket:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise the errors of the library as FileMissing or StorageUnavailable."""
     try:
         yield

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
@@ -10,7 +9,7 @@ from penstock.imaging.formats import disposition, extension
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.rows import MediaRow, get_media
 from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
-from penstock.schema import Input, Output, StoredOutput
+from penstock.schema import Input, Output, Response, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
 from penstock.vault import Vault
@@ -19,15 +18,6 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _EXPIRED_LEEWAY_MS = 60_000
 _EXPIRED_PAGE_ROWS = 200
 _STRAY_SECONDS = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class FileResponse:
-    """The HTTP response with a stored file, or a part of it."""
-
-    status: int
-    headers: Mapping[str, str]
-    chunks: AsyncIterator[bytes]
 
 
 class MediaFiles:
@@ -100,7 +90,7 @@ class MediaFiles:
         expires = until_ms // 1000
         return f"{base_url}{path}?exp={expires}&sig={self._vault.sign(_signed_text(path, str(expires)))}"
 
-    async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> FileResponse:
+    async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> Response:
         """Serve a file by its signed URL.
 
         Raises PermissionDenied when the signature is wrong or has expired, NotFound when the file is gone.
@@ -117,7 +107,7 @@ class MediaFiles:
             raise NotFound("No such file.")
         return self.file_response(file, range_header, int(expires))
 
-    def file_response(self, file: MediaRow, range_header: str | None, expires: int) -> FileResponse:
+    def file_response(self, file: MediaRow, range_header: str | None, expires: int) -> Response:
         """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970."""
         size = file.size_bytes
         start, end, status = _requested_range(range_header, size)
@@ -136,7 +126,7 @@ class MediaFiles:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
         if status == 416:
             headers["content-range"] = f"bytes */{size}"
-        return FileResponse(status, headers, self._read_chunks(file.id, start, end - start))
+        return Response(status=status, headers=headers, chunks=self._read_chunks(file.id, start, end - start))
 
     async def _read_chunks(self, media_id: str, start: int, length: int) -> AsyncIterator[bytes]:
         try:

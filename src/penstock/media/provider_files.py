@@ -33,7 +33,8 @@ class DownloadFailed(Exception):
     """A provider's file could not be downloaded; another try may succeed."""
 
 
-Own = Callable[[DownloadSource], Awaitable[tuple[int, Mapping[str, str], Buffer]]]
+# Gets a file from the provider's own host: the status, the headers, and the body unless it is written elsewhere.
+GetOwn = Callable[[DownloadSource], Awaitable[tuple[int, Mapping[str, str], Buffer]]]
 
 
 class ProviderFiles:
@@ -74,7 +75,7 @@ class ProviderFiles:
         await self._download(source, stream, writer, max_bytes, timeout_seconds)
 
     async def _download(
-        self, source: DownloadSource, get_own: Own, writer: Writer | None, max_bytes: int, timeout_seconds: float
+        self, source: DownloadSource, get_own: GetOwn, writer: Writer | None, max_bytes: int, timeout_seconds: float
     ) -> Buffer:
         try:
             status, body = await self._follow(source, get_own, writer, max_bytes, timeout_seconds)
@@ -89,7 +90,7 @@ class ProviderFiles:
         return body
 
     async def _follow(
-        self, source: DownloadSource, get_own: Own, writer: Writer | None, max_bytes: int, timeout_seconds: float
+        self, source: DownloadSource, get_own: GetOwn, writer: Writer | None, max_bytes: int, timeout_seconds: float
     ) -> tuple[int, Buffer]:
         """Get a file from the provider's own host or another one; return the status and, without a writer, the body."""
         status = 0

@@ -45,7 +45,7 @@ _STORED_MAX = 5000
 class LiveModels:
     """Offers any model of the providers in `live_catalogues` through the catalog.
 
-    A catalogue that is down, or whose answer cannot be read, changes nothing about a model that was known before.
+    A catalogue that is down, or whose response cannot be read, changes nothing about a model that was known before.
     Each organization asks in its own share, so that none waits behind the many questions of another.
     """
 

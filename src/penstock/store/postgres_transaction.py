@@ -119,7 +119,7 @@ class PostgresTransaction:
         except (SerializationFailure, DeadlockDetected):
             raise
         except psycopg.Error as error:
-            # The server's answer to a statement means that COMMIT did not take effect. Without an answer it may have
+            # The server's reply to a statement means that COMMIT did not take effect. Without a reply it may have
             # taken effect, so running the work again might do it twice.
             if self._connection.closed or not error.sqlstate or error.sqlstate in _CLOSING_ERRORS:
                 message = "Storage is unavailable: the connection to the database broke while committing."

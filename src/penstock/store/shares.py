@@ -25,13 +25,13 @@ class WriteShares:
     async def take(self, org_id: OrgId | None) -> AsyncIterator[None]:
         """Wait for a share, and keep it while this is open. Raises StorageUnavailable when none becomes free."""
         if org_id is None:
-            async with self._held(self._all):
+            async with self._hold(self._all):
                 yield
             return
         semaphore, users = self._by_org.get(org_id) or (asyncio.Semaphore(self._per_org), 0)
         self._by_org[org_id] = semaphore, users + 1
         try:
-            async with self._held(semaphore), self._held(self._all):
+            async with self._hold(semaphore), self._hold(self._all):
                 yield
         finally:
             _, users = self._by_org.pop(org_id)
@@ -39,7 +39,7 @@ class WriteShares:
                 self._by_org[org_id] = semaphore, users - 1
 
     @asynccontextmanager
-    async def _held(self, semaphore: asyncio.Semaphore) -> AsyncIterator[None]:
+    async def _hold(self, semaphore: asyncio.Semaphore) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._wait_seconds if semaphore.locked() else None):
                 await semaphore.acquire()

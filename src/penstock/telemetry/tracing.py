@@ -81,7 +81,7 @@ class Tracing(ABC):
         return self.position(headers).start(name, "server")
 
     @contextmanager
-    def continued(self, stored: str | None) -> Iterator[None]:
+    def continue_trace(self, stored: str | None) -> Iterator[None]:
         """Go on with the trace of a `stored_context`; outside of any trace if there is none."""
         headers = msgspec.json.decode(stored, type=dict[str, str]) if stored else None
         token = enter(None if headers is None else self.position(headers))

@@ -41,7 +41,7 @@ class Sender:
         """Send a message in the trace of the call whose generation it tells about."""
         if self._tracing is None:
             return await self._post(message)
-        with self._tracing.continued(message.trace_context), span("deliver webhook", "client") as delivery:
+        with self._tracing.continue_trace(message.trace_context), span("deliver webhook", "client") as delivery:
             delivery.set("server.address", message.host)
             delivery.set("penstock.webhook.id", message.id)
             delivery.set("penstock.webhook.delivery", message.deliveries + 1)

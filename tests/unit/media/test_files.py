@@ -12,8 +12,8 @@ from urllib.request import urlopen
 import pytest
 
 from penstock.errors import NotFound, PermissionDenied, Problem
-from penstock.media.files import FileResponse
 from penstock.media.storage import storage_key
+from penstock.schema import Response
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
@@ -32,12 +32,13 @@ def split_url(url: str) -> tuple[str, dict[str, str]]:
     return found.path.removeprefix("/m/"), {name: values[0] for name, values in parse_qs(found.query).items()}
 
 
-async def open_url(running: RunningGateway, url: str, range_header: str | None = None) -> FileResponse:
+async def open_url(running: RunningGateway, url: str, range_header: str | None = None) -> Response:
     media_id, query = split_url(url)
     return await running.gateway.media.open(media_id, query, range_header)
 
 
-async def read_body(response: FileResponse) -> bytes:
+async def read_body(response: Response) -> bytes:
+    assert response.chunks is not None
     return b"".join([chunk async for chunk in response.chunks])
 
 

@@ -1,4 +1,4 @@
-"""Which IP addresses may be connected to: one table of verdicts, the same on every version of Python."""
+"""Which IP addresses may be connected to: one table, the same on every version of Python."""
 
 import ipaddress
 import socket
@@ -13,7 +13,7 @@ from penstock.net.addresses import ipv6_text, is_blocked, is_own_address, parse_
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 
 # Each line: a special network, addresses inside that are blocked, and the nearest addresses outside that are allowed.
-VERDICTS = [
+EXPECTED = [
     ("0.0.0.0/8", "0.0.0.0 0.0.0.1 0.255.255.255", "1.0.0.0"),
     ("10.0.0.0/8", "10.0.0.0 10.0.0.1 10.255.255.255", "9.255.255.255 11.0.0.0"),
     ("100.64.0.0/10", "100.64.0.0 100.100.100.200 100.127.255.255", "100.63.255.255 100.128.0.0"),
@@ -59,7 +59,7 @@ VERDICTS = [
 def test_each_special_network_is_blocked_exactly_to_its_borders() -> None:
     wrong = [
         f"{name}: {address} is {'blocked' if is_blocked(address) else 'allowed'}"
-        for name, blocked, allowed in VERDICTS
+        for name, blocked, allowed in EXPECTED
         for addresses, expected in ((blocked, True), (allowed, False))
         for address in addresses.split()
         if is_blocked(address) != expected or NO_EXCEPTIONS.permits("x.example", address) == expected

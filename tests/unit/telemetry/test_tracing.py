@@ -23,11 +23,11 @@ def test_without_tracing_a_span_is_nothing_and_nothing_is_stored_or_sent() -> No
 
 async def test_a_stored_place_is_continued_with_its_state_and_left_again() -> None:
     on = OtelTracing([])
-    with on.continued(CARRIER):
+    with on.continue_trace(CARRIER):
         assert current_trace_id() == TRACE
         assert stored_context() == CARRIER
         inherited = asyncio.create_task(_trace_id())
-        with on.continued(None):
+        with on.continue_trace(None):
             assert current_trace_id() is None
         assert current_trace_id() == TRACE
     assert current_trace_id() is None
