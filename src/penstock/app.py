@@ -118,11 +118,11 @@ async def build_gateway(
         stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ, clock)
         _log_shutdowns(catalog, clock)
-        tasks = local.child_tasks(catalog.known.values())
+        tasks = local.child_tasks(catalog.providers.known.values())
         workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())
         pool = await stack.enter_async_context(workers)
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
-        local_servers = local.start_servers(catalog.known.values(), pool)
+        local_servers = local.start_servers(catalog.providers.known.values(), pool)
         for server in local_servers.values():
             stack.push_async_callback(server.close)
         storage = open_storage(settings.media, settings.media_options, settings.data)
@@ -156,7 +156,7 @@ async def build_gateway(
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,
-            callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
+            callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.providers.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
             sender=sender,
             deliveries=deliveries,
@@ -175,13 +175,13 @@ async def build_gateway(
 def _log_shutdowns(catalog: Catalog, clock: Clock) -> None:
     """Warn of models that a provider in use stops serving within a month, or has stopped serving."""
     today = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).date()
-    for day, provider, model in shutdowns.soon(catalog.active.values(), today):
+    for day, provider, model in shutdowns.soon(catalog.providers.active.values(), today):
         log.warning("a provider shuts a model down", provider=provider, model=model, shutdown_date=day)
 
 
 def _listed_models(catalog: Catalog) -> set[tuple[str, str]]:
     """Slug and upstream name of each model in a table; callers may name others where a provider takes any."""
-    return {(slug, model.upstream) for slug, provider in catalog.active.items() for model in provider.models}
+    return {(slug, model.upstream) for slug, provider in catalog.providers.active.items() for model in provider.models}
 
 
 def _protections_log() -> Callable[[Sequence[str]], None]:

@@ -48,8 +48,8 @@ def test_every_credential_can_be_in_a_file(tmp_path: Path) -> None:
     }
     environment = Environment({f"{name}_FILE": str(tmp_path / "value") for name in names})
     catalog = Catalog(discover(), Settings(), environment)
-    assert [row["id"] for row in catalog.providers() if not row["on"]] == []
-    assert set(catalog.callback_secrets(environment).values()) == {"https://lab.test"}
+    assert [row["id"] for row in catalog.providers.describe() if not row["on"]] == []
+    assert set(catalog.providers.callback_secrets(environment).values()) == {"https://lab.test"}
 
 
 def test_settings_can_be_in_files(tmp_path: Path) -> None:

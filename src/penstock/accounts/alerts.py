@@ -94,7 +94,8 @@ class Alerts:
     async def note_refusal(self, budget_of: str) -> None:
         """Store the alert of a budget that is used up: a call was refused because the rest is too small for it.
 
-        `budget_of` is the id of the key or the organization. A failure is only logged: the caller gets its response anyway.
+        `budget_of` is the id of the key or the organization. A failure is only logged, because the caller gets its
+        response anyway.
         """
         if not self._url or (mark := f"{budget_of} {self._period}") in self._known:
             return

@@ -51,7 +51,7 @@ async def _find_models(
 ) -> Response:
     """Return the models that fit; with a provider, also those that only its own catalogue has, without a schema."""
     provider, words = asked["provider"], asked["search"] or ""
-    if provider and provider not in gateway.catalog.known:
+    if provider and provider not in gateway.catalog.providers.known:
         raise InvalidRequest(f"`provider` is `{provider}`, which this gateway does not know.", param="provider")
     if len(words) > _WORDS_LENGTH_MAX:
         raise InvalidRequest(f"`search` may have at most {_WORDS_LENGTH_MAX} characters.", param="search")

@@ -21,7 +21,7 @@ async def list_providers(gateway: Gateway, call: Call) -> Response:
     health: dict[object, list[dict[str, object]]] = {}
     for row in gateway.health.report():
         health.setdefault(row["provider"], []).append(row)
-    data = [{**provider, "health": health.get(provider["id"], [])} for provider in gateway.catalog.providers()]
+    data = [{**provider, "health": health.get(provider["id"], [])} for provider in gateway.catalog.providers.describe()]
     return Response(json={"object": "list", "data": data})
 
 
@@ -31,10 +31,10 @@ async def check_provider(gateway: Gateway, call: Call) -> Response:
     A dry run only tells what it would cost. A video is started and not waited for.
     """
     slug = call.path["provider"]
-    if slug not in gateway.catalog.known:
+    if slug not in gateway.catalog.providers.known:
         raise NotFound(f"No such provider: {slug[:64]}.")
-    if slug not in gateway.catalog.active:
-        reasons = {provider["id"]: provider["reason"] for provider in gateway.catalog.providers()}
+    if slug not in gateway.catalog.providers.active:
+        reasons = {provider["id"]: provider["reason"] for provider in gateway.catalog.providers.describe()}
         raise Conflict(f"{slug} is off: {reasons[slug]}.", should_retry=False)
     model = checked_fields(call.json, CHECK_FIELDS).get("model")
     trial = await cheapest_trial(gateway, call.caller, slug, model)

@@ -47,7 +47,7 @@ async def cheapest_trial(
         f"{slug} has no model that matches {model}" if model else f"{slug} accepts any model name; choose one.",
         param="model",
     )
-    for known in gateway.catalog.known[slug].models:
+    for known in gateway.catalog.providers.known[slug].models:
         takes_any = known.upstream == ANY
         if (takes_any and not wanted) or (wanted and not takes_any and wanted not in _names(slug, known)):
             continue

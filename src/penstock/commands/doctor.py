@@ -152,7 +152,7 @@ def _check_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_credentials(catalog: Catalog) -> Iterator[Finding]:
-    providers = catalog.providers()
+    providers = catalog.providers.describe()
     active = [provider["id"] for provider in providers if provider["on"]]
     found = f"{len(active)} of {len(providers)} are on: {', '.join(active)}" if active else "none is on"
     advice = "`penstock providers` lists the credential that each of the others needs"
@@ -161,6 +161,6 @@ def _check_credentials(catalog: Catalog) -> Iterator[Finding]:
 
 def _check_shutdowns(catalog: Catalog) -> Iterator[Finding]:
     """Name the models that a provider in use stops serving within a month, or has stopped serving."""
-    for day, provider, model in shutdowns.soon(catalog.active.values(), datetime.now(UTC).date()):
+    for day, provider, model in shutdowns.soon(catalog.providers.active.values(), datetime.now(UTC).date()):
         found = f"{provider} serves {model} only until {day}"
         yield Finding("models", "note", found, "choose another model, or another provider for it")

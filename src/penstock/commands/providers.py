@@ -96,7 +96,7 @@ def check_provider(
     """Make the cheapest real call to a provider and print its result and its cost."""
     settings = load_settings(data=data, config=config)
     catalog = Catalog(discover(), settings, ENVIRONMENT)
-    found = {provider["id"]: provider for provider in catalog.providers()}
+    found = {provider["id"]: provider for provider in catalog.providers.describe()}
     if slug not in found:
         raise ValueError(f"no such provider: {slug}; known providers are {', '.join(found)}")
     if not found[slug]["on"]:
@@ -151,7 +151,7 @@ def _save_exchanges(folder: Path, slug: str, trial: TrialCall, gateway: Gateway,
     """
     if not exchanges:
         return None
-    known = {provider.slug: provider for provider in (*gateway.catalog.known.values(), *discover())}
+    known = {provider.slug: provider for provider in (*gateway.catalog.providers.known.values(), *discover())}
     name = re.sub(r"[^a-z0-9.]+", "_", trial.model.removeprefix(f"{slug}/").lower())
     path = folder / f"{slug}_{name}_exchanges.json"
     document = exchanges.recording(trial.body, gateway.upstream, known[slug].base_url)

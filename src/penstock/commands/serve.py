@@ -166,7 +166,7 @@ def _example_model(catalog: Catalog) -> str | None:
     """Return an image model to try first: one that needs no credential if there is one; None without any model."""
     models = [
         (provider.key_env is not None, model.id)
-        for provider in catalog.active.values()
+        for provider in catalog.providers.active.values()
         for model in provider.models
         if model.op.task == "image" and model.enabled
     ]

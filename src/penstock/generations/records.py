@@ -45,7 +45,7 @@ async def complete_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
     messages = await list_messages_of_requests(store, made, org_id)
     webhooks = {message["request_id"]: message for message in await message_records(store, messages)}
     key_names = await read_key_names(store, sorted({row.key_id for row in rows}), org_id)
-    names = gateway.catalog.names
+    names = gateway.catalog.providers.names
     return [
         {
             **request_record(row),

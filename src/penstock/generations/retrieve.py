@@ -212,7 +212,7 @@ async def _first_output(gateway: Gateway, call: Call) -> tuple[MediaRow, int]:
 
 def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, str] | None = None) -> Response:
     """The response to the call that created a video, or that repeated its idempotency key."""
-    body = respond.video_created(row, gateway.catalog.names)
+    body = respond.video_created(row, gateway.catalog.providers.names)
     replay_headers = source_headers(row.decode_plan(), None)
     return Response(status=202, json=body, headers={**respond.poll_headers(row), **replay_headers, **(headers or {})})
 
@@ -226,7 +226,7 @@ async def get_video_row(gateway: Gateway, video_id: str, org_id: OrgId) -> Gener
 
 
 async def _video_object(gateway: Gateway, base_url: str, row: ShownRow) -> dict[str, object]:
-    names = gateway.catalog.names
+    names = gateway.catalog.providers.names
     if row.status != "completed":
         attempts = await list_last_attempts(gateway.store, row.id)
         upstream_id = next((attempt.upstream_id for attempt in reversed(attempts) if attempt.upstream_id), None)

@@ -1,17 +1,19 @@
 """The models of all providers: find who serves a model, or why nobody does. `routing` decides who is asked first."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
-from penstock.models import configured, credentials
+from penstock.models import configured
 from penstock.models.description import describe, modes
+from penstock.models.known_providers import KnownProviders
 from penstock.providers.spec import Model, Provider, prices_in_force
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
@@ -43,21 +45,11 @@ class Catalog:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
-        known = {provider.slug: _with_base_url(provider, environ) for provider in providers}
-        everything = list(configured.providers(known, settings.providers, settings.data))
         self._router = settings.router
-        self.known = {provider.slug: provider for provider in everything}
-        self._inactive = {
-            provider.slug: reason
-            for provider in everything
-            if (reason := credentials.inactive_reason(provider, settings.disabled_providers, environ))
-        }
-        self._variables = {provider.slug: credentials.variables(provider, environ) for provider in everything}
-        self.active = {slug: provider for slug, provider in self.known.items() if slug not in self._inactive}
-        self._keys = {slug: environ.get(each.key_env or "", "") for slug, each in self.active.items()}
+        self.providers = KnownProviders(providers, settings, environ)
         candidates = [
-            Candidate(provider, model, self._keys[provider.slug])
-            for provider in self.active.values()
+            Candidate(provider, model, self.providers.keys[slug])
+            for slug, provider in self.providers.active.items()
             for model in provider.models
         ]
         candidates = self._with_changes(candidates, settings.models)
@@ -68,31 +60,23 @@ class Catalog:
         self._any_model = {
             candidate.provider.slug: candidate for candidate in self._candidates if candidate.model.upstream == ANY
         }
-        self._by_id: dict[str, tuple[Candidate, ...]] = {}  # also by the aliases
-        self._by_provider: dict[str, tuple[Candidate, ...]] = {}  # by `{provider}/{name}`, for each name of a model
-        for candidate in self._candidates:
-            if candidate.model.upstream == ANY:
-                continue
-            names = {candidate.model.id, *candidate.model.aliases}
-            for name in names:
-                self._by_id[name] = (*self._by_id.get(name, ()), candidate)
-            for name in (f"{candidate.provider.slug}/{name}" for name in {*names, candidate.model.upstream}):
-                self._by_provider[name] = (*self._by_provider.get(name, ()), candidate)
-        self._retired = {old: new for provider in everything for old, new in provider.retired.items()}
-        self._missing_credentials = partial(
-            credentials.missing_credentials, providers=self.known.values(), inactive=self._inactive
-        )
+        self._named = [candidate for candidate in self._candidates if candidate.model.upstream != ANY]
+        self._by_id = _by_each_name(self._named, _public_names)
+        self._by_provider = _by_each_name(self._named, _names_at_provider)
+        known = self.providers.known.values()
+        self._retired = {old: new for provider in known for old, new in provider.retired.items()}
         self._cached_find = lru_cache(_FOUND_MAX)(self._find_fitting)  # one cache per catalog
         self._live: dict[str, tuple[Candidate, ...]] = {}  # by id: those of providers' own catalogues
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """Apply `[models]`: the table of an id is for all providers, the table of `{provider}/{id}` for that one."""
         ids: dict[str, set[str]] = {}  # with the providers of each
-        for provider in self.known.values():
+        known = self.providers.known.values()
+        for provider in known:
             for model in provider.models:
                 for name in (model.id, f"{provider.slug}/{model.id}"):
                     ids.setdefault(name, set()).add(provider.slug)
-        live = tuple(f"{provider.slug}/" for provider in self.known.values() if provider.live)
+        live = tuple(f"{provider.slug}/" for provider in known if provider.live)
         changes = dict(configured.changes(ids, live, written))
         self._live_changes = {name: change for name, change in changes.items() if name.startswith(live)}
 
@@ -104,21 +88,7 @@ class Catalog:
 
         return [replace(candidate, model=replace(candidate.model, **change(candidate))) for candidate in candidates]
 
-    @property
-    def names(self) -> Mapping[str, str]:
-        """Display names by slug."""
-        return {slug: provider.name for slug, provider in self.known.items()}
-
-    def callback_secrets(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The secrets with which providers sign callbacks, by slug, as far as the environment has them."""
-        names = {slug: provider.callback_key_env for slug, provider in self.active.items()}
-        return {slug: environ[name] for slug, name in names.items() if name and environ.get(name)}
-
     # -------------------------------------------------------------------------------------------------- live catalogues
-
-    def key(self, slug: str) -> str:
-        """The credential of an active provider."""
-        return self._keys[slug]
 
     def has(self, model: str) -> bool:
         """Whether a table describes the model."""
@@ -130,7 +100,8 @@ class Catalog:
         Raises ModelDisabled if it has no price and the settings refuse such models; then it is no longer offered.
         """
         candidates = tuple(
-            Candidate(provider, self._with_live_changes(provider, model), self._keys[provider.slug]) for model in models
+            Candidate(provider, self._with_live_changes(provider, model), self.providers.keys[provider.slug])
+            for model in models
         )
         name = candidates[0].model.id
         self._live.pop(name, None)
@@ -194,18 +165,17 @@ class Catalog:
 
     def find_known(self, model: str, tasks: Sequence[str]) -> Found:
         """As `find`, also among inactive providers: for mocks, which call no provider."""
-        named = self._find_named(model)
-        candidates = (
-            named.candidates
-            or self._live.get(model)
-            or tuple(
-                Candidate(provider, each)
-                for provider in self.known.values()
-                for each in provider.models
-                if model in (each.id, *each.aliases, f"{provider.slug}/{each.upstream}", f"{provider.slug}/{each.id}")
-            )
+        candidates = self._named_or_live(model) or tuple(
+            Candidate(provider, each)
+            for provider in self.providers.known.values()
+            for each in provider.models
+            if model in (each.id, *each.aliases, f"{provider.slug}/{each.upstream}", f"{provider.slug}/{each.id}")
         )
-        return Found(self._fitting(model, candidates, tasks), named.forced)
+        return Found(self._fitting(model, candidates, tasks), self._find_named(model).forced)
+
+    def _named_or_live(self, model: str) -> tuple[Candidate, ...]:
+        """Candidates of a table or of a live catalogue, whatever the task."""
+        return self._find_named(model).candidates or self._live.get(model, ())
 
     def public_id(self, model: str) -> str:
         """The id under which models are listed, for any name of a model; an unknown name is returned unchanged."""
@@ -215,7 +185,7 @@ class Catalog:
     def mock(self, task: str, *, has_images: bool = True) -> Candidate:
         """The model that mocks a task, of a provider that offers mocks, active or not. May raise InvalidRequest."""
         wanted = "image" if task in ("edit", "upscale") and not has_images else task
-        mocking = [provider for provider in self.known.values() if provider.mocks]
+        mocking = [provider for provider in self.providers.known.values() if provider.mocks]
         for provider in mocking:
             for model in provider.models:
                 if model.op.task == wanted:
@@ -258,53 +228,33 @@ class Catalog:
         """
         if successor := self._retired.get(model):
             known = f"; use `{successor}`" if successor in self._by_id else ""
-            missing = "" if known else self._missing_credentials(successor)
+            missing = "" if known else self.providers.missing_credentials(successor)
             return ModelNotFound(f"The model `{model}` was retired{known}.{missing}", param="model")
         if model in self._unpriced:
             return ModelDisabled(f"The model `{model}` is switched off: no price is configured for it.", param="model")
-        if missing := self._missing_credentials(model):
+        if missing := self.providers.missing_credentials(model):
             return ModelNotFound(f"The model `{model}` cannot be used here.{missing}", param="model")
         listed = self.listed_ids(tasks)
         near = difflib.get_close_matches(model[:_ID_LENGTH_MAX], listed, n=1, cutoff=0.4)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         if "chat" in tasks and "/" in model and self._router not in self._any_model:
-            hint += self._missing_credentials(f"{self._router}/")
+            hint += self.providers.missing_credentials(f"{self._router}/")
         return ModelNotFound(f"The model `{model}` does not exist.{hint}", param="model")
 
     # ------------------------------------------------------------------------------------------------------ describing
-
-    def providers(self) -> "list[dict[str, Any]]":
-        """All known providers, and why the inactive ones are inactive."""
-        return [
-            {
-                "id": slug,
-                "object": "provider",
-                "name": provider.name,
-                "on": slug not in self._inactive,
-                "reason": self._inactive.get(slug),
-                "credential": provider.key_env,
-                "variables": self._variables[slug],
-                "missing": [variable["name"] for variable in self._variables[slug] if not variable["is_set"]],
-                "models": len({model.id for model in provider.models}),
-            }
-            for slug, provider in sorted(self.known.items())
-        ]
 
     def listed_ids(self, tasks: Sequence[str] = ()) -> "list[str]":
         """The ids of all models that callers can use, or of those that can do one of the tasks."""
         enabled = [
             candidate.model
-            for candidate in self._candidates
-            if candidate.model.enabled
-            and candidate.model.upstream != ANY
-            and (not tasks or candidate.model.op.task in tasks)
+            for candidate in self._named
+            if candidate.model.enabled and (not tasks or candidate.model.op.task in tasks)
         ]
         return list(dict.fromkeys(model.id for model in enabled))
 
     def serving(self, model: str) -> "list[Candidate]":
         """Who serves a model, whatever the task, in no particular order."""
-        found = self._find_named(model).candidates or self._live.get(model, ())
-        return [candidate for candidate in found if candidate.model.enabled]
+        return [candidate for candidate in self._named_or_live(model) if candidate.model.enabled]
 
     def list(self, schema: bool = False) -> "list[dict[str, Any]]":
         """All models that callers can use, as the model list shows them."""
@@ -312,7 +262,7 @@ class Catalog:
 
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
         """One model as the model list shows it. Raises ModelNotFound or ModelDisabled."""
-        found = self._find_named(model).candidates or self._live.get(model, ())
+        found = self._named_or_live(model)
         if not found:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):
@@ -339,6 +289,27 @@ def _day(days: int) -> str:
     return (date(1970, 1, 1) + timedelta(days)).isoformat()
 
 
+def _by_each_name(
+    candidates: Iterable[Candidate], names: Callable[[Candidate], Iterable[str]]
+) -> dict[str, tuple[Candidate, ...]]:
+    """The candidates that have each name, in their order."""
+    found = defaultdict[str, list[Candidate]](list)
+    for candidate in candidates:
+        for name in names(candidate):
+            found[name].append(candidate)
+    return {name: tuple(same) for name, same in found.items()}
+
+
+def _public_names(candidate: Candidate) -> set[str]:
+    """The id of the model and its aliases, which several providers may share."""
+    return {candidate.model.id, *candidate.model.aliases}
+
+
+def _names_at_provider(candidate: Candidate) -> set[str]:
+    """`{provider}/{name}` for each name of the model, also the provider's own."""
+    return {f"{candidate.provider.slug}/{name}" for name in {*_public_names(candidate), candidate.model.upstream}}
+
+
 def _with_model(candidate: Candidate, model: str) -> Candidate:
     """The candidate of a provider that takes any model, for this model."""
     return replace(candidate, model=replace(candidate.model, id=model, upstream=model))
@@ -350,9 +321,3 @@ def _with_prices_of(candidate: Candidate, day: str) -> Candidate:
     if prices is candidate.model.prices:
         return candidate
     return replace(candidate, model=replace(candidate.model, prices=prices))
-
-
-def _with_base_url(provider: Provider, environ: Mapping[str, str]) -> Provider:
-    """A self-hosted provider with its URL from the environment."""
-    url = environ.get(provider.base_url_env, "") if provider.base_url_env else ""
-    return configured.with_base_url(provider, url) if url else provider

@@ -98,7 +98,7 @@ class LiveModels:
         return provider.live.names.fullmatch(model.partition("/")[2]) is not None
 
     def _provider(self, slug: str) -> Provider | None:
-        provider = self._catalog.active.get(slug)
+        provider = self._catalog.providers.active.get(slug)
         return provider if provider and provider.live else None
 
     async def _share(self, key: str, work: Coroutine[Any, Any, Any]) -> Any:
@@ -213,7 +213,7 @@ class LiveModels:
         """The JSON of documents by name; one that is not needed is None if it does not exist."""
         assert provider.live is not None, "only such providers are asked"
         base_url = provider.live.base_url or provider.base_url
-        candidate = Candidate(provider, provider.models[0], self._catalog.key(provider.slug))
+        candidate = Candidate(provider, provider.models[0], self._catalog.providers.keys[provider.slug])
 
         async def get(document: Document) -> Any:
             try:

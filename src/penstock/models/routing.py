@@ -114,7 +114,7 @@ class Routing:
         Raises InvalidRequest if there is none. `Choice.in_preferred_order` sorts them.
         """
         if preferences is not NO_PREFERENCES:
-            route = allowed_route(route, preferences, self._catalog.known)
+            route = allowed_route(route, preferences, self._catalog.providers.known)
         route = capable_route(route, check)
         records = await self._read_performances(task, org_id) if preferences.needs_records else {}
         return Choice(route, preferences, Knowledge(is_healthy=self._is_healthy, records=records))

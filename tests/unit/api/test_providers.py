@@ -26,7 +26,7 @@ async def test_providers_are_listed_with_their_health(tmp_path: Path) -> None:
     rows = {provider["id"]: provider for provider in response.json["data"]}
     assert list(rows) == sorted(rows)
     assert (rows["atelier"]["on"], rows["atelier"]["reason"], rows["atelier"]["credential"]) == (True, None, None)
-    assert rows["atelier"]["models"] == len({model.id for model in gateway.catalog.known["atelier"].models})
+    assert rows["atelier"]["models"] == len({model.id for model in gateway.catalog.providers.known["atelier"].models})
     assert {
         health["model"]: (health["healthy"], health["successes"], health["failures"])
         for health in rows["atelier"]["health"]

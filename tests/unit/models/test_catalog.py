@@ -281,4 +281,4 @@ def test_mocks_also_serve_models_of_inactive_providers() -> None:
 
 def test_public_ids() -> None:
     assert [catalog().public_id(name) for name in ("one/fox-v1", "vulpes", "wolf")] == ["fox", "fox", "wolf"]
-    assert catalog().names == {"one": "One", "two": "Two"}
+    assert catalog().providers.names == {"one": "One", "two": "Two"}
