@@ -55,7 +55,7 @@ def providers(
     if context.invoked_subcommand is not None:
         return
     if url is None:
-        rows = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).providers()
+        rows = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).providers.describe()
     else:
         rows = find_gateway(url, key).get("/v1/providers").body["data"]
     if as_json:
