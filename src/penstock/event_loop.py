@@ -86,7 +86,8 @@ def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | 
 
 
 # Files that are synced at the same time share the waits of the disk, so there are more threads than processors.
-in_file_thread = FileThreads(8).start
+FILE_THREADS = 8
+in_file_thread = FileThreads(FILE_THREADS).start
 
 
 class LoopTurns:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from penstock.durability import FileSystem, sync_folder
-from penstock.event_loop import LONG_FILE_BYTES, in_file_thread
+from penstock.event_loop import FILE_THREADS, LONG_FILE_BYTES, in_file_thread
 from penstock.long_bodies.buffers import Buffer
 
 UNFINISHED_SUFFIX = ".part"
@@ -88,9 +89,10 @@ class FileWriter:
             if len(files) >= _WORTH_SYNCING_ALL and self._file_system.is_quick_to_sync():
                 failures = [*await in_file_thread(write_files, files, self._root, self._file_system)]
             else:  # several threads sync them at the same time
-                alone = [in_file_thread(write_files, [file]) for file in files]
-                outcomes = await asyncio.gather(*alone, return_exceptions=True)
-                failures = [outcome if isinstance(outcome, BaseException) else outcome[0] for outcome in outcomes]
+                share = math.ceil(len(files) / FILE_THREADS)
+                starts = range(0, len(files), share)
+                shares = [in_file_thread(write_files, files[start : start + share]) for start in starts]
+                failures = [failure for outcome in await asyncio.gather(*shares) for failure in outcome]
         except OSError as error:  # for example because no more files can be opened
             failures = [OSError(error.errno, error.strerror) for _ in files]
         for (_, written), failure in zip(group, failures, strict=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import durability
+from penstock import durability, event_loop
 from penstock.media import file_writing
 from penstock.media.file_writing import FileWriter, NewFile
 
@@ -86,7 +86,26 @@ async def test_files_are_synced_one_by_one_where_a_whole_sync_does_not_do(disk: 
     assert folders == {name for name in disk.single if not name.endswith(".part")}
 
 
-async def test_a_file_that_cannot_be_written_does_not_harm_the_others(disk: Disk) -> None:
+async def test_files_that_are_synced_one_by_one_are_shared_out_among_the_threads(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[int] = []
+
+    def in_file_thread(write: Callable[..., object], files: list[NewFile]) -> object:
+        shares.append(len(files))
+        return event_loop.in_file_thread(write, files)
+
+    monkeypatch.setattr(file_writing, "in_file_thread", in_file_thread)
+    disk.is_quick = False
+    assert await write_all(disk, 19) == [None] * 20
+    assert sum(shares) == 20
+    assert max(shares) == 3
+    assert len(shares) <= event_loop.FILE_THREADS
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+async def test_a_file_that_cannot_be_written_does_not_harm_the_others(disk: Disk, is_quick: bool) -> None:
+    disk.is_quick = is_quick
     (disk.root / "b").rmdir()
     (disk.root / "b").write_text("in the way")
     outcomes = await write_all(disk, 6)
