@@ -37,7 +37,7 @@ def tour() -> str:
 
 {NOTE}
 
-The source is a dozen packages, each about one subject, and a few modules beside them. Each package says below what it
+The source is packages, each about one subject, and some modules beside them. Each package says below what it
 does and where to start reading. Imports point one way: in this table a package imports only from lower lines, never
 from its own line or from above. It is kept in [layers.txt](layers.txt) and checked by `tests/test_layout.py`;
 [layout](decisions/layout.md) has the reasons.

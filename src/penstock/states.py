@@ -38,7 +38,3 @@ KEY = _moves(active="revoked", revoked="")
 def ended(moves: Moves) -> frozenset[str]:
     """States that nothing leaves."""
     return frozenset(state for state, targets in moves.items() if not targets)
-
-
-def may_move(moves: Moves, before: str, after: str) -> bool:
-    return after in moves[before]

@@ -8,6 +8,7 @@ from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.providers.spec import Model
 from penstock.upstream import checks
+from penstock.upstream.extra_fields import check_extras
 
 NOT_FORWARDED = ("session_id",)
 
@@ -17,7 +18,7 @@ def check_supported(chat: ChatRequest, model: Model) -> None:
     if model.op.max_body_bytes is not None and json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
         raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
     if chat.extras:
-        checks.check_extras(model, chat.extras)
+        check_extras(model, chat.extras)
     if chat.responses and chat.responses.not_in_chat and not passes_through(chat, model):
         field = chat.responses.not_in_chat
         raise InvalidRequest(

@@ -20,7 +20,7 @@ from penstock.net.guard import EgressRules
 from penstock.recordings.recordings import ReplayOptions, input_digest, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
-from penstock.upstream import checks
+from penstock.upstream.extra_fields import check_extras_size
 from penstock.values import (
     EDIT_VIDEO,
     EXTEND_VIDEO,
@@ -195,7 +195,7 @@ def _validated_call(
     if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
-    checks.check_extras_size(extras)
+    check_extras_size(extras)
     webhook_url = values.get("webhook_url")
     request = Request(
         task=task,

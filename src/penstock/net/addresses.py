@@ -10,7 +10,7 @@ from penstock.net.errors import NotSent
 
 # The tables hold every entry of the IANA special-purpose registries, also those that can be reached from anywhere, and
 # addresses at which clouds serve credentials. What the standard library says (`is_global`, `is_private`) is not
-# used: they differ between versions of Python, and let some cloud addresses and embedded IPv4 addresses pass.
+# used: it differs between versions of Python, and lets some cloud addresses and embedded IPv4 addresses pass.
 _BLOCKED_IPV4 = tuple(
     IPv4Network(block)
     for block in (

@@ -1,6 +1,7 @@
 """Calls to providers: what is sent, and what becomes of it.
 
-`translate` checks a request against a model's table and turns it into the provider's fields, `client` sends it, and
-`replies` checks what comes back. `local` starts providers that answer inside this process. `errors` says how an attempt
-fails, `watch` and `failure_log` report it, and `outcome` chooses the error when all candidates failed.
+`checks` and `extra_fields` check a request against a model's table, `translate` turns it into the provider's fields,
+`client` sends it, and `replies` checks what comes back. `uploads` sends input files ahead. `local` starts providers
+that answer inside this process. `errors` and `failures` say how an attempt fails, `watch` and `failure_log` report it,
+and `outcome` chooses the error when all candidates failed.
 """
