@@ -54,6 +54,27 @@ async def test_images_that_a_server_did_not_deliver_are_asked_for_again(open_gat
 
 
 @sqlite_only
+async def test_each_call_for_a_part_of_the_images_has_a_seed_of_its_own(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway) as api:
+        api.running.lab.images.always(delivering(1))
+        await api.image(n=3, seed=7)
+        assert [(request.fields["n"], request.fields["seed"]) for request in api.running.lab.images.received] == [
+            (3, 7),
+            (1, 8),
+            (1, 9),
+        ]
+
+
+@sqlite_only
+async def test_several_videos_of_the_built_in_model_differ(open_gateway: OpenGateway) -> None:
+    async with open_gateway(disabled_providers=()) as running:
+        created = await running.video(model="atelier/clip", prompt="a village", seconds=1, size="64x64", n=2)
+        await running.wait_for_video(created.json["id"])
+        digests = {row["sha256"] for row in await running.rows("SELECT sha256 FROM media")}
+        assert len(digests) == 2
+
+
+@sqlite_only
 async def test_the_next_provider_makes_what_the_first_did_not_deliver(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway, annex=True) as api:
         api.running.lab.images.next(delivering(1), faults.broken, faults.broken)

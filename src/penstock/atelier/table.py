@@ -71,7 +71,7 @@ def _without_url(part: dict[str, Any]) -> dict[str, Any]:
 
 
 _PROMPT = passthrough("prompt", required=True, max_length=32_000)
-_SEED = passthrough("seed", low=0, high=2**32 - 1)
+_SEED = passthrough("seed", low=0, high=2**32 - 1, default=0)
 _N = emulated("n", to="n", high=10)
 _DRAWN = (_PROMPT, converted("frame", to=("width", "height"), convert=pixels(min_side=16, max_side=4096)), _N, _SEED)
 SKETCH = Operation(

@@ -34,6 +34,7 @@ from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
 from penstock.upstream.roles import table_name
+from penstock.upstream.translate import with_seed_of_part
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO, InputFile, Nanos, nanos, new_id
 
@@ -233,7 +234,7 @@ class _Attempt:
         with span("submit"):
             result = await self.gateway.upstream.submit(
                 self.candidate,
-                job.request,
+                with_seed_of_part(job.request, self.candidate.model, self.part.first),
                 self.part.count,
                 inputs,
                 callback,

@@ -72,12 +72,15 @@ class Job:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The outputs that one attempt is to make: `count` of them, part `index` of what the candidate makes."""
+    """The outputs that one attempt is to make: `count` of them, from number `first` of the request, counted from 0;
+    part `index` of what the candidate makes.
+    """
 
     candidate: Candidate
     candidate_index: int
     index: int
     count: int
+    first: int = 0
 
 
 class AttemptResult(msgspec.Struct, frozen=True):

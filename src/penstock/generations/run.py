@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
 
+import msgspec
 import structlog
 
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable, UpstreamTimeout
@@ -191,19 +192,25 @@ async def _ask_candidate(
     candidate = job.candidates[candidate_index]
     if candidate is None:
         return [], [_not_configured(job, candidate_index)]
-    sizes = part_sizes(count, candidate.model.op.native_n)
-    parts = [Part(candidate, candidate_index, index, size) for index, size in enumerate(sizes)]
+    part = Part(candidate, candidate_index, 0, count, first=job.request.n - count)
+    parts = _divided(part, candidate.model.op.native_n)
     made, failures = await _run_attempts(gateway, job, parts)
     missing = sum(attempt.part.count - len(attempt.outputs) for attempt in made)
     if missing <= 0 or failures:
         return made, failures
     delivered = min(len(attempt.outputs) for attempt in made)
-    parts = [
-        Part(candidate, candidate_index, len(sizes) + index, size)
-        for index, size in enumerate(part_sizes(missing, max(1, delivered)))
-    ]
-    more, failures = await _run_attempts(gateway, job, parts)
+    rest = Part(candidate, candidate_index, len(parts), missing, first=job.request.n - missing)
+    more, failures = await _run_attempts(gateway, job, _divided(rest, max(1, delivered)))
     return made + more, failures
+
+
+def _divided(part: Part, count_max: int) -> list[Part]:
+    """The part as several parts of so many outputs at most."""
+    parts: list[Part] = []
+    for count in part_sizes(part.count, count_max):
+        parts.append(msgspec.structs.replace(part, count=count))
+        part = msgspec.structs.replace(part, index=part.index + 1, first=part.first + count)
+    return parts
 
 
 def _not_configured(job: Job, candidate_index: int) -> Failure:

@@ -82,6 +82,23 @@ def _written_factor(written: Request, shape: Frame) -> float | None:
     return round(short_side / min(shape.sides), 4) if short_side else None
 
 
+def with_seed_of_part(request: Request, model: Model, first: int) -> Request:
+    """The request as it is sent for a part of its outputs that begins with number `first`, counted from 0.
+
+    A seed gives the same output each time, so each part has its own: the caller's seed, or the model's default, is that
+    of the first output, and the others follow. After the highest seed that the model takes comes the lowest.
+    """
+    row = model.op.param("seed")
+    given = request.extras.get("seed")
+    seed = given if given is not None else row.default if row else None
+    if not first or type(seed) is not int:
+        return request
+    seed += first
+    if row and row.high is not None and seed > row.high:
+        seed = int((row.low or 0) + seed - row.high - 1)
+    return msgspec.structs.replace(request, extras={**request.extras, "seed": seed})
+
+
 def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[InputFile]]) -> dict[str, Any]:
     """The request's values by the names in provider tables, with the extra fields: tables may have rows for them."""
     extras = {name: value for name, value in request.extras.items() if name not in INTERNAL}

@@ -237,3 +237,33 @@ def test_the_path_may_contain_the_model() -> None:
     assert sent.url == "https://lab.example/models/brush-1:run"
     assert sent.headers["content-type"] == "application/msgpack"
     assert msgspec.msgpack.decode(sent.whole_body) == {"a": b"x"}
+
+
+# ---------------------------------------------------------------------------------------------------------------- seeds
+
+
+@pytest.mark.parametrize(
+    ("row", "extras", "first", "sent"),
+    [
+        (passthrough("seed"), {"seed": 7}, 0, 7),
+        (passthrough("seed"), {"seed": 7}, 4, 11),
+        (passthrough("seed"), {}, 4, None),  # the provider chooses
+        (passthrough("seed", default=0), {}, 0, None),
+        (passthrough("seed", default=0), {}, 4, 4),
+        (passthrough("seed", default=0), {"seed": None}, 4, 4),
+        (passthrough("seed", low=0, high=9), {"seed": 8}, 1, 9),
+        (passthrough("seed", low=0, high=9), {"seed": 8}, 2, 0),
+        (passthrough("seed", low=1, high=9), {"seed": 8}, 3, 2),
+        (passthrough("seed"), {"seed": "seven"}, 4, "seven"),  # a model of which nothing is known
+        (passthrough("seed"), {"seed": True}, 4, True),
+        (ignored("seed")[0], {"seed": 7}, 4, None),
+        (None, {"seed": 7}, 4, 11),  # no row: an extra field
+        (None, {}, 4, None),
+    ],
+)
+def test_later_outputs_of_a_request_have_later_seeds(
+    row: Param | None, extras: dict[str, Any], first: int, sent: Any
+) -> None:
+    one = model(row) if row else model()
+    wanted = translate.with_seed_of_part(request(extras=extras), one, first)
+    assert body(one, wanted).get("seed") == sent
