@@ -40,6 +40,12 @@ def image_environment() -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in block.split())
 
 
+def service_links() -> dict[str, str]:
+    """The variables that Kubernetes sets for each service, unless a pod declines them."""
+    services = [found["metadata"]["name"] for found in kubernetes_objects() if found["kind"] == "Service"]
+    return {f"{name.upper().replace('-', '_')}_PORT": "tcp://10.0.0.1:80" for name in services}
+
+
 def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
     """As they reach the process: what the image sets, then what Compose or Kubernetes sets."""
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
@@ -47,7 +53,8 @@ def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
     (config,) = [found["data"] for found in kubernetes_objects() if found["kind"] == "ConfigMap"]
     for name, pod in pods().items():
         own = {variable["name"]: variable["value"] for variable in pod["containers"][0].get("env", [])}
-        environments[f"{name} of Kubernetes"] = {**config, **own}
+        links = service_links() if pod.get("enableServiceLinks", True) else {}
+        environments[f"{name} of Kubernetes"] = {**links, **config, **own}
     assert len(environments) == 5
     for name, environment in environments.items():
         given = {variable: re.sub(r"\$\{.*?\}", "0" * 40, value or "") for variable, value in environment.items()}
