@@ -344,5 +344,5 @@ def lock_data_folder(data: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RuntimeError(f"another gateway is running on {data}") from None
+            raise RuntimeError(f"another gateway is running on the data folder {data}") from None
         yield

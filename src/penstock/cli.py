@@ -42,7 +42,7 @@ _SOURCES = {
     ),
     "requests": _Source("requests", "list_requests", _ACCOUNT, "List requests with their cost, newest first."),
     "spend": _Source("requests", "show_spend", _ACCOUNT, "Show what was spent, by model, provider, key or kind."),
-    "recordings": _Source("recordings", "app", _ACCOUNT, "Recordings of calls."),
+    "recordings": _Source("recordings", "app", _ACCOUNT, "List, show, export, import and delete recordings."),
     "serve": _Source("serve", "serve", _OPERATE, "Run the gateway."),
     "worker": _Source(
         "serve",
@@ -69,12 +69,16 @@ _SOURCES = {
         _OPERATE,
         "List every setting: its value in force, where that comes from, its default and its meaning.",
     ),
-    "providers": _Source("providers", "app", _OPERATE, "Providers and their credentials."),
-    "keys": _Source("keys", "app", _OPERATE, "API keys."),
-    "orgs": _Source("orgs", "orgs", _OPERATE, "Organizations."),
-    "credit": _Source("orgs", "credit", _OPERATE, "Credit of organizations."),
-    "webhooks": _Source("webhooks", "app", _OPERATE, "Webhook messages and the signing secret."),
-    "secret": _Source("secret", "app", _OPERATE, "The master secret."),
+    "providers": _Source(
+        "providers", "app", _OPERATE, "List providers and what is missing for those that are off, or check one."
+    ),
+    "keys": _Source("keys", "app", _OPERATE, "Create, list and revoke API keys."),
+    "orgs": _Source("orgs", "orgs", _OPERATE, "Create, change and list organizations."),
+    "credit": _Source("orgs", "credit", _OPERATE, "Add credit to an organization."),
+    "webhooks": _Source(
+        "webhooks", "app", _OPERATE, "List webhook messages and send them again; show and rotate the signing secret."
+    ),
+    "secret": _Source("secret", "app", _OPERATE, "Rotate the master secret."),
     "audit": _Source(
         "audit",
         "audit",
@@ -177,5 +181,12 @@ def main() -> None:
     try:
         app()
     except (Problem, ValueError, RuntimeError, OSError) as problem:
-        typer.echo(f"penstock: {problem}", err=True)
+        typer.echo(f"penstock: {_words(problem)}", err=True)
         sys.exit(1)
+
+
+def _words(problem: Exception) -> str:
+    """What went wrong, without the number of the system's error."""
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return f"{problem.filename}: {problem.strerror}"
+    return str(problem)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.settings import load
-from penstock.settings_in_force import in_force
+from penstock.settings_in_force import in_force, misspelt_variables
 
 
 def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:
@@ -20,3 +20,14 @@ def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:
     }
     assert (listed["port"]["value"], listed["host"]["value"], listed["data"]["value"]) == (2, "c.test", str(tmp_path))
     assert (listed["secret"]["value"], listed["secret"]["is_set"], listed["database"]["is_set"]) == (None, True, False)
+
+
+def test_a_misspelt_variable_is_found_with_what_was_meant() -> None:
+    of_settings = {"PENSTOCK_PORT": "1", "PENSTOCK_SECRET_FILE": "x", "PENSTOCK_KEY": "k", "PENSTOCK_URL": "u"}
+    of_others = {"PENSTOCK_SERVICE_HOST": "10.0.0.1", "PENSTOCK_PORT_8080_TCP": "tcp://10.0.0.1", "PROT": "1"}
+    assert misspelt_variables({**of_settings, **of_others}) == {}
+    assert misspelt_variables({"PENSTOCK_PROT": "1", "PENSTOCK_LOGLEVEL": "info", "PENSTOCK_SECRETS_FILE": "x"}) == {
+        "PENSTOCK_LOGLEVEL": "PENSTOCK_LOG_LEVEL",
+        "PENSTOCK_PROT": "PENSTOCK_PORT",
+        "PENSTOCK_SECRETS": "PENSTOCK_SECRET",
+    }

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import errno
 import resource
 import signal
 import socket
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import structlog
 import uvicorn
 
 from penstock.api.addresses import Proxies
@@ -20,6 +22,7 @@ from penstock.api.waiting import WaitingConnections
 from penstock.clock import Clock
 from penstock.settings import Settings
 
+log = structlog.get_logger()
 MAX_CONNECTIONS = 2000
 HEAD_SECONDS = 10.0
 _BACKLOG = 2048
@@ -87,9 +90,15 @@ def configure(app: Application, settings: Settings, waiting: WaitingConnections)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raise OSError if the address cannot be used."""
+    """Return a listening socket; raise ValueError if the port is taken, OSError if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE:
+            raise
+        message = f"port {port} of {host} is in use by another program: stop it, or choose another port with --port"
+        raise ValueError(message) from None
 
 
 def _max_connections() -> int:
@@ -154,8 +163,10 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         """On the first call finish running calls, on the second stop at once."""
         if self._stop_at is not None:
+            log.info("stopping at once")
             self._app.interrupt()
             self.should_exit = self.force_exit = True
             return
+        log.info("stopping", unfinished_calls=len(self.server_state.tasks), drain_seconds=self._drain_seconds)
         self._app.draining = True
         self._stop_at = asyncio.get_running_loop().time() + self._drain_seconds

@@ -99,6 +99,20 @@ def print_estimate(reply: Reply, as_json: bool) -> None:
             typer.echo(f"  not {found['model']}: {found['reason']}")
 
 
+def check_output(output: Path | None, endings: Sequence[str] = ()) -> None:
+    """Raise CallFailed if the file cannot be written: before the call, because what it makes is paid for. `endings` are
+    those that name a format of the file.
+    """
+    if output is None or output == STDOUT:
+        return
+    if output.is_dir():
+        raise CallFailed(f"{output} is a folder: name a file in it with --output")
+    if not output.parent.is_dir():
+        raise CallFailed(f"there is no folder {output.parent} for the file of --output")
+    if endings and output.suffix and output.suffix.lower() not in endings:
+        raise CallFailed(f"--output {output} names no known format: end it with {', '.join(endings)}")
+
+
 def output_paths(output: Path | None, result: Mapping[str, Any], count: int) -> list[Path]:
     """Return where the files of a result go: the named file, or several numbered ones."""
     suffix = str(result.get("output_format") or "png").replace("jpeg", "jpg")

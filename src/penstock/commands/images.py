@@ -20,6 +20,7 @@ from penstock.commands.call_options import (
     Output,
     Prompt,
     Size,
+    check_output,
     default_model,
     given,
     input_url,
@@ -125,10 +126,13 @@ def upscale(
 
 
 def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], options: _Options) -> None:
+    check_output(options.output, list(_FORMATS))
     if options.dry_run:
         print_estimate(gateway.post(path, body, dryRun=True), options.as_json)
         return
     to_stdout = options.output == STDOUT or (options.output is None and is_piped_out() and not options.as_json)
+    if to_stdout and body.get("n", 1) != 1:
+        raise CallFailed("stdout takes one image; name a file with --output for several")
     if options.output and (file_format := _FORMATS.get(options.output.suffix.lower())):
         body = {"output_format": file_format, **body}
     begun = time.monotonic()
@@ -137,7 +141,8 @@ def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], option
     contents = [base64.b64decode(item.pop("b64_json")) for item in result["data"]]
     saved: list[Path] = []
     if to_stdout:
-        _write_one(contents)
+        sys.stdout.buffer.write(contents[0])
+        sys.stdout.buffer.flush()
     elif options.output or not options.as_json:
         saved = [
             _save(content, path)
@@ -147,13 +152,6 @@ def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], option
         print_json({**result, "files": [str(path) for path in saved]})
         return
     _say_images(result, contents, saved, time.monotonic() - begun)
-
-
-def _write_one(contents: Sequence[bytes]) -> None:
-    if len(contents) != 1:
-        raise CallFailed("stdout takes one image; name a file with --output for several")
-    sys.stdout.buffer.write(contents[0])
-    sys.stdout.buffer.flush()
 
 
 def _save(content: bytes, path: Path) -> Path:

@@ -12,7 +12,7 @@ from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
 
-app = typer.Typer(no_args_is_help=True, help="API keys.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
 
 @app.command("create")

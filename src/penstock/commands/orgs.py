@@ -16,8 +16,8 @@ from penstock.values import Nanos, OrgId, dollars, nanos
 from penstock.vault import Vault
 
 _NONE = "none"
-orgs = typer.Typer(no_args_is_help=True, help="Organizations.")
-credit = typer.Typer(no_args_is_help=True, help="Credit of organizations.")
+orgs = typer.Typer(no_args_is_help=True, help="Create, change and list organizations.")
+credit = typer.Typer(no_args_is_help=True, help="Add credit to an organization.")
 
 
 @orgs.command("create")

@@ -31,7 +31,7 @@ from penstock.recordings import files
 from penstock.schema import Caller, Response
 from penstock.settings import Settings
 
-app = typer.Typer(help="Providers and their credentials.")
+app = typer.Typer(help="List providers and what is missing for those that are off, or check one.")
 
 _RECORD_SECONDS = 30
 _VIDEO_SECONDS = 900

@@ -17,7 +17,7 @@ from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
 
-app = typer.Typer(no_args_is_help=True, help="Recordings of calls.")
+app = typer.Typer(no_args_is_help=True, help="List, show, export, import and delete recordings.")
 
 
 @app.command("list")

@@ -9,7 +9,7 @@ from penstock.store.base import Store
 from penstock.vault import Vault, rotate_secret
 from penstock.webhooks.events import WebhookSecrets
 
-app = typer.Typer(no_args_is_help=True, help="The master secret.")
+app = typer.Typer(no_args_is_help=True, help="Rotate the master secret.")
 
 
 @app.command("rotate")

@@ -178,7 +178,7 @@ _PROMPT = "a lighthouse at dusk, calm sea"
 
 def _print_welcome(settings: Settings, welcome: Welcome, model: str | None) -> None:
     url = settings.base_url
-    typer.echo(f"Penstock listens on {url}")
+    typer.echo(f"Penstock listens on {url}\n\n    dashboard      {url}/\n    documentation  {url}/docs")
     if welcome.key:
         typer.echo(
             f"""
@@ -186,7 +186,7 @@ Your first API key, which is shown only once:
 
     {welcome.key}
 
-Open {url} in a browser and enter the key there."""
+The dashboard asks for it."""
         )
     if welcome.key and model:
         typer.echo(
@@ -197,11 +197,13 @@ To generate an image from another terminal in this folder:
 
 or with curl, as any client does:
 
+    export PENSTOCK_KEY={welcome.key}
     curl {url}/compat/v1/images/generations \\
-      -H "Authorization: Bearer {welcome.key}" -H "Content-Type: application/json" \\
-      -d '{{"model": "{model}", "prompt": "{_PROMPT}"}}'
-"""
+      -H "Authorization: Bearer $PENSTOCK_KEY" \\
+      -H "Content-Type: application/json" \\
+      -d '{{"model": "{model}", "prompt": "{_PROMPT}"}}'"""
         )
+    typer.echo("")
     sys.stdout.flush()
 
 

@@ -14,7 +14,8 @@ def list_settings(data: Data = None, config: Config = None, as_json: Json = Fals
         print_json(found)
         return
     columns = ["name", "value", "origin", "variable", "default", "meaning"]
-    show("Settings", columns, [[row["name"], _value(row), *(row[name] for name in columns[2:])] for row in found])
+    rows = [[row["name"], _value(row), *(row[name] for name in columns[2:])] for row in found]
+    show("Settings", columns, rows, on_terminal=("name", "value", "origin", "meaning"))
 
 
 def _value(row: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """What commands share: options, settings, an open store, and output as a table or as lines."""
 
+import re
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -12,6 +13,7 @@ from penstock.commands.output import print_json
 from penstock.commands.quick_imports import quick_imports
 from penstock.environment import ENVIRONMENT
 from penstock.settings import Settings
+from penstock.settings_in_force import misspelt_variables
 from penstock.values import OrgId
 
 if TYPE_CHECKING:
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
 
-Data = Annotated[Path | None, typer.Option(help="Data folder.")]
-Config = Annotated[Path | None, typer.Option(help="Path of penstock.toml.")]
+Data = Annotated[Path | None, typer.Option(help="Data folder. Default: PENSTOCK_DATA, else ./data.")]
+Config = Annotated[
+    Path | None, typer.Option(help="Path of penstock.toml. Default: PENSTOCK_CONFIG, else in the data folder.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Org = Annotated[str | None, typer.Option(help="Id of the organization; by default the first one.")]
 
@@ -30,9 +34,12 @@ Org = Annotated[str | None, typer.Option(help="Id of the organization; by defaul
 def load_settings(**options: Any) -> Settings:
     """Return the settings; options of the command line come before the environment and penstock.toml.
 
-    Says so if the only penstock.toml is in the current folder, where it is not read.
+    Says so if the only penstock.toml is in the current folder, where it is not read, and if a variable of the
+    environment has the name of no setting, but almost.
     """
     settings = settings_module.load(options)
+    for variable, near in misspelt_variables().items():
+        typer.echo(f"penstock: the variable {variable} is not a setting; did you mean {near}?", err=True)
     is_named = options.get("config") or settings_module.PREFIX + "CONFIG" in ENVIRONMENT
     if not is_named and Path("penstock.toml").is_file() and not (settings.data / "penstock.toml").is_file():
         message = f"penstock.toml in this folder is not read; move it to {settings.data}, or name it with --config"
@@ -83,8 +90,13 @@ def report(text: str, as_json: bool, **fields: Any) -> None:
         typer.echo(text)
 
 
-def show(title: str, columns: list[str], rows: list[list[Any]], as_json: bool = False) -> None:
-    """Print a table to a terminal, tab-separated lines to anything else, or a JSON array of objects."""
+def show(
+    title: str, columns: list[str], rows: list[list[Any]], as_json: bool = False, *, on_terminal: Sequence[str] = ()
+) -> None:
+    """Print a table to a terminal, tab-separated lines to anything else, or a JSON array of objects.
+
+    `on_terminal` names the columns of the table, where all of them would not fit on most terminals.
+    """
     if as_json:
         names = [column.lower().replace(" ", "_") for column in columns]
         print_json([dict(zip(names, row, strict=True)) for row in rows])
@@ -94,14 +106,46 @@ def show(title: str, columns: list[str], rows: list[list[Any]], as_json: bool = 
         for row in cells:
             typer.echo("\t".join(row))
         return
-    from rich.console import Console  # imported here because only people who look at a table need to wait for it
+    places = [columns.index(column) for column in on_terminal or columns]
+    cells = [[row[place] for place in places] for row in cells]
+    _print_table(
+        title, [columns[place] for place in places], [[_TIME.sub(r"\1 \2", cell) for cell in row] for row in cells]
+    )
+
+
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z$")
+_COLUMN_GAP = 3  # that Rich leaves between two columns
+
+
+def _print_table(title: str, columns: list[str], cells: list[list[str]]) -> None:
+    """Print a table without breaking words: where ids leave too little room, each has a line of its own."""
+    from rich import box  # imported here because only people who look at a table need to wait for it
+    from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title)
-    for position, column in enumerate(columns):
-        longest = max((len(row[position]) for row in cells), default=0)
-        is_id = column == "id"  # never cut off nor broken: other commands take it
-        table.add_column(column, no_wrap=is_id, min_width=longest if is_id else None, overflow="fold")
+    console = Console()
+    words = [max(_longest_word(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
+    fits = sum(words) + _COLUMN_GAP * len(columns) <= console.width
+    if columns[0] == "id" and not fits:
+        _print_below_ids(title, columns, cells)
+        return
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, width in zip(columns, words, strict=True):
+        table.add_column(column, min_width=width if fits else None, overflow="fold")
     for row in cells:
         table.add_row(*row)
-    Console().print(table)
+    console.print(table)
+
+
+def _print_below_ids(title: str, columns: list[str], cells: list[list[str]]) -> None:
+    """Print each row in two lines: its id, and the other cells in columns."""
+    rows = [row[1:] for row in [columns, *cells]]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(columns) - 1)]
+    heading, *lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    typer.echo(f"{title}\n\nid\n{heading}\n")
+    for row, line in zip(cells, lines, strict=True):
+        typer.echo(f"{row[0]}\n{line}")
+
+
+def _longest_word(text: str) -> int:
+    return max((len(word) for word in text.split()), default=0)

@@ -18,6 +18,7 @@ from penstock.commands.call_options import (
     Output,
     Prompt,
     Size,
+    check_output,
     default_model,
     given,
     input_urls,
@@ -52,6 +53,7 @@ def video(
 ) -> None:
     """Make a video: start it, wait until it is done, and save it."""
     gateway = find_gateway(url, key, data, config)
+    check_output(output)
     if resume is None:
         mode = "image-to-video" if inputs else "text-to-video"
         references = [{"image_url": reference} for reference in input_urls(inputs)] if inputs else None

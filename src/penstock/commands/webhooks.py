@@ -16,7 +16,9 @@ from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import OPERATOR, WebhookSecrets
 from penstock.webhooks.sender import Sender
 
-app = typer.Typer(no_args_is_help=True, help="Webhook messages and the signing secret.")
+app = typer.Typer(
+    no_args_is_help=True, help="List webhook messages and send them again; show and rotate the signing secret."
+)
 
 
 @app.command("list")

@@ -1,5 +1,6 @@
 """Routes by method and path, and refusals for everything else."""
 
+import msgspec
 import pytest
 
 from penstock.api.route import Route
@@ -54,6 +55,12 @@ async def test_paths_are_not_normalised(path: bytes) -> None:
     assert set(values) <= {"path"}
     with pytest.raises(NotFound):
         await route.endpoint(None, CALL)  # type: ignore[arg-type]
+
+
+async def test_the_documentation_is_found_with_a_slash_at_its_end() -> None:
+    route, values = Router(ROUTES).find("GET", b"/docs/")
+    response = await route.endpoint(None, msgspec.structs.replace(CALL, path=values))  # type: ignore[arg-type]
+    assert (response.status, response.headers["location"]) == (308, "/docs")
 
 
 async def test_a_wrong_method_is_refused_after_the_key_is_checked() -> None:

@@ -89,7 +89,10 @@ async def test_sigterm_finishes_running_calls_refuses_new_ones_and_exits_with_0(
         assert (await here.served.call("GET", "/healthz")).status == 200
         assert (await here.served.call("GET", "/release")).status == 204
         assert (await connection.read_response()).json == {"waited": True}
-        assert await here.ended() == (0, "stopped\n")
+        status, printed = await here.ended()
+        assert (status, printed.splitlines()[-1]) == (0, "stopped")
+        assert "stopping" in printed
+        assert "unfinished_calls=1" in printed
 
 
 async def test_a_process_without_running_calls_stops_without_waiting(tmp_path: Path) -> None:
@@ -99,7 +102,8 @@ async def test_a_process_without_running_calls_stops_without_waiting(tmp_path: P
             await idle.send(request("GET", "/healthz"))
             assert (await idle.read_response()).status == 200
             here.process.send_signal(number)
-            assert await here.ended() == (0, "stopped\n")
+            status, printed = await here.ended()
+            assert (status, printed.splitlines()[-1]) == (0, "stopped")
             assert await idle.is_closed()
 
 
@@ -108,7 +112,8 @@ async def test_calls_that_outlast_the_drain_are_ended(tmp_path: Path) -> None:
         await connection.send(request("POST", "/wait"))
         await here.wait_for_call()
         here.process.send_signal(signal.SIGTERM)
-        assert await here.ended() == (0, "stopped\n")
+        status, printed = await here.ended()
+        assert (status, printed.splitlines()[-1]) == (0, "stopped")
 
 
 async def test_a_second_signal_stops_the_process_at_once(tmp_path: Path) -> None:
@@ -147,8 +152,10 @@ async def test_the_server_recovers_after_running_out_of_descriptors(tmp_path: Pa
 
 
 def test_an_address_in_use_is_an_error() -> None:
-    with server.listen("127.0.0.1", 0) as taken, pytest.raises(OSError, match="in use"):
-        server.listen("127.0.0.1", taken.getsockname()[1])
+    with server.listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=rf"^port {port} of 127\.0\.0\.1 is in use .* with --port$"):
+            server.listen("127.0.0.1", port)
 
 
 def test_the_server_listens_on_ipv6() -> None:

@@ -36,6 +36,24 @@ def test_a_dry_run_lists_the_providers_that_would_be_tried(capsys: pytest.Captur
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("image", "a fox", "-o", "nowhere/fox.png"), "there is no folder nowhere for the file of --output"),
+        (("video", "a fox", "-o", "nowhere/fox.mp4"), "there is no folder nowhere for the file of --output"),
+        (("image", "a fox", "-o", "."), ". is a folder: name a file in it with --output"),
+        (("image", "a fox", "-o", "fox.bmp"), "--output fox.bmp names no known format: end it with .jpg, .png, .jpeg"),
+        (("image", "a fox", "-n", "2", "-o", "-"), "stdout takes one image; name a file with --output for several"),
+    ],
+)
+def test_what_could_not_be_saved_is_not_made(run: Command, words: tuple[str, ...], problem: str) -> None:
+    before = run("requests").out
+    ended = run(*words)
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith(f"penstock: {problem}")
+    assert run("requests").out == before
+
+
 WRONG = {
     ("image", "a fox", "-m", "nonesuch"): "MODEL_NOT_FOUND",
     ("image", " "): "there is no prompt",

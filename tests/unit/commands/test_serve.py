@@ -73,7 +73,7 @@ def test_listening_on_this_machine_needs_no_tls(host: str) -> None:
 def test_a_data_folder_has_one_gateway(tmp_path: Path) -> None:
     with lock_data_folder(tmp_path):
         ended = penstock("serve", "--port", str(unused_port()), "--data", tmp_path)
-    assert (ended.status, ended.err) == (1, f"penstock: another gateway is running on {tmp_path}\n")
+    assert (ended.status, ended.err) == (1, f"penstock: another gateway is running on the data folder {tmp_path}\n")
 
 
 # Each takes time to import, or decodes what strangers send, which only child processes may.

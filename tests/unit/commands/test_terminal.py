@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,12 @@ def test_a_configuration_that_is_not_read_is_pointed_out(tmp_path: Path, monkeyp
     assert penstock("settings").err == ""
 
 
+def test_a_misspelt_variable_is_pointed_out(tmp_path: Path) -> None:
+    told = penstock("settings", "--data", tmp_path, PENSTOCK_PROT="1")
+    assert told.status == 0
+    assert told.err == "penstock: the variable PENSTOCK_PROT is not a setting; did you mean PENSTOCK_PORT?\n"
+
+
 def test_the_first_organization_is_the_default(data_folder: Path) -> None:
     settings = Settings(data=data_folder)
 
@@ -53,16 +60,32 @@ def test_output_to_a_pipe_is_separated_by_tabs(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "x\t\t1\ny\tTrue\t2.5\n"
 
 
-def test_output_to_a_terminal_is_a_table() -> None:
-    """The command writes to a pseudo-terminal."""
+def shown(columns: int, call: str) -> str:
+    """What a call of `show` prints on a pseudo-terminal of this width."""
     ours, theirs = pty.openpty()
-    code = "from penstock.commands.terminal import show; show('Things', ['name', 'size'], [['pear', 3]])"
+    code = f"from penstock.commands.terminal import show; {call}"
     with os.fdopen(ours, "rb", buffering=0) as reader:
-        subprocess.run([sys.executable, "-c", code], stdout=theirs, check=True, timeout=60)
+        environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+        subprocess.run([sys.executable, "-c", code], stdout=theirs, check=True, timeout=60, env=environment)
         os.close(theirs)
-        seen = reader.read(65536).decode()
+        return re.sub(r"\x1b\[[0-9;]*m", "", reader.read(65536).decode())  # without styles
+
+
+def test_output_to_a_terminal_is_a_table() -> None:
+    seen = shown(80, "show('Things', ['name', 'size'], [['pear', 3]])")
     assert all(word in seen for word in ("Things", "name", "size", "pear", "3"))
     assert "\t" not in seen
+
+
+ROWS = [["req_01a1ec2cdd7696f2619bd132099d4ec8", "2026-11-18T01:02:05.686Z", "upstream_failure", None]]
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(200, 1), (80, 1), (60, 2), (20, 2)])
+def test_words_on_a_terminal_are_not_broken(columns: int, lines: int) -> None:
+    seen = shown(columns, f"show('Requests', ['id', 'created', 'status', 'error'], {ROWS})").split("\r\n")
+    [with_id] = [number for number, line in enumerate(seen) if "req_01a1ec2cdd7696f2619bd132099d4ec8" in line]
+    row = " ".join(seen[with_id : with_id + lines]).split()
+    assert row == ["req_01a1ec2cdd7696f2619bd132099d4ec8", "2026-11-18", "01:02", "upstream_failure"]
 
 
 COMMANDS = [

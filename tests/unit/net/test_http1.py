@@ -1,6 +1,8 @@
 """Requests that the event loop sends itself: when their connections are opened, kept and closed."""
 
 import asyncio
+import errno
+import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import uvloop
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.guard import EgressRules
-from penstock.net.http1 import Http1Client, TimeLimits
+from penstock.net.http1 import Http1Client, TimeLimits, _reason
 from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     FakeResolver,
@@ -28,6 +30,7 @@ from tests.http_client import (
     wait_until,
 )
 from tests.loop_time import pass_time
+from tests.ports import unused_port
 from tests.tcp_server import Connection, TcpServer, serve
 
 
@@ -327,3 +330,23 @@ def test_it_works_on_the_event_loop_of_the_gateway(test: Callable[[], Coroutine[
 def test_it_is_cancelled_on_the_event_loop_of_the_gateway(is_tls: bool, tmp_path: Path) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(test_a_cancelled_request_closes_its_connection_before_any_response(send, is_tls, tmp_path))
+
+
+async def test_a_refused_connection_says_so_in_plain_words() -> None:
+    async with open_client() as client:
+        request = HttpRequest("GET", f"http://127.0.0.1:{unused_port()}/")
+        with pytest.raises(NotSent, match=r"^connecting failed: connection refused$"):
+            await client.send(request, timeout_seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('10.0.0.1', 80)"), "connection refused"),
+        (OSError(errno.EHOSTUNREACH, "x"), "no route to host"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "SSLError"),
+        (OSError("without a number"), "OSError"),
+    ],
+)
+def test_reasons_of_failed_connections_name_no_address(error: OSError, words: str) -> None:
+    assert _reason(error) == words
