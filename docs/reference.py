@@ -99,9 +99,8 @@ without paying twice. OpenAI's clients obey it. `x-request-id` is the id under w
 
 
 def meaning(kind: type[errors.Problem]) -> str:
-    """What the class says, or its code in plain words where that is all there is to say."""
-    said = kind.__dict__.get("__doc__") or kind.code.replace("_", " ").capitalize() + "."
-    return " ".join(said.split())
+    """What the class says."""
+    return " ".join(kind.__dict__["__doc__"].split())
 
 
 # ----------------------------------------------------------------------------------------------------------- endpoints

@@ -62,22 +62,30 @@ class AuthenticationFailed(Problem):
 
 
 class PermissionDenied(Problem):
+    """The key lacks the scope that this call needs, or a signed URL has expired."""
+
     status = 403
     type = "permission_error"
 
 
 class InsufficientBalance(Problem):
+    """The call may cost more than the organization has available."""
+
     status = 402
     type = "insufficient_quota"
 
 
 class RateLimited(Problem):
+    """A limit of the key or the organization is reached, or the provider is busy."""
+
     status = 429
     type = "rate_limit_error"
     budget_of: str | None = None  # the id of the key or organization, if its budget of the month is the limit
 
 
 class InvalidRequest(Problem):
+    """A field is missing, or has a value that is not allowed here."""
+
     status = 400
     type = "invalid_request_error"
     model_takes_other_inputs: bool = False  # than those of the call; another model of the same id may take these
@@ -94,30 +102,38 @@ class RequestTimeout(InvalidRequest):
 
 
 class NotFound(InvalidRequest):
+    """The path or the id does not exist, or belongs to another organization."""
+
     status = 404
 
 
 class ModelNotFound(NotFound):
-    pass
+    """No model with this id can be called here with this key."""
 
 
 class ModelDisabled(NotFound):
-    pass
+    """The operator has switched the model off."""
 
 
 class RecordingNotFound(NotFound):
-    pass
+    """No recording matches the call, which may only be replayed."""
 
 
 class MethodNotAllowed(InvalidRequest):
+    """The path exists, but not with this method."""
+
     status = 405
 
 
 class Conflict(InvalidRequest):
+    """What the call would change cannot be changed now, such as a request that still runs."""
+
     status = 409
 
 
 class PayloadTooLarge(InvalidRequest):
+    """The body, or a file in it, is larger than allowed."""
+
     status = 413
 
 
@@ -128,6 +144,8 @@ class StorageQuotaExceeded(PayloadTooLarge):
 
 
 class UnsupportedMediaType(InvalidRequest):
+    """The path does not take bodies of this content type."""
+
     status = 415
 
 
@@ -138,6 +156,8 @@ class UnprocessableRequest(InvalidRequest):
 
 
 class HeadersTooLarge(InvalidRequest):
+    """The headers of the call are larger than allowed."""
+
     status = 431
 
 
@@ -151,11 +171,11 @@ class UpstreamProblem(Problem):
 
 
 class AllProvidersExhausted(UpstreamProblem):
-    pass
+    """Every provider of the model failed."""
 
 
 class UpstreamError(UpstreamProblem):
-    pass
+    """The only provider of the model, or the one that the call names, failed."""
 
 
 class UpstreamOutcomeUnknown(UpstreamProblem):
@@ -163,6 +183,8 @@ class UpstreamOutcomeUnknown(UpstreamProblem):
 
 
 class UpstreamTimeout(UpstreamProblem):
+    """The provider has not finished while the caller waited."""
+
     status = 504
 
 

@@ -37,7 +37,7 @@ async def manual_home(gateway: Gateway, call: Call) -> Response:
 
 
 async def manual_page(gateway: Gateway, call: Call) -> Response:
-    return await _manual_response(call.path["page"], call)
+    return await _manual_response(call.path["page"].rstrip("/"), call)
 
 
 async def llms_txt(gateway: Gateway, call: Call) -> Response:

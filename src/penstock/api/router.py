@@ -14,12 +14,16 @@ from penstock.schema import Call, Response
 Methods = Mapping[str, Route]
 
 _ANY = "*"
+_DOCS = "/docs"
 _NO_VALUES: Mapping[str, str] = {}
 _PARAMETER = re.compile(r"{(\w+)(:path)?}")
 
 
-async def _unknown(gateway: Gateway, call: Call) -> NoReturn:
-    raise NotFound(explain_missing(call.path.get("path", ""), call.base_url))
+async def _unknown(gateway: Gateway, call: Call) -> Response:
+    path = call.path.get("path", "")
+    if path == _DOCS + "/":  # as people type it
+        return Response(status=308, headers={"location": _DOCS})
+    raise NotFound(explain_missing(path, call.base_url))
 
 
 UNKNOWN = Route(_ANY, "unknown", _unknown, "Unknown path", access="open", takes="unread")

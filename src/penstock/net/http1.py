@@ -7,6 +7,7 @@ kinds are left to the library.
 
 import asyncio
 import errno
+import os
 import re
 import socket
 import ssl
@@ -272,7 +273,7 @@ class Http1Client:
                 failure = NotSent("connecting timed out")
             except OSError as error:  # includes those of TLS
                 is_local = error.errno in (errno.EMFILE, errno.ENFILE)
-                failure = NotSent(f"connecting failed: {type(error).__name__}", local=is_local)
+                failure = NotSent(f"connecting failed: {_reason(error)}", local=is_local)
         raise failure
 
     async def _connect_to(self, address: str, origin: Origin) -> Connection:
@@ -302,6 +303,15 @@ class Http1Client:
             if self._tls is None:
                 self._tls = await asyncio.to_thread(_tls_context, self._ca)
             return self._tls
+
+
+def _reason(error: OSError) -> str:
+    """Why a connection could not be opened, in the words of the system or of TLS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not valid: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) or not error.errno:
+        return type(error).__name__
+    return os.strerror(error.errno).lower()
 
 
 def _alternate(addresses: list[str]) -> list[str]:

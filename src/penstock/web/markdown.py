@@ -192,6 +192,9 @@ class _Renderer(RendererHTML):
             f'<div class="snippet"><pre tabindex="0"><code>{highlighted(token.content, language)}</code></pre></div>\n'
         )
 
+    def code_block(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+        return self.fence(tokens, place, options, env)
+
 
 _LANGUAGES: Mapping[str, str] = {"sh": "bash", "console": "console", "jsonc": "json"}
 

@@ -121,7 +121,7 @@ function FirstSteps() {
       <div class="snippet"><pre tabindex="0" aria-label="Example with curl">${code}</pre><${CopyButton} text=${code} /></div></li>
     <li class="panel"><h2>Connect a provider</h2><p
         class="soft">Start the gateway with its credential in the environment, such as <code>OPENAI_API_KEY</code> or <code>FAL_KEY</code>. Its models appear by themselves.</p>
-      <a class="button" href=${address("models")}>All models</a></li>
+      <a class="button" href="/docs/providers">Providers and their variables</a></li>
     <li class="panel"><h2>Give each program its own key</h2><p class="soft">With its own limits and budget.</p><a class="button"
         href=${address("keys")}>Keys</a></li>
   </ol>`;

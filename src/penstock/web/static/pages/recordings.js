@@ -86,7 +86,7 @@ export function Recordings() {
     <${Problem} problem=${problem} />${done && html`<div class="notice good" role="status">${done}</div>`}
     <${Panel} label="Recordings" flush><${Loaded} of=${page}>${(data) => (data.data.length
       ? html`<${Table} label="Recordings" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
-      : html`<${Empty} icon="tape" title="No recordings">Send a call with the header <code>X-Service-Replay: record</code>, or give a key the replay mode <code>record</code>.<//>`)}<//><//>
+      : html`<${Empty} icon="tape" title="No recordings" action=${html`<a class="button" href="/docs/replay">How recordings work</a>`}>Send a call with the header <code>X-Service-Replay: record</code>, or give a key the replay mode <code>record</code>.<//>`)}<//><//>
     ${open?.kind === "show" && html`<${Recording} recording=${open.recording} onClose=${() => setOpen(null)} />`}
     ${open?.kind === "delete" && html`<${Confirm} title="Delete a recording" verb="Delete"
         question=${`Delete ${open.recording.id}? Its files are deleted too.`}

@@ -29,7 +29,8 @@ function Asked({ payload, record }) {
   const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
   const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
   if (!payload?.request) return html`<p class="soft">
-      ${record.purged_at ? "What was asked has been purged." : html`What was asked is not stored. The setting <code>payloads</code> decides whose bodies are kept.`}</p>`;
+      ${record.purged_at ? "What was asked has been purged." : record.status === "rejected" ? "The body of a call that was refused is not stored."
+        : html`The body of this call is not stored. The setting <code>payloads</code> decides which bodies are.`}</p>`;
   return html`
     ${prompt && html`<p class="quote anywhere">${prompt}</p>`}
     ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span
@@ -75,15 +76,22 @@ function CameBack({ record, payload }) {
         ${record.purged_at ? "What came back has been purged." : "Nothing of the response is stored."}</p>`}`;
 }
 
+// When an attempt ended. A provider is asked about a cancelled job later, so that one ends with its request.
+function endOf(record, { status, ended_at: at }) {
+  if (status !== "cancelled" || record.duration_ms === null || !at) return at;
+  return new Date(Math.min(new Date(at), new Date(record.created_at).getTime() + record.duration_ms)).toISOString();
+}
+
 // Where an attempt lies in the time of its request.
 function Bar({ record, attempt }) {
   const began = new Date(record.created_at).getTime();
-  const last = record.attempts.map(({ ended_at: at, started_at: from }) => new Date(at ?? from).getTime());
+  const last = record.attempts.map((each) => new Date(endOf(record, each) ?? each.started_at).getTime());
   const end = Math.max(began + (record.duration_ms ?? 0), ...last, began + 1);
   const share = (at) => ((new Date(at) - began) / (end - began)) * 100;
   const from = Math.min(99, Math.max(0, share(attempt.started_at)));
-  const width = Math.max(1, (attempt.ended_at ? share(attempt.ended_at) : 100) - from);
-  const colour = attempt.failure ? "bad" : attempt.ended_at ? "good" : "";
+  const to = endOf(record, attempt);
+  const width = Math.max(1, (to ? share(to) : 100) - from);
+  const colour = attempt.failure ? "bad" : attempt.status === "completed" ? "good" : "";
   return html`<span class="span"><i class=${colour} style=${{ left: `${from}%`, width: `${Math.min(width, 100 - from)}%` }}></i></span>`;
 }
 
@@ -92,7 +100,10 @@ const attemptColumns = (record) => [
       class="soft small anywhere">${attempt.model}</span>` },
   { name: "Outcome", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "In the time of the request", kind: "spare", cell: (attempt) => html`<${Bar} record=${record} attempt=${attempt} />` },
-  { name: "Took", kind: "number", cell: ({ started_at: from, ended_at: to }) => (to ? duration(new Date(to) - new Date(from)) : "–") },
+  { name: "Took", kind: "number", cell: (attempt) => {
+    const to = endOf(record, attempt);
+    return to ? duration(Math.max(0, new Date(to) - new Date(attempt.started_at))) : "–";
+  } },
   { name: "Details", kind: "words long", cell: ({ failure, http_status: status, upstream_id: id }) => (failure
     ? html`<span class="bad">${failure.reason}</span>${status ? html` <code class="small nowrap">HTTP ${status}</code>` : ""}
         ${failure.message && html`<br /><span class="soft small anywhere">${failure.message}</span>`}`

@@ -129,7 +129,7 @@ export function Webhooks({ own }) {
         ? html`<${Table} label="Messages" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />
           ${canManage && status === "exhausted" && html`<div class="row"><button type="button" class="button" id="redeliver-all"
               onClick=${() => setResending(true)}><${Icon} name="again" />Send all again</button></div>`}`
-        : html`<${Empty} icon="hook" title="No messages">Give a call a <code>webhook_url</code>, and the message about its end is listed here with every delivery.<//>`)}<//>
+        : html`<${Empty} icon="hook" title="No messages" action=${html`<a class="button" href="/docs/webhooks">How to receive them</a>`}>Give a call a <code>webhook_url</code>, and the message about its end is listed here with every delivery.<//>`)}<//>
     <//>
     <div class="halves">${canManage && html`<${TestEvent} onSent=${page.reload} />`}<${Secret} canManage=${canManage} /></div>
     ${resending && html`<${Confirm} title="Send all again" verb="Send" question="Every message that was given up is delivered again, with the same id and body."

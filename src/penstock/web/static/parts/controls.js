@@ -81,6 +81,7 @@ export function Dialog({ title, onClose, children, footer, wide = false }) {
   useEffect(() => {
     const before = document.activeElement;
     element.current.showModal();
+    element.current.querySelector(".body :is(input, textarea, select)")?.focus(); // instead of the button that closes it
     return () => before?.isConnected && before.focus();
   }, []);
   return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-labelledby=${id}

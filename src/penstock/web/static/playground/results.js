@@ -2,6 +2,7 @@
 
 import { fileUrl } from "../gateway.js";
 import { duration, money } from "../format.js";
+import { Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Output } from "../parts/media.js";
 import { address } from "../route.js";
@@ -40,7 +41,8 @@ function Lane({ lane, run, alone, uses, onUse }) {
     ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" />
         <div>The page was reloaded before the gateway had accepted the call. If it was made,
       it is listed under <a href=${address("requests")}>Requests</a>.</div></div>`}
-    ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${lane.problem.message}</div></div>`}
+    ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div><${Prose}
+        text=${lane.problem.message} /></div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
       ${lane.files.map((file) => html`<figure key=${file.url}>
         <${Output} url=${fileUrl(file.url)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
