@@ -33,6 +33,10 @@ class _Entry(msgspec.Struct, Generic[Item, Result], frozen=True):
             self.future.set_exception(problem)
 
 
+_Group = Sequence[_Entry[Item, Result]]
+_Queues = dict[OrgId | None, deque[_Entry[Item, Result]]]  # by organization
+
+
 class WriteGroups(Generic[Item, Result]):
     """Collects items while a transaction is under way, and writes them together with the next one.
 
@@ -53,10 +57,10 @@ class WriteGroups(Generic[Item, Result]):
         self._store = store
         self._write = write
         self._most = most
-        self._waiting: dict[str | None, deque[_Entry[Item, Result]]] = {}  # for a shared transaction, by organization
-        self._apart: dict[str | None, deque[_Entry[Item, Result]]] = {}  # for a transaction of their organization
-        self._apart_until: dict[str | None, float] = {}  # by organization, the earliest first
-        self._is_writing = False
+        self._shared: _Queues[Item, Result] = {}  # for transactions of several organizations
+        self._apart: _Queues[Item, Result] = {}  # for transactions of one; each of these queues has a task
+        self._apart_until: dict[OrgId | None, float] = {}  # by organization, the earliest first
+        self._is_writing = False  # what is shared; the task that does so takes the next group when one is written
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def add(self, item: Item, org_id: OrgId | None = None) -> Result:
@@ -69,12 +73,12 @@ class WriteGroups(Generic[Item, Result]):
         if org_id in self._apart:
             self._apart[org_id].append(entry)
         elif self._apart_until.get(org_id, 0.0) > loop.time():
-            self._write_apart(org_id, [entry])
+            self._start_writing_apart(org_id, [entry])
         else:
-            self._waiting.setdefault(org_id, deque()).append(entry)
+            self._shared.setdefault(org_id, deque()).append(entry)
             if not self._is_writing:
                 self._is_writing = True
-                self._start(self._write_waiting())
+                self._start(self._write_shared_until_empty())
         return await entry.future
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -83,16 +87,14 @@ class WriteGroups(Generic[Item, Result]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _write_group(
-        self, group: Sequence[_Entry[Item, Result]], org_id: OrgId | None, lock_ms: int | None = None
-    ) -> None:
+    async def _write_group(self, group: _Group[Item, Result], org_id: OrgId | None, lock_ms: int | None = None) -> None:
         """Write items, and tell their callers if the store is unavailable. Raises what else `Store.write` raises."""
         items = [entry.item for entry in group]
         try:
             results = await self._store.write(lambda tx: self._write(tx, items), org_id=org_id, lock_ms=lock_ms)
         except StorageUnavailable as problem:
             for entry in group:
-                entry.fail(_copied(problem))
+                entry.fail(_copy(problem))
         else:
             for entry, result in zip(group, results, strict=True):
                 if not entry.future.done():
@@ -100,31 +102,33 @@ class WriteGroups(Generic[Item, Result]):
 
     # ------------------------------------------------------------------------------------------- several organizations
 
-    async def _write_waiting(self) -> None:
-        group: Sequence[_Entry[Item, Result]] = ()
+    async def _write_shared_until_empty(self) -> None:
+        """Write what waits, one group after the other."""
+        group: _Group[Item, Result] = ()
         try:
-            while group := self._take_group(self._waiting):
-                await self._write_shared(group)
+            while group := self._take_group(self._shared):
+                await self._write_shared_group(group)
         finally:
             self._is_writing = False
             if group:  # this task was cancelled
-                _cancel([*group, *(entry for entries in self._waiting.values() for entry in entries)])
-                self._waiting.clear()
+                _cancel([*group, *(entry for entries in self._shared.values() for entry in entries)])
+                self._shared.clear()
 
-    def _take_group(self, waiting: dict[str | None, deque[_Entry[Item, Result]]]) -> Sequence[_Entry[Item, Result]]:
-        """The next items to write: one of each organization in turn."""
+    def _take_group(self, queues: _Queues[Item, Result]) -> _Group[Item, Result]:
+        """Take the next items to write out of the queues: one of each organization in turn."""
         group: list[_Entry[Item, Result]] = []
-        while waiting and len(group) < self._most:
-            org_id = next(iter(waiting))
-            entries = waiting.pop(org_id)
+        while queues and len(group) < self._most:
+            org_id = next(iter(queues))
+            entries = queues.pop(org_id)
             entry = entries.popleft()
             if entries:
-                waiting[org_id] = entries  # behind those of the others
+                queues[org_id] = entries  # behind those of the others
             if not entry.future.done():
                 group.append(entry)
         return group
 
-    async def _write_shared(self, group: Sequence[_Entry[Item, Result]]) -> None:
+    async def _write_shared_group(self, group: _Group[Item, Result]) -> None:
+        """Write items in one transaction; if that fails, those of each organization apart from the others."""
         try:
             await self._write_group(group, None, LOCK_MS)
         except Exception as problem:
@@ -133,34 +137,37 @@ class WriteGroups(Generic[Item, Result]):
                 group[0].fail(problem)
                 return
             for org_id in dict.fromkeys(entry.org_id for entry in group):
-                self._write_apart(org_id, [entry for entry in group if entry.org_id == org_id])
+                self._start_writing_apart(org_id, [entry for entry in group if entry.org_id == org_id])
 
     # ---------------------------------------------------------------------------------------------- one organization
 
     def _keep_apart(self, org_id: OrgId | None) -> None:
+        """Have an organization write by itself for a while, and forget those for which that time is over."""
         now = asyncio.get_running_loop().time()
         for expired in [known for known, until in self._apart_until.items() if until <= now or known == org_id]:
             del self._apart_until[expired]
         self._apart_until[org_id] = now + APART_SECONDS
 
-    def _write_apart(self, org_id: OrgId | None, entries: Iterable[_Entry[Item, Result]]) -> None:
+    def _start_writing_apart(self, org_id: OrgId | None, entries: Iterable[_Entry[Item, Result]]) -> None:
         """Write items of an organization, and what else of it waits or comes meanwhile, by themselves."""
-        self._apart[org_id] = deque([*entries, *self._waiting.pop(org_id, ())])
-        self._start(self._write_organization(org_id))
+        self._apart[org_id] = deque([*entries, *self._shared.pop(org_id, ())])
+        self._start(self._write_apart_until_empty(org_id))
 
-    async def _write_organization(self, org_id: OrgId | None) -> None:
+    async def _write_apart_until_empty(self, org_id: OrgId | None) -> None:
+        """Write what waits for one organization, one group after the other."""
         entries = self._apart[org_id]
-        group: Sequence[_Entry[Item, Result]] = ()
+        group: _Group[Item, Result] = ()
         try:
             while entries:
                 group = self._take_group({org_id: entries})
                 if group:
-                    await self._write_own(group, org_id)
+                    await self._write_group_apart(group, org_id)
         finally:
             del self._apart[org_id]
             _cancel([*group, *entries])  # those without an outcome: this task was cancelled
 
-    async def _write_own(self, group: Sequence[_Entry[Item, Result]], org_id: OrgId | None) -> None:
+    async def _write_group_apart(self, group: _Group[Item, Result], org_id: OrgId | None) -> None:
+        """Write items of one organization together; if that fails, one by one."""
         try:
             await self._write_group(group, org_id)
         except Exception as problem:
@@ -169,7 +176,7 @@ class WriteGroups(Generic[Item, Result]):
                 group[0].fail(problem)
                 return
             for entry in group:  # one of them is the cause: the others must not suffer for it
-                await self._write_own([entry], org_id)
+                await self._write_group_apart([entry], org_id)
 
 
 def _cancel(entries: "Iterable[_Entry[Any, Any]]") -> None:
@@ -177,7 +184,7 @@ def _cancel(entries: "Iterable[_Entry[Any, Any]]") -> None:
         entry.future.cancel()
 
 
-def _copied(problem: StorageUnavailable) -> StorageUnavailable:
+def _copy(problem: StorageUnavailable) -> StorageUnavailable:
     """The same problem for one more caller, who may change it."""
     copy = StorageUnavailable(problem.message, should_retry=problem.should_retry)
     copy.__cause__ = problem

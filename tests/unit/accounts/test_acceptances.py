@@ -73,7 +73,7 @@ async def test_of_a_group_as_many_are_accepted_as_can_be_paid_for(open_gateway: 
 async def test_a_cancelled_caller_does_not_take_others_with_it(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         calls = [asyncio.create_task(running.image(prompt=f"pear {number}")) for number in range(5)]
-        while not running.gateway.acceptances._groups._waiting:  # noqa: ASYNC110 (there is no event for it)
+        while not running.gateway.acceptances._groups._shared:  # noqa: ASYNC110 (there is no event for it)
             await asyncio.sleep(0)
         calls[0].cancel()  # its transaction is under way, and the others wait for it
         calls[3].cancel()
