@@ -167,7 +167,8 @@ async def test_what_the_schema_refuses_is_refused_before_anything_is_sent(open_g
             ({"num_inference_steps": "many"}, "must be a number"),
             ({"enable_safety_checker": "yes"}, "must be a boolean"),
             ({"loras": [{"scale": 1}]}, "lacks `path`"),
-            ({"nonsense": 1}, "is not a parameter"),
+            ({"nonsense": 1}, "is not a parameter of this model."),
+            ({"guidance_scal": 4}, "is not a parameter of this model. Did you mean `guidance_scale`?"),
             ({"webhook_url_extra": "x"}, "is not a parameter"),
             ({"sync_mode": True}, "is not a parameter"),
         ):
@@ -271,6 +272,8 @@ async def test_models_that_do_not_exist_or_make_something_else_are_not_found(ope
         for model, words in (
             ("fal/fal-ai/nothing-here", "no such endpoint"),
             ("fal/fal-ai/stable-audio", "neither images nor videos"),
+            ("fal/hidream-i1-full", "does not exist. fal's own models are named `fal/owner/name`"),
+            ("fal/flux-2-prro", "Did you mean `flux-2-pro`? fal's own models are named `fal/owner/name`"),
             ("fal/../../v1/keys", "does not exist"),
             ("fal/fal-ai/x?endpoint_id=y", "does not exist"),
         ):

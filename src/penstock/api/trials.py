@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.chat.endpoint import complete
-from penstock.errors import InvalidRequest, Problem
+from penstock.errors import InvalidRequest, ModelNotFound, NotFound, Problem
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
 from penstock.models.catalog import ANY
@@ -26,6 +26,7 @@ ENDPOINTS = {
     "video": ("/compat/v1/videos", endpoints.start_video),
     "chat": ("/compat/v1/chat/completions", complete),
 }
+_MEDIA_TASKS = [task for task in ENDPOINTS if task != "chat"]
 
 
 class TrialCall(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ async def cheapest_trial(
 ) -> TrialCall:
     """Return the call with the lowest estimate, among the models of the provider or for the named one."""
     wanted = model.removeprefix(f"{slug}/") if model else None
+    if wanted and (found := await _live_trial(gateway, caller, slug, wanted)):
+        return found
     trials: list[TrialCall] = []
     refusal: Exception = InvalidRequest(
         f"{slug} has no model that matches {model}" if model else f"{slug} accepts any model name; choose one.",
@@ -63,6 +66,27 @@ async def cheapest_trial(
     if not trials:
         raise refusal
     return min(trials, key=lambda trial: trial.usd)
+
+
+async def _live_trial(gateway: Gateway, caller: Caller, slug: str, wanted: str) -> TrialCall | None:
+    """The call for a model that only the provider's own catalogue has, which says what the model does.
+
+    None if the model is in a table, or may be one for chat at a provider that takes any of those.
+    """
+    provider = gateway.catalog.providers.known[slug]
+    if not provider.live or any(wanted in _names(slug, known) for known in provider.models):
+        return None
+    refusal: InvalidRequest = ModelNotFound(f"{slug} has no model that matches {wanted}", param="model")
+    for task in _MEDIA_TASKS:
+        try:
+            return await _estimate(gateway, caller, task, f"{slug}/{wanted}")
+        except NotFound:
+            if any(known.upstream == ANY for known in provider.models):
+                return None
+            raise
+        except InvalidRequest as problem:
+            refusal = problem
+    raise refusal
 
 
 def _names(slug: str, model: Model) -> tuple[str, ...]:

@@ -234,12 +234,20 @@ class Catalog:
             return ModelDisabled(f"The model `{model}` is switched off: no price is configured for it.", param="model")
         if missing := self.providers.missing_credentials(model):
             return ModelNotFound(f"The model `{model}` cannot be used here.{missing}", param="model")
-        listed = self.listed_ids(tasks)
-        near = difflib.get_close_matches(model[:_ID_LENGTH_MAX], listed, n=1, cutoff=0.4)
-        hint = f" Did you mean `{near[0]}`?" if near else ""
+        hint = self._hint(model, tasks)
         if "chat" in tasks and "/" in model and self._router not in self._any_model:
             hint += self.providers.missing_credentials(f"{self._router}/")
         return ModelNotFound(f"The model `{model}` does not exist.{hint}", param="model")
+
+    def _hint(self, model: str, tasks: Sequence[str]) -> str:
+        """A name that is much like this one, and how names look at a provider with a catalogue."""
+        slug, _, name = model[:_ID_LENGTH_MAX].partition("/")
+        provider = self.providers.known.get(slug)
+        near = difflib.get_close_matches(name if provider else model[:_ID_LENGTH_MAX], self.listed_ids(tasks), n=1)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        if provider and provider.live and slug in self.providers.active:
+            hint += f" {provider.name}'s own models are named `{slug}/owner/name`, as in its catalogue."
+        return hint
 
     # ------------------------------------------------------------------------------------------------------ describing
 

@@ -53,6 +53,11 @@ def providers(known: Mapping[str, Provider], written: Mapping[str, Any], folder:
         yield _changed(provider, written[slug], folder) if slug in written else provider
     for slug, table in written.items():
         if slug not in known:
+            near = get_close_matches(slug, known, n=1)
+            if near and isinstance(table, Mapping) and "speaks" not in table:
+                raise Misconfigured(
+                    f"there is no provider {slug}; did you mean {near[0]}? A server of your own needs speaks"
+                )
             yield _own(slug, table)
 
 
@@ -160,7 +165,11 @@ def _only_kind(where: str, provider: Provider, task: Task | UnsetType) -> Model:
 def _named_models(where: str, provider: Provider, like: str, task: Task | UnsetType) -> list[Model]:
     """The models that `like` names, by id or by the provider's own name; all of one name there."""
     models = [model for model in provider.models if task in (UNSET, model.op.task)]
-    found = [model for model in models if like in (model.id, model.upstream, f"{provider.slug}/{model.id}")]
+    named = [model for model in provider.models if like in (model.id, model.upstream, f"{provider.slug}/{model.id}")]
+    found = [model for model in named if model in models]
+    if named and not found:
+        tasks = ", ".join(dict.fromkeys(model.op.task for model in named))
+        raise Misconfigured(f"{where}.task is {task}, which {like} of {provider.name} does not do; it can be {tasks}")
     if not found:
         ids = _some(get_close_matches(like, [model.id for model in models], cutoff=0.3) or [each.id for each in models])
         raise Misconfigured(f"{where}.like is {like}; it must be a model that {provider.name} has here, such as {ids}")

@@ -51,13 +51,14 @@ def check_row(model: Model, row: Param, value: Any) -> None:
     if row.handling != "ignored":
         _check_limits(model, row, name, value)
     elif name == "thinking" and value != "off":  # ignoring it would hide that the model cannot think
-        raise InvalidRequest(f"`thinking` of {model.id} must be one of `off`.", param=name)
+        raise InvalidRequest(f"`thinking` of {model.id} must be `off`.", param=name)
 
 
 def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
     if row.one_of and value not in row.one_of and _kind(value) not in row.one_of:
         allowed = ", ".join(f"`{json_text(choice)}`" for choice in row.one_of)
-        raise InvalidRequest(f"`{name}` of {model.id} must be one of {allowed}.", param=name)
+        choice = "one of " if len(row.one_of) > 1 else ""
+        raise InvalidRequest(f"`{name}` of {model.id} must be {choice}{allowed}.", param=name)
     if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
         return
     if row.low is not None or row.high is not None:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from difflib import get_close_matches
 from itertools import chain, islice
 from typing import Any
 
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.providers.spec import Model
+from penstock.providers.spec import Model, Operation
 from penstock.upstream.translate import INTERNAL
 from penstock.values import INPUT_VIDEOS
 
@@ -60,9 +61,17 @@ _FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
     "second": _SIZE_NAMES,
 }
 _BYTES_MAX = 64 * 1024
+_COMPARED_LENGTH_MAX = 64  # of a name, with those that a caller may have meant
 _NAMES_MAX = 500  # different ones: each is compared with all that may change a price
 _NESTS = (dict, list)  # a union is made anew each time
 _DEPTH_MAX = 16
+
+
+def _nearest(op: Operation, name: str) -> str:
+    """A question about the parameter that the caller may have meant; empty if no name is close."""
+    known = [row.name for row in op.params if row.handling not in ("fixed", "refused") and row.name not in INTERNAL]
+    near = get_close_matches(name[:_COMPARED_LENGTH_MAX], known, n=1, cutoff=0.7)
+    return f" Did you mean `{near[0]}`?" if near else ""
 
 
 def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
@@ -79,7 +88,7 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
         if name in INTERNAL and row is not None:
             raise InvalidRequest(f"`{name}` is not a parameter; use the documented ones.", param=name)
         if row is None and not op.takes_extras:
-            raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
+            raise InvalidRequest(f"`{name}` is not a parameter of this model.{_nearest(op, name)}", param=name)
         if row is None:
             _check_extra(model, name, name, is_top=True)
             _check_input_file(model, name, value)

@@ -231,6 +231,10 @@ WHERE = 'models["house"]'
 CANNOT_WORK = {
     ("fal", "task"): f"providers.fal.{WHERE} needs like: the parameters of fal differ by model. It can be ",
     ("fal", "like"): f"providers.fal.{WHERE}.like is nonesuch; it must be a model that fal has here, such as ",
+    (
+        "fal",
+        "other task",
+    ): f"providers.fal.{WHERE}.task is video, which flux-2-pro of fal does not do; it can be image, edit",
     ("fal", "several"): f"providers.fal.{WHERE}.like is kling-3, which is several models there; it can be ",
     ("comfyui", "upstream"): (
         f"providers.comfyui.{WHERE}.upstream must be sd_xl_base_1.0.safetensors: ComfyUI runs nothing else there"
@@ -243,6 +247,7 @@ TABLES = {
     "task": {"task": "image"},
     "like": {"like": "nonesuch"},
     "several": {"like": "kling-3"},
+    "other task": {"like": "flux-2-pro", "task": "video"},
     "upstream": {"like": "comfyui/sdxl", "task": "image", "upstream": "mine.safetensors"},
     "nothing": {},
 }
@@ -367,6 +372,12 @@ def message(text: str) -> str:
 
 def test_a_mistake_is_named_with_its_place_and_what_is_allowed() -> None:
     assert {text: message(text) for text in MISTAKES} == MISTAKES
+
+
+def test_a_name_that_is_much_like_a_providers_is_taken_for_a_mistake() -> None:
+    known = known_providers()
+    with pytest.raises(Misconfigured, match=r"^there is no provider klign; did you mean kling\?"):
+        list(configured.providers(known, {"klign": {"models": [{"id": "x", "like": "kling-4"}]}}))
 
 
 def test_amounts_are_text_or_whole_and_within_limits() -> None:

@@ -240,6 +240,8 @@ def test_extras_with_a_row_in_the_table_are_allowed() -> None:
     checks.check(one, wanted)
     assert body(one, wanted) == {"audio": True}
     assert refusal(one, request(extras={"generate_audio": "loud"})).message.endswith("must be one of `true`, `false`.")
+    loud = model(renamed("generate_audio", "audio", one_of=(True,)), model_field=None)
+    assert refusal(loud, request(extras={"generate_audio": False})).message.endswith("must be `true`.")
 
 
 def test_chat_functions_may_have_parameters_with_any_names() -> None:

@@ -135,7 +135,7 @@ def test_the_model_decides_the_task() -> None:
          "`quality` of lab/brush must be one of `low`, `high`.", "quality"),
         (converted("thinking", to="x", convert=str, one_of=("off", "high")), {"thinking": "on"},
          "`thinking` of lab/brush must be one of `off`, `high`.", "thinking"),
-        (ignored("thinking")[0], {"thinking": "high"}, "`thinking` of lab/brush must be one of `off`.", "thinking"),
+        (ignored("thinking")[0], {"thinking": "high"}, "`thinking` of lab/brush must be `off`.", "thinking"),
         (refused("negative_prompt")[0], {"negative_prompt": "x"}, "`negative_prompt` is not supported by lab/brush.",
          "negative_prompt"),
         (passthrough("seconds", low=2, high=10), {"seconds": 1},
