@@ -11,7 +11,7 @@ from penstock.chat.images import inline_images
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.errors import InvalidRequest
 from penstock.models.routing import Route
-from penstock.providers import openai
+from penstock.providers import openai, vllm
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider
 from penstock.upstream.candidate import Candidate
@@ -81,6 +81,27 @@ async def test_a_provider_in_the_own_network_gets_the_image_instead_of_its_url(o
         await ask(running, image_at(running, 8), uri(png(4, 4)), image_at(running, 16))
         assert sent_urls(running) == [uri(png(8, 8)), uri(png(4, 4)), uri(png(16, 8))]
         assert len(running.lab.files) == 2
+
+
+@sqlite_only
+@pytest.mark.parametrize("providers", [(vllm.PROVIDER,), (openai.PROVIDER, vllm.PROVIDER)], ids=["alone", "as another"])
+async def test_a_provider_in_the_own_network_gets_no_public_url_either(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, providers: tuple[Provider, ...]
+) -> None:
+    """It would fetch it itself, follow redirects into the operator's network, and look the name up anew."""
+    async with open_gateway() as running:
+        asked = []
+
+        async def load(role: str, source: str, param: str, *, for_org: OrgId) -> InputFile:
+            asked.append(source)
+            return InputFile(png(8, 8), "image/png", 8, 8)
+
+        monkeypatch.setattr(running.gateway.transfer, "load_input", load)
+        route = Route(tuple(candidate(provider) for provider in providers))
+        chat = chat_with(running, PUBLIC)
+        inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id, max_bytes=10**6)
+        part = inlined.body["messages"][0]["content"][1]
+        assert (asked, part["image_url"]["url"]) == ([PUBLIC], uri(png(8, 8)))
 
 
 @sqlite_only
