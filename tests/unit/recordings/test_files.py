@@ -16,6 +16,7 @@ from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
 from penstock.long_bodies import base64_pieces
 from penstock.long_bodies.base64_pieces import strict_pieces
+from penstock.media.rows import list_media
 from penstock.media.storage import FileExists
 from penstock.recordings import files
 from penstock.recordings.rows import RecordingRow
@@ -114,6 +115,27 @@ async def test_an_import_replaces_no_file(open_gateway: OpenGateway, monkeypatch
                 gateway.store, gateway.recordings, org_id, document, {}, 1, pool=gateway.worker_pool
             )
         assert await gateway.recordings.read_file(file) == before
+
+
+@sqlite_only
+async def test_files_of_recordings_have_other_names_than_outputs(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no import can meet a file of a request, not even if its new id were made of the same digits."""
+    async with open_gateway() as running:
+        gateway = running.gateway
+        row = await record(running)
+        document = json.loads(msgspec.json.encode(await exported(gateway.recordings, row)))
+        document["files"][0]["data"] = base64.b64encode(png(9, 9)).decode()
+        (output,) = await list_media(gateway.store, str(row.request_id), row.org_id)
+        before = await gateway.media.read(output.id, output.size_bytes)
+        digits = output.id.removeprefix("med_")[:-2]  # behind them is the number of the file
+        monkeypatch.setattr(files, "new_id", lambda *_: f"rec_{digits}")
+        imported = await files.import_recording(
+            gateway.store, gateway.recordings, row.org_id, document, {}, 1, pool=gateway.worker_pool
+        )
+        await gateway.recordings.delete(row.org_id, imported)
+        assert await gateway.media.read(output.id, output.size_bytes) == before
 
 
 @sqlite_only
