@@ -121,7 +121,10 @@ class Store(Protocol):
         """Read rows of the committed data. For small reads by index."""
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
-        """Read rows with a query that may take long (lists, sums, audits), without delaying other reads."""
+        """Read rows with a query that may take long (lists, sums, audits), without delaying other reads.
+
+        Few are read at a time. Queries with an `org_id` take turns with those of other organizations.
+        """
 
     async def purge_traces(self) -> None:
         """Remove deleted data from the files of the database too. Does nothing on Postgres."""

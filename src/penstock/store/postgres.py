@@ -14,6 +14,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFail
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from penstock.shares import SharedPlaces
 from penstock.store.base import (
     BackupRefused,
     QueryMisused,
@@ -32,7 +33,7 @@ from penstock.store.postgres_transaction import ConnectionLost, PostgresTransact
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue
-from penstock.store.shares import WriteShares
+from penstock.store.shares import WriteShares, share_of
 from penstock.values import OrgId
 
 T = TypeVar("T")
@@ -136,8 +137,7 @@ class PostgresStore:
         self._pool = pool
         self._queries = queries
         self._shares = WriteShares(connections, POOL_SECONDS)
-        # Slow reads must leave connections to the others.
-        self._slow = asyncio.Semaphore(max(1, connections // 8))
+        self._slow_places = SharedPlaces(max(1, connections // 8))  # slow reads must leave connections to the others
         self._users = 0
         self._closed = False
         self._unused = asyncio.Event()
@@ -196,7 +196,10 @@ class PostgresStore:
         return single(name, await self.all(name, **values))
 
     async def all(self, name: str, /, **values: Any) -> list[Row]:
-        query = self._queries.get_reading(name)
+        return await self._read_again(self._queries.get_reading(name), values)
+
+    async def _read_again(self, query: Query, values: Row) -> list[Row]:
+        """Read rows, and once more if the connection was lost."""
         with self._use():
             try:
                 return await self._read(query, values)
@@ -208,8 +211,9 @@ class PostgresStore:
                 raise StorageUnavailable("Storage is unavailable: the database is not reachable.") from error
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
-        async with self._slow:
-            return await self.all(name, **values)
+        query = self._queries.get_reading(name)
+        async with self._slow_places.place(share_of(values)):
+            return await self._read_again(query, values)
 
     async def _read(self, query: Query, values: dict[str, Any]) -> list[Row]:
         async with self._connection() as connection:

@@ -1,11 +1,17 @@
-"""Share the connections to Postgres among the writes of organizations, and keep a part of them for reads."""
+"""Share connections to Postgres among the writes of organizations, and keep some for reads; share slow reads, too."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from penstock.errors import StorageUnavailable
+from penstock.store.base import Row
 from penstock.values import OrgId
+
+
+def share_of(values: Row) -> OrgId:
+    """For whom a slow read is made, by the parameters of its query: an organization, or the gateway itself."""
+    return OrgId(values.get("org_id") or "")
 
 
 class WriteShares:

@@ -11,9 +11,11 @@ from typing import Any, Final, Literal, TypeVar
 import apsw
 
 from penstock.durability import sync_folder
+from penstock.shares import SharedPlaces
 from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Timing, Transaction, single
 from penstock.store.migrate import Migration, migrate_sqlite
-from penstock.store.queries import Queries, QueryFile
+from penstock.store.queries import Queries, Query, QueryFile
+from penstock.store.shares import share_of
 from penstock.store.sqlite_session import Session, open_session, store_error
 from penstock.store.sqlite_writer import Writer
 from penstock.values import OrgId
@@ -62,6 +64,7 @@ class SqliteStore:
         self._writer = Writer(session, self._interrupt_slow)
         self._threads = ThreadPoolExecutor(SLOW_READERS, thread_name_prefix="penstock-read")
         self._thread_local = threading.local()
+        self._slow_places = SharedPlaces(SLOW_READERS)
         self._slow_sessions: list[Session] = []
         self._closed = False
         self._purging = asyncio.Lock()
@@ -96,7 +99,10 @@ class SqliteStore:
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
         query = self._queries.get_reading(name)
+        async with self._slow_places.place(share_of(values)):
+            return await self._read_slowly(query, values)
 
+    async def _read_slowly(self, query: Query, values: Row) -> list[Row]:
         def read() -> list[Row]:
             if self._closed:
                 raise StorageUnavailable("Storage is unavailable: the database is closed.")

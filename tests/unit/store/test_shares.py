@@ -9,8 +9,11 @@ import pytest
 
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem, StorageUnavailable
+from penstock.store.base import Row
+from penstock.store.queries import Query
 from penstock.store.shares import WriteShares
 from penstock.values import OrgId
+from tests.api.raw_http import until
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, caller_with, postgres_only, sqlite_only
 
@@ -41,6 +44,36 @@ async def test_a_single_connection_is_shared_in_turn() -> None:
 
     await asyncio.gather(write(OrgId("org_a")), write(OrgId("org_b")))
     assert done == ["org_a", "org_b"]
+
+
+async def test_slow_reads_of_one_organization_leave_turns_for_others(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise all lists and sums of others would wait until those of one organization, however many, are read."""
+    async with open_gateway(works=False) as running:
+        store = running.gateway.store
+        name = "_read_again" if store.dialect == "postgres" else "_read_slowly"
+        read_really = getattr(store, name)
+        begun: list[str] = []
+        ends = asyncio.Semaphore(0)
+
+        async def read(query: Query, values: Row) -> Any:
+            if query.name != "list_credits":
+                return await read_really(query, values)
+            begun.append(values["org_id"])
+            await ends.acquire()
+            return []
+
+        monkeypatch.setattr(store, name, read)
+        org_ids = ["org_a"] * 20 + ["org_b"]
+        reads = [asyncio.create_task(store.slow("list_credits", org_id=org_id, limit=1)) for org_id in org_ids]
+        await until(lambda: len(begun) == 2)
+        ends.release()
+        await until(lambda: len(begun) == 3)
+        assert begun == ["org_a", "org_a", "org_b"]
+        for _ in reads:
+            ends.release()
+        await asyncio.gather(*reads)
 
 
 @postgres_only
