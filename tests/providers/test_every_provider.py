@@ -22,6 +22,7 @@ from penstock.upstream import checks, translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.errors import AttemptFailed
 from penstock.values import INPUT_VIDEOS, InputFile, OrgId
+from tests.many_cases import check_each
 from tests.providers.recordings import (
     KEY,
     ScriptedHttpClient,
@@ -51,8 +52,15 @@ HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{
 
 UPLOADED = "17"  # the name of an image, as a provider may give it after an upload
 
-PROVIDERS = sorted(known_providers())
-every_provider = pytest.mark.parametrize("provider", [known_providers()[slug] for slug in PROVIDERS], ids=PROVIDERS)
+
+def every_provider(check: Callable[[Provider], None]) -> Callable[[], None]:
+    """A test of all providers, which fails with each that does not pass."""
+
+    def test() -> None:
+        check_each(check, known_providers().values(), lambda provider: provider.slug)
+
+    test.__doc__ = check.__doc__
+    return test
 
 
 def media_candidates(provider: Provider) -> list[Candidate]:
@@ -65,18 +73,12 @@ def named(candidate: Candidate) -> str:
     return f"{candidate.provider.slug}:{candidate.model.op.task}:{candidate.model.id}"
 
 
-def every_option(check: Callable[[Candidate], None]) -> Callable[[Provider], None]:
-    """A test for each provider, which fails with all of its operations that do not pass."""
+def every_option(check: Callable[[Candidate], None]) -> Callable[[], None]:
+    """A test of all operations of all providers, which fails with each that does not pass."""
 
-    @every_provider
-    def test(provider: Provider) -> None:
-        breaches: list[str] = []
-        for candidate in media_candidates(provider):
-            try:
-                check(candidate)
-            except Exception as breach:
-                breaches.append(f"{named(candidate)}: {type(breach).__name__}: {breach}")
-        assert not breaches, "\n" + "\n".join(breaches)
+    def test() -> None:
+        options = [candidate for provider in known_providers().values() for candidate in media_candidates(provider)]
+        check_each(check, options, named)
 
     test.__doc__ = check.__doc__
     return test

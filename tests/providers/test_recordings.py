@@ -3,13 +3,22 @@
 import pytest
 
 from penstock.providers.spec import Model
+from tests.many_cases import check_each, many_cases
 from tests.providers.recordings import Recording, as_json, known_providers, recordings, run_recording
 
 OUTCOMES = {"success", "refusal", "failure"}
 
 
-@pytest.mark.parametrize("recording", recordings(), ids=str)
-async def test_recording(recording: Recording) -> None:
+@pytest.mark.parametrize("slug", sorted(known_providers()))
+async def test_recordings(slug: str) -> None:
+    with many_cases() as each:
+        for recording in recordings():
+            if recording.slug == slug:
+                with each.case(recording):
+                    await check_recording(recording)
+
+
+async def check_recording(recording: Recording) -> None:
     content = recording.content
     assert ("result" in content) != ("error" in content), "says how it ends, once"
     expected = content.get("error") or {"status": "completed", **content["result"]}
@@ -18,8 +27,11 @@ async def test_recording(recording: Recording) -> None:
     assert as_json({name: ended[name] for name in expected}) == as_json(expected)
 
 
-@pytest.mark.parametrize("slug", sorted(known_providers()))
-def test_provider_has_recordings_of_each_outcome_and_task(slug: str) -> None:
+def test_providers_have_recordings_of_each_outcome_and_task() -> None:
+    check_each(check_outcomes_and_tasks, known_providers())
+
+
+def check_outcomes_and_tasks(slug: str) -> None:
     """A chat refuses in its own words, which are an answer like any other; an operator's own machine makes anything; an
     upscaler takes any image or video.
     """

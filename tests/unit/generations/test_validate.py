@@ -1,6 +1,7 @@
 """Calls to canonical requests: every field, default, limit and message of the media endpoints."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
 from penstock.values import OrgId
+from tests.many_cases import many_cases
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 URL = "https://inputs.example/fox.png"
@@ -157,15 +159,14 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("stage", "field", "value", "words"),
-    [(stage, field, value, words) for stages, field, values, words in REFUSED for stage in stages for value in values],
-    ids=lambda one: repr(one)[:40] if not callable(one) else str(one.__name__),
-)
-def test_an_invalid_value_is_named_with_what_is_allowed(stage: Stage, field: str, value: Any, words: str) -> None:
-    problem = refused(stage, **{field: value})
-    assert problem.message.startswith(f"`{field}` {words}")
-    assert problem.param == field
+def test_an_invalid_value_is_named_with_what_is_allowed() -> None:
+    with many_cases() as each:
+        for stages, field, values, words in REFUSED:
+            for stage, value in product(stages, values):
+                with each.case(f"{getattr(stage, '__name__', stage)}: {field} = {value!r:.40}"):
+                    problem = refused(stage, **{field: value})
+                    assert problem.message.startswith(f"`{field}` {words}")
+                    assert problem.param == field
 
 
 @pytest.mark.parametrize(
