@@ -7,8 +7,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 from pytest_socket import SocketConnectBlockedError
 
+from penstock.store.postgres_session import Connection, Statement
+from penstock.store.queries import Query
 from tests import postgres
 
 HERE = Path(__file__).parent
@@ -180,6 +183,23 @@ async def test_a_kept_connection_is_as_new(migrated_database: str) -> None:
     async with await psycopg.AsyncConnection.connect(migrated_database, autocommit=True) as second:
         assert (second.info.backend_pid, await state(second)) == (pid, new)
         assert [notify async for notify in second.notifies(timeout=0)] == []
+
+
+async def test_a_kept_connection_of_the_store_has_what_the_store_prepared(migrated_database: str) -> None:
+    statement = Statement(Query("two", "Two.", "SELECT $1::integer + 1 AS two", ("one",), writes=False), [1])
+    other = Statement(Query("three", "Three.", "SELECT $1::integer + 2 AS three", ("one",), writes=False), [1])
+    prepared = "SELECT count(*) AS count FROM pg_prepared_statements"
+
+    async def run(*statements: Statement) -> tuple[int, list[Any], Any]:
+        async with await Connection.connect(migrated_database, autocommit=True, row_factory=dict_row) as connection:
+            rows = [result.rows for result in await connection.run_together(statements)]
+            await connection.execute("SET lock_timeout = '1s'")
+            return connection.info.backend_pid, rows, await (await connection.execute(prepared)).fetchone()
+
+    first = await run(statement)
+    assert first[1:] == ([[{"two": 2}]], {"count": 1})
+    assert await run(statement) == first
+    assert await run(statement, other) == (first[0], [[{"two": 2}], [{"three": 3}]], {"count": 2})
 
 
 async def test_a_connection_in_a_transaction_or_ended_by_the_server_is_not_kept(migrated_database: str) -> None:
