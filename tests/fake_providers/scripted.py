@@ -26,7 +26,7 @@ from typing import Any
 import av
 from PIL import Image
 
-from tests.fake_providers import chat, responses
+from tests.fake_providers import chat
 from tests.fake_providers.exchange import Exchange, FakeResponse, OpenExchange, ReceivedRequest
 from tests.fake_providers.server import Endpoint, FakeCall, serve_in_thread, serving
 
@@ -290,6 +290,8 @@ def complete_chat(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
 
 def create_response(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     name, fields = lab.new_id("resp"), call.request.fields
+    from tests.fake_providers import responses  # the types of OpenAI's client, which take a second to import
+
     response, usd = responses.respond(fields, name)
     if usd:
         lab.charge("chat", usd, {"prompt": fields["input"]}, name)
