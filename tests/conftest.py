@@ -55,14 +55,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than processors: tests wait for processes, databases and files that they have started."""
-    return (os.cpu_count() or 1) + 2
+    """One worker more than processors: tests wait for processes, databases and files that they have started.
+
+    Each further worker needs ten seconds to import all tests and to start a server of Postgres.
+    """
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_configure() -> None:
     """Write log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
     plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.processors.add_log_level, plainly])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow tests: one that began last would leave all processors but one idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_collection_finish() -> None:
