@@ -147,7 +147,7 @@ def low_priority_threads() -> Iterator[None]:
     """On a machine with one processor, threads started inside this block do not interrupt the event loop.
 
     By default Linux lets a thread that wakes up interrupt the running one. When the event loop and a helper thread
-    share one processor, that costs two context switches per call to a provider, a fifth of the call's processor time.
+    share one processor, that costs two context switches for each request that the helper thread sends or receives.
     With several processors the thread runs on another one, so nothing is changed. Threads inherit their scheduling
     policy from the thread that starts them.
     """

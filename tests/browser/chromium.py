@@ -27,7 +27,7 @@ class Failed(Exception):
 class Browser:
     """A browser window, and the folder of its downloads."""
 
-    def __init__(self, address: str, downloads: Path) -> None:
+    def __init__(self, url: str, downloads: Path) -> None:
         self.downloads = downloads
         options = {
             "args": _FLAGS,
@@ -35,13 +35,13 @@ class Browser:
             "prefs": {"download.default_directory": str(downloads)},
         }
         wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
-        self._address = address
+        self._url = url
         session = self._say("POST", "/session", {"capabilities": wanted})["sessionId"]
-        self._address += f"/session/{session}"
+        self._url += f"/session/{session}"
 
     def _say(self, method: str, path: str, body: Any = None) -> Any:
         data = None if method == "GET" else json.dumps(body or {}).encode()
-        asked = Request(self._address + path, data, {"content-type": "application/json"}, method=method)  # noqa: S310
+        asked = Request(self._url + path, data, {"content-type": "application/json"}, method=method)  # noqa: S310
         try:
             with urlopen(asked, timeout=60) as response:  # noqa: S310
                 return json.loads(response.read())["value"]
@@ -59,7 +59,7 @@ class Browser:
         return bool(self.run("return document.querySelector(arguments[0]) !== null", selector))
 
     def go(self, page: str) -> None:
-        """Open a page of the dashboard by its address, and wait for its heading."""
+        """Open a page of the dashboard by its URL, and wait for its heading."""
         self.run("location.hash = `#/${arguments[0]}`", page)
         self.until(lambda: self.has("main h1"), f"{page} has no heading")
 
@@ -141,7 +141,7 @@ class Browser:
 
 
 def sign_in(browser: Browser, url: str, key: str, page: str = "") -> None:
-    """Sign in and wait for the frame; `page` is an address such as `requests`."""
+    """Sign in and wait for the frame; `page` is a path such as `requests`."""
     browser.open(f"{url}/#/{page}")
     browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
     browser.type("#sign-in input[type=password]", key)
@@ -156,7 +156,7 @@ def chromium(downloads: Path) -> Iterator[Browser]:
     port = unused_port()
     process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        browser = _opened(f"http://127.0.0.1:{port}", downloads)
+        browser = _open_browser(f"http://127.0.0.1:{port}", downloads)
         try:
             yield browser
         finally:
@@ -166,11 +166,11 @@ def chromium(downloads: Path) -> Iterator[Browser]:
         process.wait()
 
 
-def _opened(address: str, downloads: Path) -> Browser:
+def _open_browser(url: str, downloads: Path) -> Browser:
     deadline = time.monotonic() + 30
     while True:
         try:
-            return Browser(address, downloads)
+            return Browser(url, downloads)
         except URLError:
             assert time.monotonic() < deadline, "the driver does not answer"
             time.sleep(0.05)

@@ -130,7 +130,7 @@ def test_scripts_insert_text_and_never_markup() -> None:
 
 
 def test_nothing_is_asked_of_another_host() -> None:
-    """The addresses in our files are examples that a user replaces, and the namespace of SVG."""
+    """The URLs in our files are examples that a user replaces, and the namespace of SVG."""
     allowed = {"https://hooks.your-company.com/penstock", "http://www.w3.org/2000/svg"}
     found = {url for path in (*OURS, STATIC / "index.html", STATIC / "icon.svg")
              for url in re.findall(r"https?://[\w.][^\s\"'`<>)]*", path.read_text())}  # fmt: skip

@@ -1,4 +1,4 @@
-// The dashboard: sign in, the frame with its navigation, and the page that the address names.
+// The dashboard: sign in, the frame with its navigation, and the page that the URL names.
 
 import { useData } from "./data.js";
 import { ask, explain } from "./gateway.js";
@@ -16,12 +16,12 @@ import { Recordings } from "./pages/recordings.js";
 import { Requests } from "./pages/requests.js";
 import { Settings } from "./pages/settings.js";
 import { Webhooks } from "./pages/webhooks.js";
-import { address, useRoute } from "./route.js";
+import { pageUrl, useRoute } from "./route.js";
 import { currentKey, endSession, onSessionChange } from "./session.js";
 import { applyTheme, ThemeSwitch } from "./theme.js";
 import { html, render, useEffect, useState } from "./view.js";
 
-// Each page: its name in the address, its label, its icon, its component, and the scope without which it is not offered.
+// Each page: its name in the URL, its label, its icon, its component, and the scope without which it is not offered.
 const GROUPS = [
   [
     { name: "overview", label: "Overview", icon: "chart", page: Overview },
@@ -46,7 +46,7 @@ function Navigation({ here, scopes }) {
   const offered = GROUPS.map((group) => group.filter((page) => !page.scope || scopes.includes(page.scope)));
   return html`<nav aria-label="Pages">${offered.filter((group) => group.length).map((group, place) => html`<ul key=${place}>
     ${group.map((page) => html`<li key=${page.name}>
-      <a href=${address(page.name)} aria-current=${page.name === here ? "page" : undefined}><${Icon} name=${page.icon} />${page.label}</a>
+      <a href=${pageUrl(page.name)} aria-current=${page.name === here ? "page" : undefined}><${Icon} name=${page.icon} />${page.label}</a>
     </li>`)}</ul>`)}</nav>`;
 }
 
@@ -67,7 +67,7 @@ function Frame({ own }) {
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main h1")?.focus(); }}>Skip to the page</a>
     <div class="frame">
       <header class=${`side ${open ? "open" : ""}`}>
-        <a class="brand" href=${address("")}><img src="/dashboard/icon.svg" alt="" />Penstock</a>
+        <a class="brand" href=${pageUrl("")}><img src="/dashboard/icon.svg" alt="" />Penstock</a>
         <button type="button" class="button plain icon menu" aria-label="Menu" aria-expanded=${String(open)}
           onClick=${() => setOpen(!open)}><${Icon} name=${open ? "close" : "menu"} /></button>
         <div class="drawer">

@@ -1,4 +1,4 @@
-// The address of a page: `#/requests/req_1?status=completed`. It survives a reload and can be sent to a colleague.
+// The URL of a page: `#/requests/req_1?status=completed`. It survives a reload and can be sent to a colleague.
 
 import { useEffect, useState } from "./view.js";
 
@@ -7,16 +7,16 @@ function current() {
   return { path: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
 }
 
-export function address(path, values = {}) {
+export function pageUrl(path, values = {}) {
   const pairs = Object.entries(values).filter(([, value]) => value);
   return `#/${path}${pairs.length ? `?${new URLSearchParams(pairs)}` : ""}`;
 }
 
-export const go = (path, values) => { location.hash = address(path, values); };
+export const go = (path, values) => { location.hash = pageUrl(path, values); };
 
 // Changes the query of the current page without a new entry in the browser's history.
 export function replaceQuery(path, values) {
-  history.replaceState(null, "", address(path, values));
+  history.replaceState(null, "", pageUrl(path, values));
   window.dispatchEvent(new HashChangeEvent("hashchange"));
 }
 

@@ -7,7 +7,7 @@ import { Empty, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Facts, Table } from "../parts/table.js";
 import { modelsFor, TASKS } from "../playground/tasks.js";
-import { address, replaceQuery } from "../route.js";
+import { pageUrl, replaceQuery } from "../route.js";
 import { html } from "../view.js";
 
 const UNITS = { image: "image", second: "second", megapixel: "megapixel" };
@@ -41,7 +41,7 @@ function Card({ model }) {
   return html`<li class="panel card">
     <div class=${`card-image tint ${task}`}><${Example} model=${model} task=${task} /></div>
     <div class="stack tight">
-      <h2 class="anywhere"><a class="row-link" href=${address(`models/${model.id}`)}>${model.id}</a></h2>
+      <h2 class="anywhere"><a class="row-link" href=${pageUrl(`models/${model.id}`)}>${model.id}</a></h2>
       ${model.description && html`<p class="small soft clamp">${model.description}</p>`}
       <p class="small soft">${model.providers.join(", ")}</p>
       <p class="row small">${model.modes.map((mode) => html`<span class="chip" key=${mode}>${mode}</span>`)}</p>
@@ -70,7 +70,7 @@ function Catalogue({ query }) {
       return found.length ? html`<p class="soft small" role="status">${plural(found.length, "model")}</p><ul class="cards">
           ${found.map((model) => html`<${Card} key=${model.id} model=${model} />`)}</ul>`
         : html`<div class="panel"><${Empty} icon="cube" title="No such model">Its provider may lack a credential. <a
-            href=${address("providers")}>Providers</a> shows what is missing.<//></div>`;
+            href=${pageUrl("providers")}>Providers</a> shows what is missing.<//></div>`;
     }}<//>
   </div>`;
 }
@@ -99,12 +99,12 @@ const SERVING = [
 
 function ModelPage({ id }) {
   const loaded = useData((signal) => ask(`/compat/v1/models/${id}?schema=true&details=true`, { signal }), [id]);
-  return html`<div class="page">${!loaded.data && html`<${Head} title="Model" back=${{ href: address("models"), label: "Models" }} />`}
+  return html`<div class="page">${!loaded.data && html`<${Head} title="Model" back=${{ href: pageUrl("models"), label: "Models" }} />`}
       <${Loaded} of=${loaded}>${(model) => {
     const parameters = Object.entries(model.schema?.properties ?? {}).map(([name, property]) => ({ name, property, required: model.schema.required.includes(name) }));
     return html`
-      <${Head} title=${model.id} about=${model.description} back=${{ href: address("models"), label: "Models" }}>
-        <a class="button main" href=${address(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
+      <${Head} title=${model.id} about=${model.description} back=${{ href: pageUrl("models"), label: "Models" }}>
+        <a class="button main" href=${pageUrl(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
       <div class="split"><div class="stack wide">
         ${model.example && html`<${Panel} title="Made by it"><div class="outputs alone">${model.example.content_type.startsWith("video/")
           ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img

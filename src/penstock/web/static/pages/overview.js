@@ -8,7 +8,7 @@ import { Chart } from "../parts/chart.js";
 import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
 import { Table } from "../parts/table.js";
-import { address, replaceQuery } from "../route.js";
+import { pageUrl, replaceQuery } from "../route.js";
 import { html } from "../view.js";
 
 const REFRESH_MS = 15_000;
@@ -85,7 +85,7 @@ function Figures({ usage, balance, before, about }) {
 
 const BREAKDOWN = (what, filter) => [
   { name: what, kind: "words", cell: (group) => (group.group
-    ? html`<a class="quiet" href=${address("requests", { [filter]: group.group })}>${labelOf(group)}</a>` : labelOf(group)) },
+    ? html`<a class="quiet" href=${pageUrl("requests", { [filter]: group.group })}>${labelOf(group)}</a>` : labelOf(group)) },
   { name: "Requests", kind: "number", cell: ({ requests }) => count(requests) },
   { name: "Success", kind: "number", cell: ({ success_rate: rate }) => percent(rate) },
   { name: "Median", kind: "number", cell: ({ latency_ms: latency }) => duration(latency.p50) },
@@ -103,8 +103,8 @@ const FAILURES = [
   { name: "Provider", cell: ({ provider }) => provider ?? "" },
   { name: "State", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Count", kind: "number", cell: ({ count: number, status, model, provider }) => html`<a
-      href=${address("requests", { status, model, provider })}>${count(number)}<span class="only-heard"> such requests</span></a>` },
-  { name: "Last", kind: "nowrap", cell: ({ last_at: at, last_request_id: id }) => html`<a href=${address(`requests/${id}`)}><${When}
+      href=${pageUrl("requests", { status, model, provider })}>${count(number)}<span class="only-heard"> such requests</span></a>` },
+  { name: "Last", kind: "nowrap", cell: ({ last_at: at, last_request_id: id }) => html`<a href=${pageUrl(`requests/${id}`)}><${When}
       at=${at} /><span class="only-heard">, request ${id}</span></a>` },
 ];
 
@@ -116,14 +116,14 @@ function FirstSteps() {
   ].join(" \\\n");
   return html`<ol class="steps">
     <li class="panel"><h2>Make your first image</h2><p class="soft">The built-in models need no account and no credential.</p>
-      <a class="button main" href=${address("playground")}><${Icon} name="play" />Open the playground</a></li>
+      <a class="button main" href=${pageUrl("playground")}><${Icon} name="play" />Open the playground</a></li>
     <li class="panel"><h2>Call it from a program</h2><p class="soft">Every OpenAI client works: only its base URL and key change.</p>
       <div class="snippet"><pre tabindex="0" aria-label="Example with curl">${code}</pre><${CopyButton} text=${code} /></div></li>
     <li class="panel"><h2>Connect a provider</h2><p
         class="soft">Start the gateway with its credential in the environment, such as <code>OPENAI_API_KEY</code> or <code>FAL_KEY</code>. Its models appear by themselves.</p>
       <a class="button" href="/docs/providers">Providers and their variables</a></li>
     <li class="panel"><h2>Give each program its own key</h2><p class="soft">With its own limits and budget.</p><a class="button"
-        href=${address("keys")}>Keys</a></li>
+        href=${pageUrl("keys")}>Keys</a></li>
   </ol>`;
 }
 

@@ -5,7 +5,7 @@ import { ask, explain } from "../gateway.js";
 import { money } from "../format.js";
 import { Empty, Field, Head, Loaded } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
-import { address, go } from "../route.js";
+import { pageUrl, go } from "../route.js";
 import { html, useEffect, useMemo, useState } from "../view.js";
 import { Conversation, userMessage } from "../playground/chat.js";
 import { Gallery } from "../playground/gallery.js";
@@ -127,7 +127,7 @@ function Form({ task, all, from, model, initial }) {
   if (!models.length) {
     return html`<${Empty} icon="plug" title=${`No model can do this yet`}
       action=${html`<a class="button"
-          href=${address("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
+          href=${pageUrl("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
   }
   return html`<div class="workbench">
     <form class="panel bench" onSubmit=${(event) => { event.preventDefault(); run(); }}>
@@ -180,7 +180,7 @@ export function Playground({ path, query }) {
   return html`<div class="page wide">
     <${Head} title="Playground">
       <nav class="tabs" aria-label="Tasks">${Object.entries(TASKS).map(([name, { label, icon }]) => html`
-        <a key=${name} href=${address(`playground/${name}`)} aria-current=${name === task ? "page" : undefined}><${Icon} name=${icon} />
+        <a key=${name} href=${pageUrl(`playground/${name}`)} aria-current=${name === task ? "page" : undefined}><${Icon} name=${icon} />
             ${label}</a>`)}</nav>
     <//>
     <${Loaded} of=${all}>${(data) => html`<${Form} key=${`${task} ${query}`} task=${task} all=${data} from=${query.get("from")}

@@ -6,7 +6,7 @@ import { ago, duration, money, plural } from "../format.js";
 import { Confirm, Empty, Head, Loaded, Panel, Problem } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Table } from "../parts/table.js";
-import { address, replaceQuery } from "../route.js";
+import { pageUrl, replaceQuery } from "../route.js";
 import { html, useState } from "../view.js";
 
 const REFRESH_MS = 8000;
@@ -50,7 +50,7 @@ function Health({ provider }) {
 
 function Check({ provider }) {
   const [price, setPrice] = useState(null);
-  const [answer, setAnswer] = useState(null);
+  const [result, setResult] = useState(null);
   const [problem, setProblem] = useState(null);
   const call = (query = "") => ask(`/v1/providers/${provider.id}/check${query}`, { method: "POST", body: {} });
   const prepare = () => call("?dryRun=true").then((estimate) => { setPrice(estimate); setProblem(null); }, setProblem);
@@ -59,12 +59,12 @@ function Check({ provider }) {
     <div><button type="button" class="button small check-provider"
         onClick=${prepare}>Check ${provider.name} now</button></div>
     <${Problem} problem=${problem} />
-    ${answer && html`<div class=${`notice ${answer.error ? "bad" : "good"}`} role="status"><${Icon} name=${answer.error ? "alert" : "check"} />
-      <div>${answer.error ? answer.error.message : answer.status === "started" ? "Accepted; it is being made." : "It works."}
-        <span class="figures"> ${answer.cost === null ? "" : money(answer.cost)} ${duration(answer.duration_ms)} </span>
-        ${answer.request_id && html`<a href=${address(`requests/${answer.request_id}`)}>Open request</a>`}</div></div>`}
+    ${result && html`<div class=${`notice ${result.error ? "bad" : "good"}`} role="status"><${Icon} name=${result.error ? "alert" : "check"} />
+      <div>${result.error ? result.error.message : result.status === "started" ? "Accepted; it is being made." : "It works."}
+        <span class="figures"> ${result.cost === null ? "" : money(result.cost)} ${duration(result.duration_ms)} </span>
+        ${result.request_id && html`<a href=${pageUrl(`requests/${result.request_id}`)}>Open request</a>`}</div></div>`}
     ${price && html`<${Confirm} title=${`Check ${provider.name}`} verb="Make the call" question=${question}
-      action=${() => call().then(setAnswer)} onClose=${() => setPrice(null)} />`}
+      action=${() => call().then(setResult)} onClose=${() => setPrice(null)} />`}
   </div>`;
 }
 

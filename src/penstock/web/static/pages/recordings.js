@@ -8,7 +8,7 @@ import { Icon } from "../parts/icons.js";
 import { Output } from "../parts/media.js";
 import { KINDS, When } from "../parts/status.js";
 import { Facts, Pager, Table, usePages } from "../parts/table.js";
-import { address } from "../route.js";
+import { pageUrl } from "../route.js";
 import { html, useRef, useState } from "../view.js";
 
 function save(name, text) {
@@ -36,7 +36,7 @@ function Recording({ recording, onClose }) {
           type=${type} url=${`data:${type};base64,${data}`} alt=${file.request.prompt ?? "Recorded output"} />`)}</div>
       <${Facts} of=${[["Id", html`<code>
           ${recording.id}</code>`], ["Model", file.model], ["Provider", file.provider_name], ["Took", duration(file.duration_ms)],
-        ["Request", recording.request_id && html`<a href=${address(`requests/${recording.request_id}`)}>${recording.request_id}</a>`],
+        ["Request", recording.request_id && html`<a href=${pageUrl(`requests/${recording.request_id}`)}>${recording.request_id}</a>`],
         ...Object.entries(file.request).map(([name, value]) => [html`<code>
             ${name}</code>`, typeof value === "object" ? JSON.stringify(value) : String(value)])]} />
       <div class="row"><button type="button" class="button" onClick=${() => save(`${recording.id}.json`, JSON.stringify(file))}><${Icon}

@@ -9,7 +9,7 @@ import { Output } from "../parts/media.js";
 import { KINDS, Status, When } from "../parts/status.js";
 import { Facts, Table } from "../parts/table.js";
 import { CodeDialog } from "../playground/snippets.js";
-import { address } from "../route.js";
+import { pageUrl } from "../route.js";
 import { html, useState } from "../view.js";
 
 const REFRESH_MS = 1500;
@@ -118,7 +118,7 @@ const COSTS = [
 const DELIVERIES = [
   { name: "Try", kind: "number", cell: ({ number }) => number },
   { name: "When", cell: ({ at }) => html`<${When} at=${at} />` },
-  { name: "Answer", cell: ({ result }) => result },
+  { name: "Result", cell: ({ result }) => result },
   { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
 ];
 
@@ -140,9 +140,9 @@ function Details({ record, payload, reload }) {
   const attempts = record.attempts ?? [];
   const lines = record.cost_lines ?? [];
   return html`
-    <${Head} title=${record.model ?? "Request"} back=${{ href: address("requests"), label: "Requests" }}
+    <${Head} title=${record.model ?? "Request"} back=${{ href: pageUrl("requests"), label: "Requests" }}
       about=${html`<${Status} of=${record.status} /> <span class="figures">${moment(record.created_at)}</span>`}>
-      ${payload?.request && html`<a class="button" id="again" href=${address(`playground/${path}`, { from: record.id })}><${Icon}
+      ${payload?.request && html`<a class="button" id="again" href=${pageUrl(`playground/${path}`, { from: record.id })}><${Icon}
           name="again" />Run again</a>`}
       ${hasCode && html`<button type="button" class="button" id="code-of-request" onClick=${() => setCode(true)}><${Icon}
           name="code" />Code</button>`}
@@ -196,6 +196,6 @@ export function RequestPage({ id }) {
     return { record, payload };
   }, [id, done], { every: done ? 0 : REFRESH_MS });
   return html`<div class="page">${!loaded.data && html`<${Head} title="Request"
-      back=${{ href: address("requests"), label: "Requests" }} />`}<${Loaded} of=${loaded}>${(data) => html`<${Details} ...${data}
+      back=${{ href: pageUrl("requests"), label: "Requests" }} />`}<${Loaded} of=${loaded}>${(data) => html`<${Details} ...${data}
       reload=${loaded.reload} />`}<//></div>`;
 }

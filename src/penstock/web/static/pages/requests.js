@@ -1,4 +1,4 @@
-// The list of requests: filters in the address, live updates, export as CSV.
+// The list of requests: filters in the URL, live updates, export as CSV.
 
 import { models, once, useData } from "../data.js";
 import { send, withQuery } from "../gateway.js";
@@ -8,7 +8,7 @@ import { Icon } from "../parts/icons.js";
 import { Thumb } from "../parts/media.js";
 import { KINDS, Status, STATUSES, When } from "../parts/status.js";
 import { Pager, Table, usePages } from "../parts/table.js";
-import { address, replaceQuery } from "../route.js";
+import { pageUrl, replaceQuery } from "../route.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { RequestPage } from "./request.js";
 
@@ -71,7 +71,7 @@ function What({ request: { model, kind, provider, status, outputs, error_message
 }
 
 const COLUMNS = [
-  { name: "When", kind: "nowrap time", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)}><${When}
+  { name: "When", kind: "nowrap time", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${pageUrl(`requests/${id}`)}><${When}
       at=${at} /><span class="only-heard">, request ${id}</span></a>` },
   { name: "Request", kind: "words lead", cell: (request) => html`<${What} request=${request} />` },
   { name: "Status", kind: "state", cell: ({ status }) => html`<${Status} of=${status} />` },
@@ -120,7 +120,7 @@ function List({ query }) {
           ? html`<${Empty} icon="search" title="Nothing matches" action=${html`<button type="button" class="button"
               onClick=${() => replaceQuery("requests", {})}>Remove the filters</button>`}>No request matches all of these filters.<//>`
           : html`<${Empty} icon="list" title="No requests yet" action=${html`<a class="button main"
-              href=${address("playground")}>Open the playground</a>`}>Make one in the playground, or call the API. It appears here at once.<//>`)}<//>
+              href=${pageUrl("playground")}>Open the playground</a>`}>Make one in the playground, or call the API. It appears here at once.<//>`)}<//>
     <//>
   </div>`;
 }

@@ -7,7 +7,7 @@ import { Confirm, CopyButton, Dialog, Empty, Head, Loaded, Panel, Problem, TextF
 import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
 import { Facts, Pager, Table, usePages } from "../parts/table.js";
-import { address } from "../route.js";
+import { pageUrl } from "../route.js";
 import { html, useState } from "../view.js";
 
 const REFRESH_MS = 4000;
@@ -22,7 +22,7 @@ function Secret({ canManage }) {
   const [secret, setSecret] = useState(null);
   const [problem, setProblem] = useState(null);
   const [rotating, setRotating] = useState(false);
-  const run = (pending) => pending.then((answer) => { setSecret(answer); setProblem(null); }, setProblem);
+  const run = (pending) => pending.then((response) => { setSecret(response); setProblem(null); }, setProblem);
   const previous = secret?.previous_expires_at;
   return html`<${Panel} title="Signing secret" about="Receivers check the header webhook-signature with it.">
     <div class="stack">
@@ -46,27 +46,27 @@ function Secret({ canManage }) {
 
 function TestEvent({ onSent }) {
   const [url, setUrl] = useState("");
-  const [state, setState] = useState({ busy: false, answer: null, problem: null });
+  const [state, setState] = useState({ busy: false, response: null, problem: null });
   async function test(event) {
     event.preventDefault();
-    setState({ busy: true, answer: null, problem: null });
+    setState({ busy: true, response: null, problem: null });
     try {
-      setState({ busy: false, answer: await ask("/v1/webhooks/test", { method: "POST", body: { url: url.trim() } }), problem: null });
+      setState({ busy: false, response: await ask("/v1/webhooks/test", { method: "POST", body: { url: url.trim() } }), problem: null });
       onSent();
     } catch (problem) {
-      setState({ busy: false, answer: null, problem });
+      setState({ busy: false, response: null, problem });
     }
   }
-  const { answer, problem } = state;
+  const { response, problem } = state;
   const isAboutUrl = ["url", "webhook_url"].includes(problem?.param);
   return html`<${Panel} title="Test event" about="One signed message to a receiver of yours, right now.">
     <form class="stack" onSubmit=${test}>
       <${TextField} label="Receiver" type="url" value=${url} onInput=${setUrl}
           placeholder="https://hooks.your-company.com/penstock" required wrong=${isAboutUrl ? problem.message : undefined} />
       <div><button class="button" id="send-test" disabled=${state.busy || !url.trim()}>Send a test event</button></div>
-      ${answer && html`<div class=${`notice ${answer.delivered ? "good" : "bad"}`} id="test-result" role="status"><${Icon}
-          name=${answer.delivered ? "check" : "alert"} />
-        <div>${answer.delivered ? "Delivered" : "Not delivered"}: ${answer.result}, <span class="figures">${duration(answer.duration_ms)}</span></div></div>`}
+      ${response && html`<div class=${`notice ${response.delivered ? "good" : "bad"}`} id="test-result" role="status"><${Icon}
+          name=${response.delivered ? "check" : "alert"} />
+        <div>${response.delivered ? "Delivered" : "Not delivered"}: ${response.result}, <span class="figures">${duration(response.duration_ms)}</span></div></div>`}
       ${!isAboutUrl && html`<${Problem} problem=${problem} />`}
     </form>
   <//>`;
@@ -93,7 +93,7 @@ function Message({ id, canManage, onClose, onChange }) {
     <${Loaded} of=${loaded}>${(data) => html`
       <${Facts} of=${[["Event", data.event], ["Status", html`<${Status} of=${data.status} />`], ["Receiver", data.url], ["Id", html`<code>
           ${data.id}</code>`],
-        ["Request", data.request_id && html`<a href=${address(`requests/${data.request_id}`)}>
+        ["Request", data.request_id && html`<a href=${pageUrl(`requests/${data.request_id}`)}>
             ${data.request_id}</a>`], ["Next try", data.next_at && moment(data.next_at)]]} />
       ${data.deliveries.length ? html`<${Table} label="Deliveries" columns=${DELIVERIES} rows=${data.deliveries} />` : html`<p
           class="soft">Not tried yet.</p>`}
@@ -115,7 +115,7 @@ export function Webhooks({ own }) {
     { name: "Status", cell: (message) => html`<${Status} of=${message.status} />` },
     { name: "Receiver", kind: "words", cell: ({ url }) => url },
     { name: "Tries", kind: "number", cell: ({ deliveries }) => deliveries.length },
-    { name: "Last answer", kind: "words", cell: ({ deliveries }) => deliveries.at(-1)?.result ?? "" },
+    { name: "Last result", kind: "words", cell: ({ deliveries }) => deliveries.at(-1)?.result ?? "" },
     { name: "Details", quiet: true, kind: "actions", cell: (message) => html`<button type="button" class="button small details"
         aria-label=${`Details of ${message.id}`} onClick=${() => setOpen(message.id)}>Details</button>` },
   ];

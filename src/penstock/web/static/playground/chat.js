@@ -3,7 +3,7 @@
 import { ask, explain, send } from "../gateway.js";
 import { duration, money, plural } from "../format.js";
 import { Icon } from "../parts/icons.js";
-import { address } from "../route.js";
+import { pageUrl } from "../route.js";
 import { onSessionChange } from "../session.js";
 import { html, useEffect, useReducer, useRef, useState } from "../view.js";
 import { CodeDialog } from "./snippets.js";
@@ -113,7 +113,7 @@ function Answer({ answer }) {
       ${answer.first && html`<span title="Until the first word">${duration(answer.first - answer.began)} to first</span>`}
       <span>${duration(total)}</span>
       ${answer.cost !== undefined && html`<span class="cost">${money(answer.cost)}</span>`}
-      ${answer.requestId && html`<a href=${address(`requests/${answer.requestId}`)}>Open request</a>`}</p>`}
+      ${answer.requestId && html`<a href=${pageUrl(`requests/${answer.requestId}`)}>Open request</a>`}</p>`}
   </div>`;
 }
 

@@ -4,7 +4,7 @@ import { useData } from "../data.js";
 import { ask, withQuery } from "../gateway.js";
 import { Panel } from "../parts/controls.js";
 import { Thumb } from "../parts/media.js";
-import { address } from "../route.js";
+import { pageUrl } from "../route.js";
 import { html } from "../view.js";
 
 const MOST = 8;
@@ -19,6 +19,6 @@ export function Gallery({ kind, onPick }) {
   return html`<${Panel} title="Made lately" about=${onPick ? "Choose one as input." : undefined}>
     <ul class="gallery">${found.data.map(({ id, model, output }) => html`<li key=${output.id}>${onPick
       ? html`<button type="button" onClick=${() => onPick(output.url)}><${Thumb} kind=${kind} output=${output} alt=${`Use an image made by ${model}`} /></button>`
-      : html`<a href=${address(`requests/${id}`)}><${Thumb} kind=${kind} output=${output} alt=${`Made by ${model}, request ${id}`} /></a>`}</li>`)}</ul>
+      : html`<a href=${pageUrl(`requests/${id}`)}><${Thumb} kind=${kind} output=${output} alt=${`Made by ${model}, request ${id}`} /></a>`}</li>`)}</ul>
   <//>`;
 }

@@ -14,8 +14,8 @@ export function usePrice(calls, changed) {
     setState((last) => ({ ...last, busy: true }));
     const timer = setTimeout(async () => {
       try {
-        const answers = await Promise.all(calls.map(({ path, body }) => ask(`${path}?dryRun=true`, { method: "POST", body, signal: control.signal })));
-        const each = answers.map((answer) => answer.total_cost_micros / 1e6);
+        const estimates = await Promise.all(calls.map(({ path, body }) => ask(`${path}?dryRun=true`, { method: "POST", body, signal: control.signal })));
+        const each = estimates.map((estimate) => estimate.total_cost_micros / 1e6);
         if (!control.signal.aborted) setState({ total: each.reduce((sum, cost) => sum + cost, 0), each, problem: null, busy: false });
       } catch (problem) {
         if (!control.signal.aborted) setState({ total: null, each: [], problem, busy: false });

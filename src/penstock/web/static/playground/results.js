@@ -5,7 +5,7 @@ import { duration, money } from "../format.js";
 import { Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Output } from "../parts/media.js";
-import { address } from "../route.js";
+import { pageUrl } from "../route.js";
 import { html, useEffect, useState } from "../view.js";
 import { canRepeat, removeRun, runAgain } from "./runs.js";
 import { CodeDialog } from "./snippets.js";
@@ -40,7 +40,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
     ${lane.state === "working" && html`<${Working} lane=${lane} run=${run} />`}
     ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" />
         <div>The page was reloaded before the gateway had accepted the call. If it was made,
-      it is listed under <a href=${address("requests")}>Requests</a>.</div></div>`}
+      it is listed under <a href=${pageUrl("requests")}>Requests</a>.</div></div>`}
     ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div><${Prose}
         text=${lane.problem.message} /></div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
@@ -57,7 +57,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
       ${seconds && html`<span>${seconds}</span>`}
       ${lane.state === "done" && html`<span>${money(lane.cost)}</span>`}
       ${lane.provider && html`<span>${lane.provider}</span>`}
-      ${lane.requestId && html`<a href=${address(`requests/${lane.requestId}`)}>Open request</a>`}</p>`}
+      ${lane.requestId && html`<a href=${pageUrl(`requests/${lane.requestId}`)}>Open request</a>`}</p>`}
   </article>`;
 }
 

@@ -41,16 +41,16 @@ const parameters = ({ image, mask, input_reference: reference, ...rest }) => res
 
 function curl(task, body, given, key) {
   const authorization = `  -H ${shell(`Authorization: Bearer ${key}`)}`;
-  const address = location.origin + TASKS[task].path;
+  const endpoint = location.origin + TASKS[task].path;
   const fetched = given.filter(({ own }) => !own).map(({ name, url, base64 }) => (url ? `curl -s -o ${name} ${shell(url)}` : `echo ${base64} | base64 -d > ${name}`));
   if (!given.length) {
-    const call = [`curl ${address}`, authorization, "  -H 'Content-Type: application/json'", `  -d ${shell(pretty(task === "chat" ? { ...body, stream: true } : body))}`].join(" \\\n");
+    const call = [`curl ${endpoint}`, authorization, "  -H 'Content-Type: application/json'", `  -d ${shell(pretty(task === "chat" ? { ...body, stream: true } : body))}`].join(" \\\n");
     return call;
   }
   const field = task === "video" ? "input_reference" : given.filter((file) => file.field === "image").length > 1 ? "image[]" : "image";
   const forms = Object.entries(parameters(body)).map(([name, value]) => `  -F ${shell(`${name}=${typeof value === "object" ? JSON.stringify(value) : value}`)}`);
   const uploads = given.map((file) => `  -F ${shell(`${file.field === "mask" ? "mask" : field}=@${file.name}`)}`);
-  return [...fetched, [`curl ${address}`, authorization, ...forms, ...uploads].join(" \\\n")].join("\n");
+  return [...fetched, [`curl ${endpoint}`, authorization, ...forms, ...uploads].join(" \\\n")].join("\n");
 }
 
 function pythonRead({ name, url, base64 }) {
