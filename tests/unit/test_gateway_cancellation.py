@@ -178,6 +178,7 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "edit": ("/compat/v1/images/edits", {"model": "edit-1", "size": "64x64", "image": IMAGE}),
     "video": ("/compat/v1/videos", {"model": "video-1", "seconds": 4, "input_reference": {"image_url": IMAGE}}),
     "several videos": ("/compat/v1/videos", {"model": "video-1", "seconds": 4, "n": 2}),
+    "recorded video": ("/compat/v1/videos", {"model": "video-1", "seconds": 4}),
 }
 ENDPOINTS = {
     "/compat/v1/images/generations": endpoints.make_images,
@@ -195,7 +196,8 @@ async def test_a_job_may_be_stopped_at_each_wait_and_goes_on(
     async with open_gateway() as running:
         for number in count(1):
             stopper.number = number
-            call = running.call({**body, "prompt": "a pear"}, endpoint=path, headers={"prefer": "respond-async"})
+            headers = {"prefer": "respond-async", "x-service-replay": "record" if kind == "recorded video" else "off"}
+            call = running.call({**body, "prompt": "a pear"}, endpoint=path, headers=headers)
             await ENDPOINTS[path](running.gateway, call)
             await running.wait_until(partial(_has_run, running, call.id, stopper), 0.05)
             await running.gateway.store.write(partial(leases._release_leases, [stopper.jobs[call.id]]))
