@@ -48,6 +48,12 @@ class WatchedFile(apsw.VFSFile):
         self._system.waits += 1
 
 
+@pytest.fixture(autouse=True)
+def long_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what comes at the same time be one batch, also where this machine has other work."""
+    monkeypatch.setattr(sqlite_writer, "BATCH_SECONDS", 60.0)
+
+
 @pytest.fixture
 def disk() -> Iterator[WatchedSystem]:
     system = WatchedSystem()
