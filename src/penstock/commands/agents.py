@@ -168,7 +168,7 @@ class _Tools:
 
     async def get_request(self, request_id: str) -> str:
         """Return the record of a request: status, cost, attempts and errors."""
-        return json.dumps((await asyncio.to_thread(self._gateway.get, f"/v1/requests/{request_id}")).body)
+        return json.dumps((await asyncio.to_thread(self._gateway.get_request, request_id)).body)
 
     async def _images(self, path: str, body: Mapping[str, Any]) -> list[ContentBlock]:
         result = (await asyncio.to_thread(self._gateway.post, path, {**body, "response_format": "url"})).body

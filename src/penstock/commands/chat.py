@@ -73,5 +73,5 @@ def _print_stream(gateway: GatewayClient, body: dict[str, Any]) -> None:
             typer.echo(choice["delta"].get("content") or "", nl=False)
         tokens = (event.body.get("usage") or {}).get("total_tokens", tokens)
     typer.echo()
-    cost = gateway.get(f"/v1/requests/{request_id}").body["cost"]
+    cost = gateway.get_request(request_id).body["cost"]
     say(f"{body['model']}, {tokens} tokens, {usd(cost)}, request {request_id}")

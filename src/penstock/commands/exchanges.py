@@ -2,9 +2,9 @@
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 import msgspec
 
@@ -37,13 +37,16 @@ class Exchanges:
     def keep(self, candidate: Candidate, request: HttpRequest, reply: Reply) -> None:
         self._kept.append((candidate, request, reply))
 
-    def recording(self, fields: Mapping[str, Any], upstream: Upstream, published_url: str) -> dict[str, Any]:
+    def recording(
+        self, fields: Mapping[str, Any], upstream: Upstream, published_url: str, secrets: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """The call as a recording: the caller's fields, the exchanges without secrets, and the result.
 
-        `published_url` is the provider's own base URL; the call may have gone to another one.
+        `published_url` is the provider's own base URL; the call may have gone to another one. `secrets` are texts that
+        may be secret beside the provider's credential.
         """
         candidate = self._kept[-1][0]
-        clean = self._cleaner(candidate, published_url)
+        clean = self._cleaner(candidate, published_url, secrets)
         exchanges = [{"sent": _sent(request, clean), "reply": _reply(reply, clean)} for _, request, reply in self._kept]
         op = candidate.model.op
         read = op.read if len(exchanges) == 1 else op.read_poll or op.read
@@ -56,12 +59,15 @@ class Exchanges:
             "result": {"files": [clean(_file(upstream, candidate, file)) for file in result.files]},
         }
 
-    def _cleaner(self, candidate: Candidate, published_url: str) -> Clean:
+    def _cleaner(self, candidate: Candidate, published_url: str, secrets: Sequence[str]) -> Clean:
         """A function that replaces secrets and media, in the same way wherever they occur."""
         requested = {request.url for _, request, _ in self._kept}
+        hidden = [candidate.key, *secrets]
+        hidden += [quote_plus(secret) for secret in hidden]  # as they are in a URL
 
         def clean_text(text: str) -> str:
-            text = text.replace(candidate.key, "the-credential") if candidate.key else text
+            for secret in filter(None, hidden):
+                text = text.replace(secret, "the-credential")
             text = _URL.sub(lambda url: url[0] if url[0] in requested else _unsigned(url[0]), text)
             return _MEDIA.sub(_ENCODED, text.replace(candidate.provider.base_url, published_url))
 

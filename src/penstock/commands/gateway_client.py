@@ -20,6 +20,7 @@ from penstock.commands.terminal import URL_FILE, check_data
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.settings import Settings, load
+from penstock.values import is_id
 
 _URL_VARIABLE = "PENSTOCK_URL"
 _KEY_VARIABLE = "PENSTOCK_KEY"
@@ -73,6 +74,14 @@ class GatewayClient:
     def post(self, path: str, body: dict[str, Any], **query: Any) -> Reply:
         """Send a JSON body."""
         return self._send(self._client.post(self.url + path).query(_given(query)).body_json(body))
+
+    def get_request(self, request_id: str) -> Reply:
+        """Read the record of a request. Anything but an id is refused: with dots and slashes it would be the path of
+        something else, and the id may come from an agent.
+        """
+        if not is_id(request_id, "req"):
+            raise CallFailed("the id of a request is needed, such as that in the response to a call")
+        return self.get(f"/v1/requests/{request_id}")
 
     def get_video(self, video_id: str) -> VideoState:
         """Read a video that may be unfinished; the gateway says when to ask again."""

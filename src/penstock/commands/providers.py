@@ -154,9 +154,17 @@ def _save_exchanges(folder: Path, slug: str, trial: TrialCall, gateway: Gateway,
     known = {provider.slug: provider for provider in (*gateway.catalog.providers.known.values(), *discover())}
     name = re.sub(r"[^a-z0-9.]+", "_", trial.model.removeprefix(f"{slug}/").lower())
     path = folder / f"{slug}_{name}_exchanges.json"
-    document = exchanges.recording(trial.body, gateway.upstream, known[slug].base_url)
+    document = exchanges.recording(trial.body, gateway.upstream, known[slug].base_url, _own_values(gateway, slug))
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     return str(path)
+
+
+def _own_values(gateway: Gateway, slug: str) -> list[str]:
+    """The values that the operator has every request sent with: what they mean, and whether they are secret, is not
+    known.
+    """
+    table = gateway.settings.providers.get(slug) or {}
+    return [str(value) for name in ("headers", "query") for value in (table.get(name) or {}).values()]
 
 
 async def _make_call(gateway: Gateway, caller: Caller, trial: TrialCall, headers: Mapping[str, str]) -> Response:

@@ -1,6 +1,7 @@
 """Recordings of real exchanges: what `penstock providers check --record` writes is one that the tests can run."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,27 @@ async def test_a_real_call_becomes_a_recording_of_the_test_suite(written: tuple[
     assert as_json({name: ended[name] for name in expected}) == as_json(expected)
     assert KEY not in path.read_text()
     assert "127.0.0.1" not in json.dumps([exchange["sent"] for exchange in content["exchanges"]])
+
+
+def test_what_the_operator_adds_to_every_request_is_left_out(tmp_path: Path) -> None:
+    """A key of another kind may be in a parameter of the URL, or in a header that the server repeats in its replies."""
+    provider = OpenAI()
+    with serve_in_thread(provider):
+        config = tmp_path / "penstock.toml"
+        config.write_text(
+            f"""[providers.own]
+speaks = "openai"
+base_url = "{provider.url}/v1"
+key_env = "CHECKED_KEY"
+query = {{ code = "own secret/1" }}
+headers = {{ x-gate = "own-secret-2" }}
+models = [{{ id = "m", upstream = "gpt-image-2", task = "image", price = {{ unit = "image", usd = "0.01" }} }}]
+"""
+        )
+        words = ("providers", "check", "own", "--yes", "--record", tmp_path / "kept")
+        ended = penstock(*words, "--data", tmp_path / "data", "--config", config, CHECKED_KEY=KEY)
+    assert ended.status == 0, ended
+    (found,) = (tmp_path / "kept").glob("*_exchanges.json")
+    text = found.read_text()
+    assert "code=" not in text, "a changed URL has no query"
+    assert not re.search(r"own[ +%].*secret|own-secret", text)

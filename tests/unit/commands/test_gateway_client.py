@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from penstock.commands.gateway_client import CallFailed, GatewayClient
 from tests.command_line import penstock
 from tests.ports import unused_port
 from tests.stories.processes import Installation, Serving
@@ -34,3 +37,12 @@ def test_a_gateway_that_does_not_run_is_named() -> None:
     ended = penstock("image", "a fox", "--url", url, "--key", "pk_1")
     assert ended.status == 1
     assert f"no gateway answers at {url}: start one with `penstock serve`" in ended.err
+
+
+@pytest.mark.parametrize(
+    "request_id", ["../webhooks/secret", "..%2Fkeys", "req_1/payloads", "req_1?x=y", "", "key_" + "0" * 32]
+)
+def test_only_an_id_of_a_request_is_asked_for(request_id: str) -> None:
+    """Agents say which one: with another path they would read what no tool offers them, such as the webhook secret."""
+    with pytest.raises(CallFailed, match="the id of a request is needed"):
+        GatewayClient("http://127.0.0.1:1", "none").get_request(request_id)
