@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -194,18 +193,26 @@ class StorageUnavailable(Problem):
     status = 503
 
 
-@contextmanager
-def nothing_sent() -> Iterator[None]:
+class _NothingSent:
+    """Lets callers retry after a StorageUnavailable in its block."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
+        if isinstance(error, StorageUnavailable) and error.should_retry is None:
+            error.should_retry = True
+
+
+_NOTHING_SENT = _NothingSent()
+
+
+def nothing_sent() -> _NothingSent:
     """Let a caller retry after a StorageUnavailable in this block, where nothing is sent to a provider.
 
     Not if the transaction may be committed: then the problem says already that the call must not be repeated.
     """
-    try:
-        yield
-    except StorageUnavailable as problem:
-        if problem.should_retry is None:
-            problem.should_retry = True
-        raise
+    return _NOTHING_SENT
 
 
 class Unavailable(Problem):

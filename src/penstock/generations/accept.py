@@ -4,7 +4,6 @@ Calls of one moment share a transaction, unless they must be counted or compared
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 
@@ -42,8 +41,7 @@ _FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class NewGeneration:
+class NewGeneration(msgspec.Struct, frozen=True):
     """A generation that was stored a moment ago: what its job would otherwise read."""
 
     row: GenerationRow
@@ -55,8 +53,7 @@ class NewGeneration:
     inputs: tuple[InputFile, ...] = ()  # those of the request
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """A call that was accepted, now or before."""
 
     row: GenerationRow
@@ -114,7 +111,7 @@ def _without_dearest(planned: PlannedCall) -> PlannedCall | None:
     if not any(is_cheaper):
         return None
     plan = msgspec.structs.replace(planned.plan, candidates=tuple(compress(planned.plan.candidates, is_cheaper)))
-    return replace(planned, plan=plan, candidates=tuple(compress(planned.candidates, is_cheaper)))
+    return msgspec.structs.replace(planned, plan=plan, candidates=tuple(compress(planned.candidates, is_cheaper)))
 
 
 async def _store(gateway: Gateway, planned: PlannedCall, prepared: "_Prepared") -> Accepted:

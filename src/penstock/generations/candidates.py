@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
-import msgspec
+from msgspec.structs import replace
 
 from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest
@@ -47,7 +46,7 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
     for another task are left out. Raises InvalidRequest if all candidates are too expensive, or an input video is too
     short, too long or too large for all of them.
     """
-    written = msgspec.structs.replace(validated.request, inputs=inputs) if inputs else validated.request
+    written = replace(validated.request, inputs=inputs) if inputs else validated.request
     route = choice.route
     if any(item.role in INPUT_VIDEOS for item in inputs):
         route = capable_route(route, lambda model: checks.check_input_video(model, complete_request(written, model)))

@@ -1,6 +1,7 @@
 """End a generation, completed or failed: money, records, files and webhook messages in one transaction."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import msgspec
 import structlog
@@ -69,7 +70,8 @@ async def complete(
     if recording:
         changes += recordings.new_recording(_recording_row(job, recording, result, outputs, now), copies)
     message = _message(job.row, "completed", now, outputs=[{"url": url} for url in urls])
-    with gateway.deliveries.adding(message) as added, span("commit"):
+    no_message: AbstractContextManager[list[Change]] = nullcontext([])
+    with gateway.deliveries.adding(message) if message else no_message as added, span("commit"):
         completion = Completion(hold_end, usage, now, [*changes, *added])
         await retry_while_unavailable(gateway.clock, lambda: gateway.completions.add(completion), request_id=job.id)
         failpoint("settle.after_commit")

@@ -1,7 +1,6 @@
 """Plan a validated call: which candidates can serve it and at what price, or which recording or mock replaces them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -26,8 +25,7 @@ from penstock.upstream.translate import complete_request
 from penstock.values import InputFile, OrgId
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
+class PlannedCall(msgspec.Struct, frozen=True):
     """Everything that is known about a call before it is accepted; whatever is invalid about it was refused."""
 
     validated: ValidatedCall
@@ -170,7 +168,7 @@ def _with_recording(
         raise InvalidRequest(message, param="X-Service-Replay")
     source = Recording(gateway.recordings.new_id(), fingerprint) if options.records else Live(is_reported=True)
     plan = msgspec.structs.replace(planned.plan, source=source)
-    return replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")
+    return msgspec.structs.replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")
 
 
 def _plan_replay(

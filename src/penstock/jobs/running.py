@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Self
+
+import msgspec
 
 _CRASHES_MAX = 5
 SUSPECT_CRASHES = 2
@@ -13,8 +16,7 @@ class LeaseLost(Exception):
     """Another worker runs this generation now, or it has ended; nothing more may be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(msgspec.Struct, frozen=True):
     """The right to run one generation. Each write names the token, so that a worker whose lease was taken over changes
     nothing.
     """
@@ -79,16 +81,17 @@ class SendGuard:
         # Created when something waits for it; there are thousands of jobs, and this is rare.
         self._all_sent: asyncio.Event | None = None
 
-    @contextmanager
-    def sending(self) -> Iterator[None]:
-        """Mark the time from storing the intent to send until the outcome is stored."""
+    def sending(self) -> Self:
+        """Mark, as a block, the time from storing the intent to send until the outcome is stored."""
+        return self
+
+    def __enter__(self) -> None:
         self._sending += 1
-        try:
-            yield
-        finally:
-            self._sending -= 1
-            if not self._sending and self._all_sent:
-                self._all_sent.set()
+
+    def __exit__(self, *_: object) -> None:
+        self._sending -= 1
+        if not self._sending and self._all_sent:
+            self._all_sent.set()
 
     def run_to_the_end(self) -> None:
         """Let the job not be stopped any more.
@@ -143,4 +146,4 @@ class RunningJob:
 
     def forget_crashes(self) -> None:
         """Note that the stored number of crashes was set to zero."""
-        self.lease = replace(self.lease, crashes=0)
+        self.lease = msgspec.structs.replace(self.lease, crashes=0)

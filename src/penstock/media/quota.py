@@ -1,6 +1,6 @@
 """Limit how many bytes of files an organization may have stored."""
 
-from dataclasses import dataclass, replace
+import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import StorageQuotaExceeded
@@ -27,36 +27,36 @@ class StorageQuota:
 
     async def check(self, org_id: OrgId, more_bytes: int = 0) -> None:
         """Raise StorageQuotaExceeded unless there is room for `more_bytes`; without them, for anything at all."""
-        usage = self._known.get(org_id, _Usage())
+        usage = self._known.get(org_id)
+        if usage is None:
+            if len(self._known) >= _MAX_CACHED:
+                self._known.clear()
+            usage = self._known[org_id] = _Usage()
         if self._clock.monotonic() >= usage.until:
-            usage = replace(usage, until=self._clock.monotonic() + _CACHE_SECONDS)
-            self._known[org_id] = usage  # calls that come meanwhile use the old sum instead of adding up, too
-            usage = await self._read(org_id, usage.until)
+            # Set at once: calls that come meanwhile use the old sum instead of adding up, too.
+            usage.until = self._clock.monotonic() + _CACHE_SECONDS
+            await self._read(org_id, usage)
         if usage.max_bytes and usage.used + max(1, more_bytes) > usage.max_bytes:
-            self._known[org_id] = usage
             raise StorageQuotaExceeded(
                 f"Your organization has stored {usage.used} bytes of its {usage.max_bytes}. Delete recordings, purge "
                 "requests, or wait until files expire.",
                 should_retry=False,
             )
-        if len(self._known) >= _MAX_CACHED:
-            self._known.clear()
-        self._known[org_id] = replace(usage, used=usage.used + more_bytes) if more_bytes else usage
+        usage.used += more_bytes
 
     def count(self, org_id: OrgId, stored_bytes: int) -> None:
         """Add what was stored for an organization since its bytes were added up."""
         if usage := self._known.get(org_id):
-            self._known[org_id] = replace(usage, used=usage.used + stored_bytes)
+            usage.used += stored_bytes
 
-    async def _read(self, org_id: OrgId, until: float) -> "_Usage":
+    async def _read(self, org_id: OrgId, usage: "_Usage") -> None:
         row = await self._store.one("get_stored_bytes", org_id=org_id)
         assert row is not None, "sums are always returned"
-        max_bytes = self._max_bytes if row["max_bytes"] is None else int(row["max_bytes"])
-        return _Usage(until, int(row["bytes"]), max_bytes)
+        usage.used = int(row["bytes"])
+        usage.max_bytes = self._max_bytes if row["max_bytes"] is None else int(row["max_bytes"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Usage:
+class _Usage(msgspec.Struct):
     """What an organization has stored, and how much it may store."""
 
     until: float = 0.0  # when to read it again

@@ -2,10 +2,12 @@
 
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import inf
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from penstock.errors import InvalidRequest
 from penstock.models.catalog import Catalog
@@ -21,16 +23,14 @@ ReadPerformances = Callable[[str, OrgId], Awaitable[Performances]]  # for a task
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(msgspec.Struct, frozen=True):
     """A candidate that is not tried, and why."""
 
     candidate: Candidate
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """Candidates in the order in which to try them; forced if the caller named the provider."""
 
     candidates: tuple[Candidate, ...]
@@ -42,13 +42,12 @@ class Route:
         return self.candidates[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the order of candidates depends on beside the preferences."""
 
     is_healthy: IsHealthy
     costs: Callable[[Candidate], Costs | None] = lambda candidate: None  # None: the price is not known
-    records: Performances = field(default_factory=dict)
+    records: Performances = {}
 
     def healthy(self, candidate: Candidate) -> bool:
         return self.is_healthy(candidate.provider.slug, candidate.model.upstream)
@@ -57,8 +56,7 @@ class Knowledge:
         return self.records.get((candidate.provider.slug, candidate.model.upstream))
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The candidates of a call, and what they were chosen by."""
 
     route: Route

@@ -145,16 +145,13 @@ class Deliveries:
     # --------------------------------------------------------------------------------------------- leasing, starting
 
     @contextmanager
-    def adding(self, row: Row | None) -> Iterator[list[Change]]:
-        """Yield what adds a message, if there is one, to a transaction that is committed when the block ends.
+    def adding(self, row: Row) -> Iterator[list[Change]]:
+        """Yield what adds a message to a transaction that is committed when the block ends.
 
         If there is a place for it, the message is leased as it is added, and its delivery starts after the block;
         otherwise it is claimed when there is one. If the block raises although the transaction was committed, it is
         claimed when its lease ends.
         """
-        if row is None:
-            yield []
-            return
         message = LeasedMessage.first(row)
         if not (self._is_running and self._places.has_room(message)):
             yield [("add_message", row)]
