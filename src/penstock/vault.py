@@ -1,5 +1,6 @@
 """Encrypt stored secrets, sign URLs, and digest API keys, with keys derived from a master secret."""
 
+import hashlib
 import hmac
 import os
 import secrets
@@ -21,6 +22,7 @@ SECRET_FILE = "secret.key"  # noqa: S105 (a file's name)
 _SECRET_CHARS_MIN = 32
 _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
+_HMAC_BLOCK_BYTES = 64
 _REMEDY = (
     "Put secret.key back into the data folder, or give every process that shares the database the same PENSTOCK_SECRET."
 )
@@ -34,18 +36,42 @@ class SealBroken(Exception):
     """The sealed bytes were sealed with another secret or context, or were changed."""
 
 
+class HmacKey:
+    """A key for many digests by HMAC-SHA256, as RFC 2104 defines it.
+
+    What depends on the key alone is hashed once. `hmac.digest` has OpenSSL prepare everything for each message, which
+    takes two to three times as long.
+    """
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) > _HMAC_BLOCK_BYTES:
+            key = hashlib.sha256(key).digest()
+        block = key.ljust(_HMAC_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def digest(self, message: bytes) -> bytes:
+        inner = self._inner.copy()
+        inner.update(message)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.digest()
+
+
 @dataclass(frozen=True, slots=True)
 class _Keys:
     """The keys derived from one master secret, each for one purpose."""
 
     id: bytes
     sealing: AESGCM
-    signing: bytes
+    signing: HmacKey
 
     @classmethod
     def of(cls, secret: str) -> "_Keys":
         sealing = AESGCM(_derive(secret, "sealing"))
-        return cls(_derive(secret, "key id")[:_KEY_ID_BYTES], sealing, _derive(secret, "signing"))
+        return cls(_derive(secret, "key id")[:_KEY_ID_BYTES], sealing, HmacKey(_derive(secret, "signing")))
 
 
 class Vault:
@@ -148,8 +174,8 @@ def _derive(secret: str, purpose: str) -> bytes:
     return HKDF(SHA256(), 32, salt=b"penstock", info=purpose.encode()).derive(secret.encode())
 
 
-def _signature(key: bytes, text: str) -> str:
-    return urlsafe_b64encode(hmac.digest(key, text.encode(errors="replace"), "sha256")).rstrip(b"=").decode()
+def _signature(key: HmacKey, text: str) -> str:
+    return urlsafe_b64encode(key.digest(text.encode(errors="replace"))).rstrip(b"=").decode()
 
 
 # ------------------------------------------------------------------------------------------------------------ the file

@@ -1,5 +1,6 @@
 """The master secret is kept safe, and keys derived from it seal, sign and digest."""
 
+import hmac
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.settings import Settings
-from penstock.vault import SealBroken, SecretRefused, Vault, open_vault, rotate_secret
+from penstock.vault import HmacKey, SealBroken, SecretRefused, Vault, open_vault, rotate_secret
 
 ONE, TWO = "a" * 43, "b" * 43
 
@@ -166,3 +167,14 @@ def test_derived_values_never_change() -> None:
         vault.open(bytes.fromhex("472eb6f36ba1c0313e2a88b9ef296a37b416906bb75f2c7013c242bdfcf3efdcf8cb062143"), "org")
         == b"token"
     )
+
+
+@given(
+    st.binary(max_size=64) | st.binary(min_size=65, max_size=130),  # longer ones are hashed first
+    st.lists(st.binary(max_size=200), min_size=1, max_size=3),
+)
+def test_a_key_for_many_digests_gives_those_of_the_standard_library(key: bytes, messages: list[bytes]) -> None:
+    many = HmacKey(key)
+    assert [many.digest(message) for message in messages] == [
+        hmac.digest(key, message, "sha256") for message in messages
+    ]

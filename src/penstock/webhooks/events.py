@@ -1,6 +1,5 @@
 """Build webhook events, sign them and store them as messages."""
 
-import hmac
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from penstock.errors import NotFound
 from penstock.recent import Recent
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
-from penstock.vault import Vault
+from penstock.vault import HmacKey, Vault
 
 PREFIX = "whsec_"
 TRIAL_EVENT = "webhook.test"
@@ -28,16 +27,27 @@ _DUE_AT_ONCE: Row = {"next_at_ms": 0, "unrecorded": 0, "lease_token": 0}
 # ------------------------------------------------------------------------------------------------------------- signing
 
 
-def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """The signature of a message by the Standard Webhooks specification; `timestamp` is in seconds.
+class Signer:
+    """Signs messages with one secret, by the Standard Webhooks specification."""
 
-    Raises ValueError for a secret that is not base64 or shorter than 24 bytes.
-    """
-    key = b64decode(secret.removeprefix(PREFIX), validate=True)
-    if len(key) < _SECRET_BYTES_MIN:
-        raise ValueError(f"a webhook secret must have at least {_SECRET_BYTES_MIN} bytes")
-    digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
-    return f"v1,{b64encode(digest).decode()}"
+    __slots__ = ("_key",)
+
+    def __init__(self, secret: str) -> None:
+        """Raises ValueError for a secret that is not base64 or shorter than 24 bytes."""
+        key = b64decode(secret.removeprefix(PREFIX), validate=True)
+        if len(key) < _SECRET_BYTES_MIN:
+            raise ValueError(f"a webhook secret must have at least {_SECRET_BYTES_MIN} bytes")
+        self._key = HmacKey(key)
+
+    def sign(self, message_id: str, timestamp: int, body: bytes) -> str:
+        """The signature of a message; `timestamp` is in seconds."""
+        digest = self._key.digest(f"{message_id}.{timestamp}.".encode() + body)
+        return f"v1,{b64encode(digest).decode()}"
+
+
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """The signature of one message. Raises ValueError as `Signer` does."""
+    return Signer(secret).sign(message_id, timestamp, body)
 
 
 class _SecretsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,21 +148,21 @@ async def _get_secrets(store: Store | Transaction, org_id: OrgId) -> _SecretsRow
     return None if row is None else _SecretsRow(**row)
 
 
-class RecentSecrets:
-    """The signing secrets of messages that are sent within a second: those of each organization are read once.
+class RecentSigners:
+    """The signers of messages that are sent within a second: the secrets of each organization are read once.
 
     So a secret that was replaced may sign for a second longer.
     """
 
     def __init__(self, secrets: WebhookSecrets, clock: Clock) -> None:
         self._secrets = secrets
-        self._recent: Recent[str, tuple[str, ...]] = Recent(clock.monotonic)
+        self._recent: Recent[str, tuple[Signer, ...]] = Recent(clock.monotonic)
 
-    async def get(self, org_id: OrgId) -> tuple[str, ...]:
-        """As `WebhookSecrets.get_signing_secrets`."""
+    async def get(self, org_id: OrgId) -> tuple[Signer, ...]:
+        """One for each secret of `WebhookSecrets.get_signing_secrets`."""
         found = self._recent.get(org_id)
         if found is None:
-            found = await self._secrets.get_signing_secrets(org_id)
+            found = tuple(Signer(secret) for secret in await self._secrets.get_signing_secrets(org_id))
             self._recent.put(org_id, found)
         return found
 

@@ -11,7 +11,7 @@ from penstock.telemetry.tracing import Tracing, span, trace_headers
 from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery
-from penstock.webhooks.events import RecentSecrets, WebhookSecrets, sign, trial_event_body
+from penstock.webhooks.events import RecentSigners, WebhookSecrets, trial_event_body
 
 
 class Sender:
@@ -29,7 +29,7 @@ class Sender:
         self._client = client
         self._clock = clock
         self._tracing = tracing
-        self._secrets = RecentSecrets(WebhookSecrets(store, vault, clock), clock)
+        self._signers = RecentSigners(WebhookSecrets(store, vault, clock), clock)
         self._egress = egress_rules(settings)
         self._timeout_seconds = settings.webhook_timeout_seconds
 
@@ -87,11 +87,11 @@ class Sender:
 
     async def _headers(self, message: LeasedMessage) -> dict[str, str]:
         timestamp = self._clock.now_ms() // 1000
-        keys = await self._secrets.get(message.org_id)
+        signers = await self._signers.get(message.org_id)
         return {
             "content-type": "application/json",
             "webhook-id": message.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(sign(key, message.id, timestamp, message.body) for key in keys),
+            "webhook-signature": " ".join(signer.sign(message.id, timestamp, message.body) for signer in signers),
             **trace_headers(),
         }
