@@ -99,24 +99,48 @@ def sentence(path: Path) -> str:
 # ------------------------------------------------------------------------------------------------------------ settings
 
 
+# The sections of the page, each with its first setting.
+SETTING_GROUPS = {
+    "data": "Where it runs, and who reaches it",
+    "database": "Database, files and secret",
+    "starting_credit_usd": "Money",
+    "media_retention": "What callers get, and how long it is kept",
+    "image_wait_seconds": "How long things may take, and how much at a time",
+    "storage_bytes_per_org": "Sizes",
+    "body_seconds": "The process",
+    "router": "Providers and the network",
+    "alert_url": "Alerts and webhooks",
+    "log_level": "Logs, metrics and traces",
+    "providers": "Tables, in penstock.toml only",
+}
+
+
 def settings_page() -> str:
-    rows = (
-        (f"`{name}`", f"`{variable}`" if variable else "", f"`{default}`" if default else "", about)
-        for name, variable, default, about in settings.rows()
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    rows: list[tuple[str, ...]] = []
+    for name, _, default, about in settings.rows():
+        if name in SETTING_GROUPS:
+            rows = groups.setdefault(SETTING_GROUPS[name], [])
+        shown = ", ".join(f"`{item}`" for item in default.split(", ")) if default else ""
+        rows.append((f"`{name}`", shown, about))
+    assert list(groups) == list(SETTING_GROUPS.values()), "a section begins with a setting that does not exist"
+    sections = "\n\n".join(
+        f"## {heading}\n\n{table(('setting', 'default', 'meaning'), rows)}" for heading, rows in groups.items()
     )
     return f"""# Settings
 
 {NOTE}
 
-A setting is taken from the command line, else from the environment, else from `penstock.toml` in the data folder, else
-it has the default below. Settings without a variable are tables and belong in the file.
+Every setting has the same name everywhere: `drain_seconds` in `penstock.toml` is `PENSTOCK_DRAIN_SECONDS` in the
+environment. What the command line says comes first, then the environment, then `penstock.toml` in the data folder, then
+the default below. `penstock settings` shows what is in force and where it comes from.
 
-{table(("in penstock.toml", "in the environment", "default", "meaning"), rows)}
+The value of a variable may be in a file instead: `PENSTOCK_DATABASE_FILE` names a file with the URL of the database.
+The same holds for credentials of providers, which are not settings: they are read from the variables that the
+providers' own libraries use, such as `FAL_KEY` or `FAL_KEY_FILE`. [Configuration](configuration.md) explains how the
+sources combine.
 
-Provider credentials are not settings: they are read from the variables that the providers' own libraries use.
-
-The value of every variable, of settings and of credentials, may be in a file instead: `FAL_KEY_FILE` names a file with
-the value of `FAL_KEY`, `PENSTOCK_DATABASE_FILE` one with the URL of the database.
+{sections}
 """
 
 
