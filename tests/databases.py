@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.store import postgres, queries
+from penstock.store import postgres, queries, sqlite_session
 from penstock.store.base import Dialect, Store
 from penstock.store.migrate import package_migrations
 from penstock.store.postgres_session import Connection, Result, Statement
@@ -42,10 +42,16 @@ class Database:
 def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
     """An empty database for one test."""
     if dialect == "sqlite":
+        without_waiting_for_the_disk(request.getfixturevalue("monkeypatch"))
         return sqlite_database(request.getfixturevalue("tmp_path") / "penstock.db")
     # The server of the tests does not wait for the disk, to be faster. tests/unit/store uses one that does.
     request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
     return postgres_database(request.getfixturevalue("migrated_database"))
+
+
+def without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commits to SQLite not wait for the disk, to be faster. tests/unit/store checks that a gateway's do."""
+    monkeypatch.setitem(sqlite_session.SETTINGS, "synchronous", 0)
 
 
 @cache

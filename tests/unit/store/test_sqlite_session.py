@@ -30,6 +30,13 @@ def test_a_new_file_has_every_setting_and_is_private(tmp_path: Path) -> None:
     session.connection.close()
 
 
+def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    session = open_session(tmp_path / "penstock.db", QUERIES)
+    found = session.connection.pragma("journal_mode"), session.connection.pragma("synchronous")
+    session.connection.close()
+    assert found == ("wal", 2)
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [("journal_mode", "delete"), ("synchronous", 1), ("foreign_keys", 0), ("secure_delete", 0), ("temp_store", 0)],
