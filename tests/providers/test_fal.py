@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import InvalidRequest
 from tests.fake_providers.exchange import FakeResponse
 from tests.fake_providers.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
 from tests.fake_providers.scripted import KEY, mp4
@@ -145,6 +146,24 @@ async def test_images_with_the_role_reference_have_an_endpoint_of_their_own(open
         "image_urls": [IMAGE_URI] * 2,
     }  # fmt: skip
     assert veo.fields["image_urls"] == wan.fields["reference_image_urls"] == [IMAGE_URI] * 2
+
+
+async def test_two_frames_of_veo_have_an_endpoint_of_their_own(open_gateway: OpenGateway) -> None:
+    fal = Fal()
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        for count in (1, 2):
+            inputs = [{"image_url": IMAGE_URI}] * count
+            video = await create_video(running, model="veo-3.1-fast", seconds=4, input_reference=inputs)
+            assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.6")
+        with pytest.raises(InvalidRequest, match="input_reference"):
+            await create_video(running, model="veo-3.1-fast", input_reference=[{"image_url": IMAGE_URI}] * 3)
+    one, both = fal.received("submit")
+    assert (one.path, one.fields["image_url"]) == ("/fal-ai/veo3.1/fast/image-to-video", IMAGE_URI)
+    assert both.path == "/fal-ai/veo3.1/fast/first-last-frame-to-video"
+    assert both.fields == {
+        "prompt": "a train", "resolution": "720p", "duration": "4s",
+        "first_frame_url": IMAGE_URI, "last_frame_url": IMAGE_URI,
+    }  # fmt: skip
 
 
 async def test_a_length_in_frames_is_billed_in_seconds(open_gateway: OpenGateway) -> None:

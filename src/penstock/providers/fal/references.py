@@ -1,8 +1,8 @@
 """Videos on fal that show what is in reference images: endpoints of their own, under the ids of the same models."""
 
-from penstock.providers.convert import data_uri, each_image, with_unit
+from penstock.providers.convert import data_uri, each_image
 from penstock.providers.fal.queue import PROMPT, litellm_price, model, stored_price
-from penstock.providers.fal.videos import NEGATIVE_PROMPT, SEED, SOUND, VEO_FRAMES, WAN_FRAMES, duration_text
+from penstock.providers.fal.videos import NEGATIVE_PROMPT, SEED, SOUND, WAN_FRAMES, duration_text
 from penstock.providers.spec import Param, ALWAYS_SOUND, converted, duration, frame, renamed
 
 
@@ -19,7 +19,6 @@ def references(field: str, max_images: int) -> Param:
     )
 
 
-VEO = (PROMPT, VEO_FRAMES[0], references("image_urls", 3), duration(8, convert=with_unit("s"), default=8), SOUND)
 WAN = (
     PROMPT,
     NEGATIVE_PROMPT,
@@ -39,18 +38,6 @@ SEEDANCE = (
     SOUND,
 )
 MODELS = (
-    model(
-        "veo-3.1",
-        "fal-ai/veo3.1/reference-to-video",
-        "video",
-        VEO,
-        (
-            stored_price("0.40", generate_audio=False, resolution="4k"),
-            stored_price("0.20", generate_audio=False),
-            stored_price("0.60", resolution="4k"),
-            stored_price("0.40"),
-        ),
-    ),
     model("wan-2.7", "fal-ai/wan/v2.7/reference-to-video", "video", WAN, (stored_price("0.10"),)),
     model(
         "seedance-2",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.providers.convert import data_uri, first_and_last, first_image, number_text, with_unit
+from penstock.providers.convert import data_uri, first_and_last, first_image, number_text
 from penstock.providers.fal.queue import PROMPT, litellm_price, model, other_price, stored_price
 from penstock.providers.spec import (
     Model,
@@ -59,14 +59,12 @@ IMAGE_AND_TAIL = first_and_last_images("image_url", "tail_image_url")
 
 KLING_FRAMES = both_frames("16:9 9:16 1:1")
 KLING_4_FRAMES = both_frames("16:9 9:16 1:1 21:9", "720p", "1080p")
-VEO_FRAMES = both_frames("16:9 9:16", "720p", "1080p", "4k")
 WAN_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4", "720p", "1080p")
 SEEDANCE_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4 21:9", "720p", "480p", "1080p", "4k")
 VIDU_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4", "720p", "540p", "1080p")
 GROK_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4 3:2 2:3", "720p", "480p")
 NO_FRAMES = (frame(), frame())
 KLING_3_ROWS = (duration_text(*range(3, 16), default=5), NEGATIVE_PROMPT, SOUND)
-VEO_ROWS = (duration(4, 6, 8, convert=with_unit("s"), default=8), NEGATIVE_PROMPT, SOUND, SEED)
 
 MODELS = (
     *video_models(
@@ -115,28 +113,6 @@ MODELS = (
         START_AND_END,
         stored_price("0.235", resolution="1080p"),
         stored_price("0.157"),
-    ),
-    *video_models(
-        "veo-3.1",
-        "fal-ai/veo3.1",
-        VEO_FRAMES,
-        VEO_ROWS,
-        ONE_IMAGE,
-        stored_price("0.40", generate_audio=False, resolution="4k"),
-        stored_price("0.20", generate_audio=False),
-        stored_price("0.60", resolution="4k"),
-        stored_price("0.40"),
-    ),
-    *video_models(
-        "veo-3.1-fast",
-        "fal-ai/veo3.1/fast",
-        VEO_FRAMES,
-        VEO_ROWS,
-        ONE_IMAGE,
-        stored_price("0.30", generate_audio=False, resolution="4k"),
-        stored_price("0.10", generate_audio=False),
-        stored_price("0.35", resolution="4k"),
-        stored_price("0.15"),
     ),
     *video_models(
         "wan-2.6",
