@@ -88,9 +88,9 @@ def _count_calls(counts: dict[str, int]) -> None:
     counted(os, "fdatasync", "syncs")
     counted(ThreadPoolExecutor, "submit", "threads")
     with suppress(ImportError):  # an older installation
-        from penstock.event_loop import FileThreads
+        from penstock.event_loop import LoopThreads
 
-        counted(FileThreads, "_call", "threads")
+        counted(LoopThreads, "_call", "threads")
     counted(sqlite_writer.Writer, "write", "transactions")
     counted(sqlite_writer.Writer, "_commit", "commits")
     counted(sqlite_session.Session, "_execute", "statements")

@@ -34,17 +34,19 @@ async def run_aside(
     return await asyncio.get_running_loop().run_in_executor(_thread, lambda: function(*arguments, **options))
 
 
-class FileThreads:
+class LoopThreads:
     """A few threads that call functions for the event loop, mostly to wait for the disk.
 
     As `asyncio.to_thread` does, for a quarter of the processor time: 3 to 6 µs of the event loop for a call, where the
     executors of the standard library take 21 to 26. A cancelled caller does not stop the function.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, name: str) -> None:
+        """The threads are started when they are first needed. One thread calls functions in their order."""
         self._count = count
+        self._name = name
         self._threads: list[threading.Thread] = []
-        self._orders: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]]] = SimpleQueue()
+        self._orders: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = SimpleQueue()
 
     def start(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
@@ -54,16 +56,22 @@ class FileThreads:
         self._orders.put((partial(function, *arguments, **options), future))
         if len(self._threads) < self._count:
             # Daemons: what a process that ends has not waited for was not promised to anybody.
-            thread = threading.Thread(target=self._work, name=f"file-{len(self._threads)}", daemon=True)
+            thread = threading.Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
         return future
 
+    def stop(self) -> None:
+        """End the threads after what they were given, and wait for that."""
+        for _ in self._threads:
+            self._orders.put(None)
+        for thread in self._threads:
+            thread.join()
+
     def _work(self) -> None:
-        while True:
-            function, future = self._orders.get()
-            self._call(function, future)
-            del function, future
+        while order := self._orders.get():
+            self._call(*order)
+            del order  # while it waits, the thread keeps nothing in memory
 
     def _call(self, function: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
         value = None
@@ -73,10 +81,11 @@ class FileThreads:
         except BaseException as error:
             failure = error
         with suppress(RuntimeError):  # the loop was closed without waiting
-            future.get_loop().call_soon_threadsafe(_settle, future, value, failure)
+            future.get_loop().call_soon_threadsafe(settle, future, value, failure)
 
 
-def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | None) -> None:
+def settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | None = None) -> None:
+    """End a future with a value or, if there is one, with a failure; one that is done stays as it is."""
     if future.done():  # its caller was cancelled
         return
     if failure is None:
@@ -87,7 +96,7 @@ def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | 
 
 # Files that are synced at the same time share the waits of the disk, so there are more threads than processors.
 FILE_THREADS = 8
-in_file_thread = FileThreads(FILE_THREADS).start
+in_file_thread = LoopThreads(FILE_THREADS, "file").start
 
 
 class LoopTurns:

@@ -19,7 +19,7 @@ from PIL import Image
 from penstock import event_loop
 from penstock.api import body
 from penstock.chat import provider_api, stream
-from penstock.event_loop import FileThreads, LoopTurns, cancel_and_wait, low_priority_threads, run_aside
+from penstock.event_loop import LoopThreads, LoopTurns, cancel_and_wait, low_priority_threads, run_aside
 from penstock.generations import validate
 from penstock.long_bodies import json_decoding, json_encoding, json_outline
 from penstock.media import transfer
@@ -253,8 +253,8 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     assert watch.found == []
 
 
-async def test_file_threads_return_results_and_exceptions_and_go_on_after_a_cancelled_caller() -> None:
-    threads = FileThreads(1)
+async def test_threads_return_results_and_exceptions_and_go_on_after_a_cancelled_caller() -> None:
+    threads = LoopThreads(1, "test")
     begun, may_end = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -266,10 +266,18 @@ async def test_file_threads_return_results_and_exceptions_and_go_on_after_a_canc
     next_one = threads.start(lambda: threading.current_thread().name)
     waiting.cancel()
     may_end.set()
-    assert await next_one == "file-0"
+    assert await next_one == "test-0"
     with pytest.raises(ZeroDivisionError):
         await threads.start(lambda: 1 // 0)
     assert await threads.start(max, 1, 2) == 2
+    threads.stop()
+
+
+async def test_threads_that_are_stopped_have_done_what_they_were_given() -> None:
+    threads = LoopThreads(2, "test")
+    given = [threads.start(threading.current_thread) for _ in range(9)]
+    threads.stop()
+    assert not any([(await thread).is_alive() for thread in given])
 
 
 GROW_A_BUFFER = """

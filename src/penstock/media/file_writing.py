@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from penstock.durability import FileSystem, sync_folder
-from penstock.event_loop import FILE_THREADS, LONG_FILE_BYTES, in_file_thread
+from penstock.event_loop import FILE_THREADS, LONG_FILE_BYTES, in_file_thread, settle
 from penstock.long_bodies.buffers import Buffer
 
 UNFINISHED_SUFFIX = ".part"
@@ -96,16 +96,7 @@ class FileWriter:
         except OSError as error:  # for example because no more files can be opened
             failures = [OSError(error.errno, error.strerror) for _ in files]
         for (_, written), failure in zip(group, failures, strict=True):
-            _settle(written, failure)
-
-
-def _settle(written: "asyncio.Future[None]", failure: BaseException | None) -> None:
-    if written.done():  # its caller was cancelled
-        return
-    if failure is None:
-        written.set_result(None)
-    else:
-        written.set_exception(failure)
+            settle(written, None, failure)
 
 
 # ------------------------------------------------------------------------------------------------------- in the thread

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from penstock.errors import StorageUnavailable
+from penstock.event_loop import settle
 from penstock.store.base import RowsLocked, Store, Transaction
 from penstock.values import OrgId
 
@@ -27,10 +28,6 @@ class _Entry(msgspec.Struct, Generic[Item, Result], frozen=True):
     item: Item
     org_id: OrgId | None
     future: "asyncio.Future[Result]"
-
-    def fail(self, problem: Exception) -> None:
-        if not self.future.done():  # otherwise its caller was cancelled
-            self.future.set_exception(problem)
 
 
 _Group = Sequence[_Entry[Item, Result]]
@@ -94,11 +91,10 @@ class WriteGroups(Generic[Item, Result]):
             results = await self._store.write(lambda tx: self._write(tx, items), org_id=org_id, lock_ms=lock_ms)
         except StorageUnavailable as problem:
             for entry in group:
-                entry.fail(_copy(problem))
+                settle(entry.future, None, _copy(problem))
         else:
             for entry, result in zip(group, results, strict=True):
-                if not entry.future.done():
-                    entry.future.set_result(result)
+                settle(entry.future, result)
 
     # ------------------------------------------------------------------------------------------- several organizations
 
@@ -134,7 +130,7 @@ class WriteGroups(Generic[Item, Result]):
         except Exception as problem:
             if len(group) == 1 and not isinstance(problem, RowsLocked):
                 self._keep_apart(group[0].org_id)
-                group[0].fail(problem)
+                settle(group[0].future, None, problem)
                 return
             for org_id in dict.fromkeys(entry.org_id for entry in group):
                 self._start_writing_apart(org_id, [entry for entry in group if entry.org_id == org_id])
@@ -173,7 +169,7 @@ class WriteGroups(Generic[Item, Result]):
         except Exception as problem:
             self._keep_apart(org_id)
             if len(group) == 1:
-                group[0].fail(problem)
+                settle(group[0].future, None, problem)
                 return
             for entry in group:  # one of them is the cause: the others must not suffer for it
                 await self._write_group_apart([entry], org_id)

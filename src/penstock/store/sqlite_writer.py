@@ -2,19 +2,17 @@
 
 import asyncio
 import logging
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from contextvars import Context
 from itertools import groupby
 from operator import itemgetter
-from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 import apsw
 
+from penstock.event_loop import LoopThreads, settle
 from penstock.store.base import Change, QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
 from penstock.store.queries import Query
 from penstock.store.sqlite_session import Session, store_error
@@ -113,7 +111,7 @@ class Writer:
         self._session = session
         self._on_crowded_log = on_crowded_log
         self._loop = asyncio.get_running_loop()
-        self._thread = CommitThread(self._loop)
+        self._thread = LoopThreads(1, "commit")
         self._waiting: deque[_Waiting] = deque()
         self._batch: list[_Outcome] = []
         self._with_savepoint = 0
@@ -149,7 +147,7 @@ class Writer:
 
     async def close(self) -> None:
         """Close the connection. If it is the last one, SQLite copies the log into the file, which may take a moment."""
-        await self._thread.do(self._session.connection.close)
+        await self._thread.start(self._session.connection.close)
         self._thread.stop()
 
     def _start(self) -> None:
@@ -174,7 +172,7 @@ class Writer:
             left = [outcome[0] for outcome in self._batch]
             left += [entry[1] for entry in (*self._waiting, *self._chores)]
             for future in left:
-                _settle(future, None, StorageUnavailable("Storage is unavailable.", should_retry=False))
+                settle(future, None, StorageUnavailable("Storage is unavailable.", should_retry=False))
             self._batch = []
             self._waiting.clear()
             self._chores.clear()
@@ -184,17 +182,17 @@ class Writer:
         try:
             value = await self._in_thread(chore)
         except Exception as error:
-            _settle(future, None, error)
+            settle(future, None, error)
         else:
-            _settle(future, value, None)
+            settle(future, value)
         self._chores.popleft()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         try:
-            return await self._thread.do(work)
+            return await self._thread.start(work)
         except asyncio.CancelledError:
             # The thread uses the connection until it has finished, so wait for it.
-            await self._thread.do(lambda: None)
+            await self._thread.start(lambda: None)
             raise
 
     # ------------------------------------------------------------------------------------------------------- a batch
@@ -208,7 +206,7 @@ class Writer:
         else:
             await self._commit_batch()
         for outcome in self._batch:
-            _settle(*outcome)
+            settle(*outcome)
         self._batch = []
 
     async def _commit_batch(self) -> None:
@@ -322,41 +320,6 @@ class Writer:
             self._on_crowded_log()
 
 
-class CommitThread:
-    """A thread that runs functions for the event loop, one after another."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._orders: SimpleQueue[tuple[Callable[[], Any], _Future] | None] = SimpleQueue()
-        # A daemon, so that a program that does not close the store can end; uncommitted writes were not acknowledged.
-        self._thread = threading.Thread(target=self._run, name="penstock-commit", daemon=True)
-        self._thread.start()
-
-    def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run a function in the thread. Returns a future of its result."""
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._orders.put((work, future))
-        return future
-
-    def stop(self) -> None:
-        """End the thread after what it was given, and wait for that."""
-        self._orders.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while order := self._orders.get():
-            work, future = order
-            value = None
-            failure = None
-            try:
-                value = work()
-            except BaseException as error:
-                failure = error
-            with suppress(RuntimeError):  # the loop was closed without waiting for this thread
-                self._loop.call_soon_threadsafe(_settle, future, value, failure)
-            del order, work, future, value, failure
-
-
 def _run_to_end(awaitable: Awaitable[T]) -> T:
     """Run an awaitable that never suspends. Raises WorkSuspended if it does."""
     steps = awaitable.__await__()
@@ -367,15 +330,6 @@ def _run_to_end(awaitable: Awaitable[T]) -> T:
         return value
     steps.close()
     raise WorkSuspended("The work of a transaction may await only the transaction.")
-
-
-def _settle(future: _Future, value: Any, failure: BaseException | None) -> None:
-    if future.done():  # its caller has stopped waiting
-        return
-    if failure is None:
-        future.set_result(value)
-    else:
-        future.set_exception(failure)
 
 
 def _refusals(futures: list[_Future], error: Exception) -> list[_Outcome]:
