@@ -286,6 +286,10 @@ class Catalog:
         model = replace(server.model, id=f"{server.provider.slug}/{name}", upstream=name, name=name)
         return describe([replace(server, model=model)], self._today(), schema)
 
+    def has_ended(self, model: Model) -> bool:
+        """Whether the day has come on which its provider shuts the model down."""
+        return bool(model.shutdown_date) and model.shutdown_date <= self._today()
+
     def _today(self) -> str:
         """The day in UTC, which decides between the prices of before and after an announced change."""
         return _day(self._clock.now_ms() // _DAY_MS)

@@ -46,11 +46,15 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the order of candidates depends on beside the preferences."""
 
     is_healthy: IsHealthy
+    has_ended: Callable[[Model], bool] = lambda model: False
     costs: Callable[[Candidate], Costs | None] = lambda candidate: None  # None: the price is not known
     records: Performances = {}
 
     def healthy(self, candidate: Candidate) -> bool:
         return self.is_healthy(candidate.provider.slug, candidate.model.upstream)
+
+    def comes_last(self, candidate: Candidate) -> bool:
+        return not self.healthy(candidate) or self.has_ended(candidate.model)
 
     def performance(self, candidate: Candidate) -> Performance | None:
         return self.records.get((candidate.provider.slug, candidate.model.upstream))
@@ -78,11 +82,12 @@ class Routing:
 
     def __init__(self, catalog: Catalog, is_healthy: IsHealthy, read_performances: ReadPerformances) -> None:
         self._catalog = catalog
-        self._is_healthy = is_healthy
+        self._knowledge = Knowledge(is_healthy=is_healthy, has_ended=catalog.has_ended)
         self._read_performances = read_performances
 
     def route(self, model: str, tasks: Sequence[str]) -> Route:
-        """Candidates by priority, and in random order by weight among the same priority; unhealthy ones come last.
+        """Candidates by priority, and in random order by weight among the same priority. Unhealthy ones come last, and
+        those whose provider has shut the model down.
 
         Raises ModelNotFound, ModelDisabled or InvalidRequest.
         """
@@ -93,7 +98,7 @@ class Routing:
 
     def _usual_rank(self, candidate: Candidate) -> tuple[bool, int, float]:
         return (
-            not self._is_healthy(candidate.provider.slug, candidate.model.upstream),
+            self._knowledge.comes_last(candidate),
             candidate.model.priority,
             -(random.random() ** (1 / candidate.model.weight)),  # noqa: S311 - for load, not for security
         )
@@ -115,11 +120,11 @@ class Routing:
             route = allowed_route(route, preferences, self._catalog.providers.known)
         route = capable_route(route, check)
         records = await self._read_performances(task, org_id) if preferences.needs_records else {}
-        return Choice(route, preferences, Knowledge(is_healthy=self._is_healthy, records=records))
+        return Choice(route, preferences, replace(self._knowledge, records=records) if records else self._knowledge)
 
     def describe(self, model: str) -> list[dict[str, Any]]:
         """Who serves a model, in the order in which they are tried, as the model list shows it."""
-        rows = [
+        return [
             {
                 "provider": candidate.provider.slug,
                 "provider_name": candidate.provider.name,
@@ -128,11 +133,13 @@ class Routing:
                 "priority": candidate.model.priority,
                 "weight": candidate.model.weight,
                 "shutdown_date": candidate.model.shutdown_date or None,
-                "healthy": self._is_healthy(candidate.provider.slug, candidate.model.upstream),
+                "healthy": self._knowledge.healthy(candidate),
             }
-            for candidate in self._catalog.serving(model)
+            for candidate in sorted(self._catalog.serving(model), key=self._listed_rank)
         ]
-        return sorted(rows, key=lambda row: (not row["healthy"], row["priority"], -row["weight"]))
+
+    def _listed_rank(self, candidate: Candidate) -> tuple[bool, int, float]:
+        return self._knowledge.comes_last(candidate), candidate.model.priority, -candidate.model.weight
 
 
 # ---------------------------------------------------------------------------------------------------------- leaving out
@@ -254,11 +261,11 @@ def _excess(costs: Costs | None, limits: Mapping[str, Decimal]) -> str | None:
 
 
 def _rank(candidate: Candidate, preferences: Preferences, knowledge: Knowledge) -> tuple[bool, int, float]:
-    """Where a candidate belongs: healthy first, then by `order`, then by `sort`; among equals the order stays."""
+    """Where a candidate belongs: at the end or not, then by `order`, then by `sort`; among equals the order stays."""
     slug = candidate.provider.slug
     order = preferences.order
     place = order.index(slug) if slug in order else len(order)
-    return not knowledge.healthy(candidate), place, _sort_key(candidate, preferences, knowledge)
+    return knowledge.comes_last(candidate), place, _sort_key(candidate, preferences, knowledge)
 
 
 def _sort_key(candidate: Candidate, preferences: Preferences, knowledge: Knowledge) -> float:
@@ -276,6 +283,8 @@ def _reason(candidate: Candidate, preferences: Preferences, knowledge: Knowledge
     slug = candidate.provider.slug
     if not knowledge.healthy(candidate):
         return "its last calls failed: tried last"
+    if knowledge.has_ended(candidate.model):
+        return f"its provider was to shut it down on {candidate.model.shutdown_date}: tried last"
     if slug in preferences.order:
         return f"number {preferences.order.index(slug) + 1} of `{FIELD}.order`"
     if preferences.sort == "price":

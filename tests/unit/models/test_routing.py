@@ -24,7 +24,9 @@ from penstock.models.routing import (
 )
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source
+from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
+from tests.manual_clock import ManualClock
 from tests.unit.models.test_catalog import IMAGE, catalog, model, provider
 
 KNOWN = {"a", "b", "c", "elsewhere"}
@@ -226,6 +228,22 @@ def test_unhealthy_candidates_come_last_and_are_not_left_out() -> None:
     assert orders(known, 50, lambda slug, upstream: slug != "a") == {"bca": 50}
     assert orders(known, 50, lambda slug, upstream: slug == "c") == {"cab": 50}
     assert orders(known, 50, lambda slug, upstream: False) == {"abc": 50}
+
+
+def test_providers_that_have_shut_the_model_down_come_last() -> None:
+    days = {"a": "2026-11-17", "b": "2026-11-18", "c": "2026-11-19"}
+    members = [provider(slug, model("fox", shutdown_date=day)) for slug, day in days.items()]
+    clock = ManualClock(1_794_960_000_000)  # on 2026-11-18
+    known = Catalog([*members, provider("d", model("fox", priority=9))], Settings(), {}, clock)
+    routing = Routing(known, all_healthy, no_records)
+    assert slugs(routing.route("fox", IMAGE))[:2] == "cd"
+    assert [row["provider"] for row in routing.describe("fox")][:2] == ["c", "d"]
+    knowledge = Knowledge(is_healthy=all_healthy, has_ended=known.has_ended)
+    preferred = preferred_route(routing.route("fox", IMAGE), Preferences(order=("b",)), knowledge)
+    assert slugs(preferred)[:2] == "cd"
+    choice = Choice(preferred, Preferences(order=("b",)), knowledge)
+    reasons = {one.provider.slug: choice.reason(one) for one in preferred.candidates}
+    assert reasons["b"] == "its provider was to shut it down on 2026-11-18: tried last"
 
 
 def test_health_is_that_of_the_providers_own_model() -> None:
