@@ -36,6 +36,7 @@ from penstock.imaging import confinement
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
+from penstock.jobs.endings import Endings
 from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
 from penstock.media.opening import open_storage
@@ -156,6 +157,7 @@ async def build_gateway(
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,
+            endings=Endings(store, clock),
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.providers.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
             sender=sender,

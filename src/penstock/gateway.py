@@ -15,6 +15,7 @@ from penstock.clock import Clock
 from penstock.imaging.workers import WorkerPool
 from penstock.interrupts import Interrupts
 from penstock.jobs.callbacks import Callbacks
+from penstock.jobs.endings import Endings
 from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
@@ -56,6 +57,7 @@ class Gateway:
     media: MediaFiles
     quota: StorageQuota
     jobs: Jobs
+    endings: Endings
     callbacks: Callbacks
     webhooks: WebhookSecrets
     sender: Sender

@@ -7,7 +7,7 @@ import msgspec
 from penstock.errors import Cancelled, RecordingNotFound, UpstreamError
 from penstock.gateway import Gateway
 from penstock.generations.job import Job, check_lease, is_cancel_requested
-from penstock.generations.rows import Follow, Mock, Recording, Replay, get_generation
+from penstock.generations.rows import Follow, Mock, Recording, Replay
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing, storage_key
 from penstock.recordings.rows import find_recording, get_recording
@@ -16,7 +16,6 @@ from penstock.store.base import Transaction
 from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.values import ZERO
 
-_FOLLOW_SECONDS = 0.5
 _MOCK_POLL_SECONDS = 0.05
 
 
@@ -116,10 +115,7 @@ async def follow(gateway: Gateway, job: Job, source: Follow) -> Replay | Recordi
     leader: str | None = source.request_id
     fingerprint = source.otherwise.fingerprint
     while leader:
-        row = await get_generation(gateway.store, leader, job.org_id)
-        if row is not None and row.is_unfinished:
-            await gateway.clock.sleep(_FOLLOW_SECONDS)
-            continue
+        await gateway.endings.wait(leader)
         if found := await find_recording(gateway.store, job.org_id, fingerprint):
             return Replay(found.id)
         leader = await _take_over(gateway, job, fingerprint)

@@ -2,5 +2,5 @@
 
 `leases` makes sure that exactly one worker runs a generation and that it is run again after a crash. `running` is one
 job in this process. `cluster` shares generations among processes over Postgres. `callbacks` lets providers report that
-a job has ended.
+a job has ended, and `endings` lets jobs wait for the end of others.
 """

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
 
 import pytest
 
 from penstock.errors import Problem
 from penstock.generations import endpoints, retrieve
 from penstock.media.storage import Folder
+from tests.api.raw_http import until
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
@@ -43,6 +46,35 @@ async def test_alike_calls_make_one_recording_and_one_upstream_call(open_gateway
         assert {response["x-service-replay-recording"] for response in responses if isinstance(response, dict)} == {
             recordings[0].id
         }
+
+
+@sqlite_only
+async def test_many_that_follow_one_ask_for_its_end_together(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An organization can have thousands of them, and each question takes time of the event loop."""
+    async with open_gateway() as running:
+        gateway = running.gateway
+        running.lab.videos.next(faults.never_ends)
+        calls = [running.call(VIDEO, headers=OR_RECORD) for _ in range(21)]
+        started = [await endpoints.start_video(gateway, call) for call in calls]
+        leader = started[0].json["id"]
+        questions: list[str] = []
+        read_one = gateway.store.one
+
+        async def count_and_read(name: str, /, **values: Any) -> Any:
+            if values.get("id") == leader and name.startswith("get_generation"):
+                questions.append(name)
+            return await read_one(name, **values)
+
+        monkeypatch.setattr(gateway.store, "one", count_and_read)
+        for _ in range(5):
+            running.clock.advance(1)
+            await until(partial(lambda before: len(questions) > before, len(questions)))
+        assert len(questions) <= 8, "not one for each of the twenty"
+        await running.cancel(leader)
+        for response in started:
+            await running.wait_for_request(response.json["id"])
 
 
 @sqlite_only
