@@ -24,7 +24,7 @@ from penstock.generations import validate
 from penstock.long_bodies import json_decoding, json_encoding, json_outline
 from penstock.media import transfer
 from penstock.providers import exchange
-from penstock.recordings import files, recordings
+from penstock.recordings import files, fingerprints
 from penstock.schema import Request
 from penstock.values import OrgId
 from tests.api.http_calls import served_api
@@ -228,7 +228,7 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
     watch(transfer, "_sha256", len)
     watch(files, "strict_pieces", len)
     watch(json_encoding, "encode", lambda _, size_bytes: size_bytes)
-    for module in (recordings, validate):
+    for module in (fingerprints, validate):
         watch(module, "input_digest", len)
     file = io.BytesIO()
     Image.frombytes("RGB", (400, 400), random.Random(1).randbytes(480_000)).save(file, "PNG")

@@ -11,7 +11,7 @@ from penstock.fields import CHAT
 from penstock.gateway import Gateway
 from penstock.models.preferences import FIELD
 from penstock.models.routing import Route
-from penstock.recordings import recordings
+from penstock.recordings.replay_headers import has_replay_header, no_match, replay_options, response_headers
 from penstock.schema import Call, Response
 
 
@@ -20,16 +20,16 @@ def chat_replay(call: Call) -> Literal["live", "mocked"] | None:
 
     Raises InvalidRequest for a mode that would record, and RecordingNotFound where a recording is required.
     """
-    if call.caller.replay_mode is None and not recordings.has_replay_header(call.headers):
+    if call.caller.replay_mode is None and not has_replay_header(call.headers):
         return None
-    options = recordings.replay_options(call.headers, call.caller.replay_mode)
+    options = replay_options(call.headers, call.caller.replay_mode)
     if options is None or options.mode == "off" or call.dry_run:
         return None
     if options.records:
         message = "Chat calls are not recorded: use another mode of `X-Service-Replay`, such as `mock` or `off`."
         raise InvalidRequest(message, param="X-Service-Replay")
     if options.mode == "replay-or-error":
-        raise recordings.no_match()
+        raise no_match()
     if options.latency != "instant":
         message = "Mocks of chat are instant: X-Service-Replay-Latency is for images and videos."
         raise InvalidRequest(message, param="X-Service-Replay-Latency")
@@ -48,5 +48,5 @@ def with_replay_header(response: Response, replay: str | None) -> Response:
     """The response with the header that says how it was made, for calls with a replay mode."""
     if replay is None:
         return response
-    headers = {**response.headers, **recordings.replay_headers(replay, None)}
+    headers = {**response.headers, **response_headers(replay, None)}
     return msgspec.structs.replace(response, headers=headers)

@@ -16,8 +16,8 @@ from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import FIELD
 from penstock.models.routing import Choice, Route
-from penstock.recordings import recordings
-from penstock.recordings.recordings import ReplayOptions
+from penstock.recordings.fingerprints import make_fingerprint
+from penstock.recordings.replay_headers import ReplayOptions, no_match, replay_times
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
@@ -55,7 +55,7 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
     size_bytes = sum(len(source.data if isinstance(source, UploadedFile) else source) for _, source in sources)
     fingerprint = await run_aside(
         size_bytes,
-        recordings.fingerprint,
+        make_fingerprint,
         validated.request,
         model,
         sources,
@@ -66,7 +66,7 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
         if found := await gateway.recordings.find(org_id, options, fingerprint):
             return _plan_replay(gateway, validated, options, found)
         if options.mode == "replay-or-error":
-            raise recordings.no_match()
+            raise no_match()
     if options.mode.endswith("mock"):
         return await _plan_mock(gateway, org_id, validated, options, tasks)
     return _with_recording(gateway, await _plan_live(gateway, org_id, validated, tasks), options, fingerprint)
@@ -180,7 +180,7 @@ def _plan_replay(
     request = msgspec.structs.replace(validated.request, task=found.task)
     is_video = found.kind == "video"
     now_ms = gateway.clock.steady_ms()
-    due_ms = recordings.replay_times(options.latency, found.duration_ms, now_ms, is_video=is_video)
+    due_ms = replay_times(options.latency, found.duration_ms, now_ms, is_video=is_video)
     return PlannedCall(validated, request, Plan((candidate,), Replay(found.id, due_ms[1])), due_ms=due_ms)
 
 
@@ -195,6 +195,6 @@ async def _plan_mock(
     inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
-    due_ms = recordings.replay_times(options.latency, 0, gateway.clock.steady_ms())
+    due_ms = replay_times(options.latency, 0, gateway.clock.steady_ms())
     request = msgspec.structs.replace(request, inputs=_describe_inputs(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs=inputs, due_ms=due_ms)

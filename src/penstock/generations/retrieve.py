@@ -27,13 +27,13 @@ from penstock.generations.rows import (
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.media.rows import MediaRow, list_media
-from penstock.recordings import recordings
+from penstock.recordings.replay_headers import response_headers
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.paging import Pager
 from penstock.values import OrgId
 
 _PREVIEW_BYTES_MAX = 256 * 1024**2
-encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 # -------------------------------------------------------------------------------------------------------------- images
 
@@ -137,7 +137,7 @@ async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, 
         yield b"{"
         await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))
         response = await image_result(gateway, call.caller.org_id, call.id, call.base_url)
-        yield encode(response.json)[1:]
+        yield _encode(response.json)[1:]
 
     return Response(chunks=chunks(), headers=headers)
 
@@ -244,15 +244,15 @@ def source_headers(plan: Plan, result: GenerationResult | None) -> dict[str, str
     if isinstance(source, Live) and not source.is_reported:
         return {}
     if result is not None:
-        return recordings.replay_headers(result.origin, result.recording_id)
+        return response_headers(result.origin, result.recording_id)
     match source:
         case Live():
-            return recordings.replay_headers("live", None)
+            return response_headers("live", None)
         case Recording(recording_id=recording_id):
-            return recordings.replay_headers("recorded", recording_id)
+            return response_headers("recorded", recording_id)
         case Replay(recording_id=recording_id):
-            return recordings.replay_headers("replayed", recording_id)
+            return response_headers("replayed", recording_id)
         case Follow():
-            return recordings.replay_headers("replayed", None)
+            return response_headers("replayed", None)
         case Mock():
-            return recordings.replay_headers("mocked", None)
+            return response_headers("mocked", None)

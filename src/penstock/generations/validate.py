@@ -17,7 +17,8 @@ from penstock.long_bodies import json_decoding
 from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
 from penstock.net import guard
 from penstock.net.guard import EgressRules
-from penstock.recordings.recordings import ReplayOptions, input_digest, replay_options
+from penstock.recordings.fingerprints import input_digest
+from penstock.recordings.replay_headers import ReplayOptions, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
 from penstock.upstream.extra_fields import check_extras_size

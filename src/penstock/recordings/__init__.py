@@ -1,5 +1,6 @@
 """Recordings of calls: made, matched, replayed, exported and imported.
 
-`recordings` reads the replay headers of a call, finds the recording that matches it, and stores recordings. `files`
-exports a recording to a recording file and imports it from one.
+`replay_headers` reads what a call asks for, `fingerprints` computes what it is recognised by, and `recordings` finds
+the recording that matches it, and stores recordings. `files` exports a recording to a recording file and imports it
+from one.
 """

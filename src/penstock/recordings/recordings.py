@@ -1,19 +1,15 @@
-"""Store recordings, and find the one that matches a call with replay headers."""
+"""Store recordings, and find the one that matches a call."""
 
-import hashlib
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from penstock.clock import Clock
-from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
+from penstock.errors import NotFound
 from penstock.event_loop import run_aside
-from penstock.fields import TABLES, UploadedFile
-from penstock.long_bodies.base64_pieces import STEP, Base64Text, data_uri_start, is_data_uri, tolerant_pieces
 from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
+from penstock.recordings.replay_headers import ReplayOptions
 from penstock.recordings.rows import (
     ListedRecording,
     RecordedResult,
@@ -23,161 +19,16 @@ from penstock.recordings.rows import (
     find_recording,
     get_recording,
 )
-from penstock.schema import Fingerprint, GenerationResult, Output, Request, StoredOutput
+from penstock.schema import Fingerprint, GenerationResult, Output, StoredOutput
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import REPLAY_MATCHES, REPLAY_MODES, OrgId, is_id, new_id
+from penstock.values import OrgId, is_id, new_id
 
-# Fields that the match `standard` ignores: they do not change the output, except for the prompt, whose wording a test
-# may change.
-IGNORED_FIELDS = frozenset(
-    {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"}
-)
-_LATENCY = re.compile(r"([0-9]{1,5}),([0-9]{1,5})")
-LONGEST_LATENCY_MS = 60_000  # a caller waits, with an open connection
-_LONGEST_VIDEO_MS = 600_000  # for `real`: nobody waits, but a job runs
 SHOWN_REQUEST_BYTES = 64 * 1024  # longer requests are neither part of lists nor compared by the match `specific`
 # What the match `specific` reads, newest first, in pages.
-_FIELDS_MAX = 64
 _SEARCHED_MAX = 1000
 _SEARCHED_BYTES_MAX = 4 * 1024**2
 _SEARCHED_PAGE = 50
-_PREFIX = "x-service-replay"
-_HEADERS = frozenset(_PREFIX + suffix for suffix in ("", "-match", "-fields", "-recording", "-latency"))
-
-
-class ReplayOptions(msgspec.Struct, frozen=True):
-    """The values of the replay headers."""
-
-    mode: str
-    match: str = "standard"
-    fields: tuple[str, ...] = ()
-    recording: str | None = None
-    latency: str = "instant"
-
-    @property
-    def may_replay(self) -> bool:
-        """Whether a matching recording is served instead of a provider's output."""
-        return self.mode.startswith("replay")
-
-    @property
-    def records(self) -> bool:
-        """Whether the result of a live call is recorded."""
-        return self.mode.endswith("record")
-
-
-def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOptions | None:
-    """The replay options of a call, or None when neither its headers nor its key set a mode.
-
-    Raises InvalidRequest for a bad header, or when a header is missing that another one needs.
-    """
-    mode = _header(headers, "", REPLAY_MODES) or key_mode
-    match = _header(headers, "-match", REPLAY_MATCHES) or "standard"
-    written = (name.strip() for name in headers.get(f"{_PREFIX}-fields", "").split(","))
-    fields = tuple(dict.fromkeys(name for name in written if name))
-    recording = headers.get(f"{_PREFIX}-recording")
-    latency = headers.get(f"{_PREFIX}-latency", "instant")
-    if match == "specific" and not fields:
-        raise InvalidRequest(
-            "X-Service-Replay-Fields is required when X-Service-Replay-Match is `specific`: field names, "
-            "separated by commas.",
-            param="X-Service-Replay-Fields",
-        )
-    if len(fields) > _FIELDS_MAX:
-        raise InvalidRequest(
-            f"X-Service-Replay-Fields may have {_FIELDS_MAX} field names at most.", param="X-Service-Replay-Fields"
-        )
-    if match == "pinned" and not recording:
-        raise InvalidRequest(
-            "X-Service-Replay-Recording is required when X-Service-Replay-Match is `pinned`: the id of a recording.",
-            param="X-Service-Replay-Recording",
-        )
-    pauses = _LATENCY.fullmatch(latency)
-    if latency not in ("instant", "real") and not (pauses and int(pauses[1]) <= int(pauses[2]) <= LONGEST_LATENCY_MS):
-        raise InvalidRequest(
-            "X-Service-Replay-Latency must be `instant`, `real`, or milliseconds to the first and the last byte, "
-            f"such as `100,900`; the second is at least the first and at most {LONGEST_LATENCY_MS}.",
-            param="X-Service-Replay-Latency",
-        )
-    return ReplayOptions(mode, match, fields, recording, latency) if mode else None
-
-
-def has_replay_header(headers: Mapping[str, str]) -> bool:
-    """Whether a call has any header about replay, also one that means nothing without a mode and may be wrong."""
-    return not _HEADERS.isdisjoint(headers)
-
-
-def _header(headers: Mapping[str, str], suffix: str, allowed: Sequence[str]) -> str | None:
-    value = headers.get(_PREFIX + suffix)
-    if value is not None and value not in allowed:
-        name = "X-Service-Replay" + suffix.title()
-        raise InvalidRequest(f"{name} must be one of {', '.join(f'`{word}`' for word in allowed)}.", param=name)
-    return value
-
-
-# ------------------------------------------------------------------------------------------------------------ matching
-
-
-def fingerprint(
-    request: Request,
-    model: str,
-    inputs: Sequence[tuple[str, UploadedFile | str | Base64Text]],
-    strict: bytes,
-    match: str = "standard",
-) -> Fingerprint:
-    """What a call is compared by. A field at its default counts the same as a field left out.
-
-    `model` is the id under which it is listed, `inputs` are roles and files or URLs, `strict` is the digest of the
-    body.
-    """
-    kind = request.task
-    defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
-    values = {**defaults, **request.values, **request.extras}
-    digests = [[role, input_digest(source)] for role, source in inputs]
-    compared = {name: value for name, value in values.items() if name not in IGNORED_FIELDS}
-    text = msgspec.json.encode([kind, model, dict(sorted(compared.items())), digests], order="deterministic")
-    everything = {**values, "model": model, "image": digests}
-    by: Literal["standard", "strict"] = "strict" if match == "strict" else "standard"
-    return Fingerprint(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
-
-
-def input_digest(source: UploadedFile | str | Base64Text) -> str:
-    """The digest of a file's bytes, whether it was uploaded or is a data URI, or of a URL: a replay does not fetch the
-    file behind it. In pieces, because a thread lets no other one run while it decodes or copies one.
-    """
-    if isinstance(source, UploadedFile):
-        return hashlib.sha256(source.data).hexdigest()
-    digest = hashlib.sha256()
-    if isinstance(source, Base64Text):
-        with suppress(ValueError):
-            for _ in source.decode():
-                pass
-            return hashlib.sha256(source.file).hexdigest()
-        source = source.head  # it will be refused
-    if is_data_uri(source):
-        nothing = digest.digest()
-        with suppress(ValueError):  # it will be refused
-            for piece in tolerant_pieces(source, data_uri_start(source)):
-                digest.update(piece)
-            if digest.digest() != nothing:
-                return digest.hexdigest()
-        digest = hashlib.sha256()
-    for at in range(0, len(source), STEP):
-        digest.update(source[at : at + STEP].encode())
-    return digest.hexdigest()
-
-
-def replay_times(latency: str, recorded_ms: int, now_ms: int, *, is_video: bool = False) -> tuple[int, int]:
-    """When the first and the last byte of a replayed response are due: after at most a minute, a video ten minutes."""
-    if latency == "instant":
-        return now_ms, now_ms
-    if pauses := _LATENCY.fullmatch(latency):
-        return now_ms + int(pauses[1]), now_ms + int(pauses[2])
-    due_ms = now_ms + min(recorded_ms, _LONGEST_VIDEO_MS if is_video else LONGEST_LATENCY_MS)
-    return due_ms, due_ms
-
-
-# ---------------------------------------------------------------------------------------------------------- recordings
 
 
 class Recordings:
@@ -339,11 +190,6 @@ def new_recording(recording: RecordingRow, files: Sequence[RecordingFileRow]) ->
     return [("add_recording", msgspec.structs.asdict(recording)), *added_files]
 
 
-def no_match() -> RecordingNotFound:
-    """The error for a call in the mode `replay-or-error` that no recording matches."""
-    return RecordingNotFound("No recording matches this call.", should_retry=False)
-
-
 def encode_result(result: GenerationResult, files: Sequence[Output]) -> bytes:
     """The JSON of a generation's RecordedResult."""
     recorded = RecordedResult(
@@ -355,11 +201,3 @@ def encode_result(result: GenerationResult, files: Sequence[Output]) -> bytes:
         files=tuple(msgspec.structs.replace(output, media_id="") for output in files),
     )
     return msgspec.json.encode(recorded)
-
-
-def replay_headers(status: str, recording_id: str | None) -> dict[str, str]:
-    """Response headers that say whether the response is live, recorded, replayed or mocked."""
-    headers = {"x-service-replay-status": status}
-    if recording_id:
-        headers["x-service-replay-recording"] = recording_id
-    return headers

@@ -15,7 +15,7 @@ from penstock.fields import UploadedFile
 from penstock.generations import validate
 from penstock.long_bodies import base64_pieces
 from penstock.long_bodies.base64_pieces import data_uri_start, is_data_uri, strict_pieces, tolerant_pieces
-from penstock.recordings.recordings import input_digest
+from penstock.recordings.fingerprints import input_digest
 from penstock.schema import Call, Caller
 from penstock.values import OrgId
 

@@ -1,125 +1,23 @@
-"""Replay headers: their values, which calls match, and when responses are due."""
-
-from typing import Any
+"""Recordings are found and deleted by their own organization only."""
 
 import pytest
 
-from penstock.errors import InvalidRequest
-from penstock.fields import UploadedFile
-from penstock.recordings.recordings import ReplayOptions, fingerprint, replay_headers, replay_options, replay_times
-from penstock.schema import Request
-from penstock.values import REPLAY_MODES
+from penstock.errors import NotFound
+from penstock.values import new_id
+from tests.gateway import OpenGateway
 
 
-def options(headers: dict[str, str], key_mode: str | None = None) -> ReplayOptions | None:
-    """The options of a call with these headers, named without what all their names begin with."""
-    return replay_options({f"x-service-replay{name}": value for name, value in headers.items()}, key_mode)
-
-
-def standard_digest(
-    values: dict[str, Any], *, kind: str = "image", model: str = "m", inputs: Any = (), **extras: Any
-) -> bytes:
-    request = Request(task=kind, model=model, values=values, extras=extras)
-    return fingerprint(request, model, inputs, b"").standard
-
-
-@pytest.mark.parametrize("mode", REPLAY_MODES)
-def test_every_mode_is_accepted(mode: str) -> None:
-    assert options({"": mode}) == ReplayOptions(mode)
-
-
-def test_without_headers_there_are_no_options() -> None:
-    assert options({}) is None
-
-
-def test_a_key_may_have_a_mode_and_the_header_wins() -> None:
-    assert options({}, "mock") == ReplayOptions("mock")
-    assert options({"": "off"}, "mock") == ReplayOptions("off")
-
-
-@pytest.mark.parametrize(
-    ("headers", "param", "word"),
-    [
-        ({"": "maybe"}, "X-Service-Replay", "replay-or-mock"),
-        ({"": "record", "-match": "loose"}, "X-Service-Replay-Match", "strict"),
-        ({"": "record", "-match": "specific"}, "X-Service-Replay-Fields", "commas"),
-        ({"": "record", "-match": "specific", "-fields": " , "}, "X-Service-Replay-Fields", "required"),
-        ({"": "record", "-fields": ",".join(f"f{n}" for n in range(65))}, "X-Service-Replay-Fields", "64"),
-        ({"": "record", "-match": "pinned"}, "X-Service-Replay-Recording", "required"),
-        ({"": "record", "-latency": "fast"}, "X-Service-Replay-Latency", "instant"),
-        ({"": "record", "-latency": "900,100"}, "X-Service-Replay-Latency", "100,900"),
-        ({"": "record", "-latency": "-1,5"}, "X-Service-Replay-Latency", "milliseconds"),
-        ({"": "record", "-latency": "0,60001"}, "X-Service-Replay-Latency", "60000"),
-        ({"": "record", "-latency": "0,9999999"}, "X-Service-Replay-Latency", "60000"),
-        ({"": "record", "-latency": "١,٢"}, "X-Service-Replay-Latency", "60000"),
-    ],
-)
-def test_a_bad_or_missing_header_is_named(headers: dict[str, str], param: str, word: str) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        options(headers)
-    assert caught.value.param == param
-    assert word in caught.value.message
-
-
-# ------------------------------------------------------------------------------------------------------------ matching
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"prompt": "other words"},
-        {"prompt": "a", "user": "u1"},
-        {"prompt": "a", "session_id": "s"},
-        {"prompt": "a", "n": 1, "size": "1024x1024", "response_format": "url", "output_format": "png"},
-    ],
-)
-def test_standard_ignores_prompt_user_and_defaults(values: dict[str, Any]) -> None:
-    assert standard_digest(values) == standard_digest({"prompt": "a"})
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        standard_digest({"prompt": "a", "n": 2}),
-        standard_digest({"prompt": "a", "size": "512x512"}),
-        standard_digest({"prompt": "a"}, model="other"),
-        standard_digest({"prompt": "a"}, kind="edit"),
-        standard_digest({"prompt": "a"}, steps=20),
-        standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"png"))]),
-        standard_digest({"prompt": "a"}, inputs=[("image", "https://a.example/x.png")]),
-    ],
-)
-def test_standard_compares_everything_else(other: bytes) -> None:
-    assert other != standard_digest({"prompt": "a"})
-
-
-def test_files_are_compared_by_their_bytes_and_urls_by_themselves() -> None:
-    file = standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"png", "one.png"))])
-    assert file == standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"png", "two.png"))])
-    assert file != standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"jpg", "one.png"))])
-    assert file != standard_digest({"prompt": "a"}, inputs=[("mask", UploadedFile(b"png", "one.png"))])
-
-
-# --------------------------------------------------------------------------------------------------------- responses
-
-
-@pytest.mark.parametrize(
-    ("latency", "expected"),
-    [("instant", (1000, 1000)), ("real", (1700, 1700)), ("100,400", (1100, 1400)), ("0,0", (1000, 1000))],
-)
-def test_latency(latency: str, expected: tuple[int, int]) -> None:
-    assert replay_times(latency, 700, 1000) == expected
-
-
-def test_a_recorded_duration_is_waited_for_within_limits() -> None:
-    assert replay_times("real", 10**17, 0) == (60_000, 60_000)
-    assert replay_times("real", 200_000, 0, is_video=True) == (200_000, 200_000)
-    assert replay_times("real", 10**17, 0, is_video=True) == (600_000, 600_000)
-
-
-def test_response_headers() -> None:
-    assert replay_headers("live", None) == {"x-service-replay-status": "live"}
-    assert replay_headers("replayed", "rec_1") == {
-        "x-service-replay-status": "replayed",
-        "x-service-replay-recording": "rec_1",
-    }
+async def test_a_recording_is_found_and_deleted_by_its_own_organization_only(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        await running.image(headers={"x-service-replay": "record"})
+        recordings = running.gateway.recordings
+        org_id = running.caller.org_id
+        (row,) = await recordings.all(org_id)
+        other = await running.create_caller_in_new_org()
+        unknown = new_id("rec", running.clock.now_ms())
+        for org, recording_id in ((other.org_id, row.id), (org_id, unknown), (org_id, "rec_1"), (org_id, "")):
+            with pytest.raises(NotFound):
+                await recordings.delete(org, recording_id)
+        assert (await recordings.get(org_id, row.id)).request_id == row.request_id
+        assert await recordings.delete(org_id, row.id) == 1
+        assert await recordings.all(org_id) == []
