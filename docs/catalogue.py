@@ -1,4 +1,4 @@
-"""Build the page about providers from their tables; `docs/generate.py` writes it."""
+"""Build the pages about providers from their tables; `docs/generate.py` writes them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +29,14 @@ COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json
 
 INTRODUCTION = """A provider is on if its credential is in the environment; a self-hosted one, if its URL is.
 `penstock providers` shows which are on and what is missing for the others, and `penstock providers check NAME` makes
-one real call. Of fal, Replicate and OpenRouter [any model](any-model.md) can be called, also one that is not listed
-here. [Configuration](configuration.md) says how to add models, prices and whole providers without code, and
+one real call. Each has a page with its models, their parameters and their prices.
+
+Of fal, Replicate and OpenRouter [any model](any-model.md) can be called, also one that is not listed.
+[Configuration](configuration.md) says how to add models, prices and whole providers without code, and
 [add a provider](add-a-provider.md) how to write one.
+"""
+
+EXPLANATION = """## How to read the pages of providers
 
 What happens to a field: *passthrough* (sent unchanged), *renamed* (sent under the provider's name), *converted* (sent
 in the provider's format), *emulated* (done by the gateway, because the provider cannot). Fields that a model does not
@@ -46,15 +51,17 @@ that was accepted before keeps the old one, also if it ends later. *Until* is th
 model down, if it has announced one.
 """
 
+READING = "[How to read this page](../providers.md#how-to-read-the-pages-of-providers)."
+
 PROOF = """## What proves the requests
 
-The tests build every kind of request that the tables below allow, for each model, number of input images, shape,
-duration, quality and choice, and compare it with a description that nobody here wrote: the types in the provider's
-own client library, or the OpenAPI document that comes with Comfy's command line. Where there is neither, it is
-compared with pages of documentation, the provider's own or those of Comfy's router: their names, types and limits
-were written down by hand on 2026-11-18, in [pages.txt](../tests/providers/pages.txt), apart from the tables. Unknown
-fields, wrong values and missing fields fail the test. What no description covers is in the last column: its requests
-follow the provider's documentation, and nothing else confirms them; [a
+The tests build every kind of request that the tables of the providers allow, for each model, number of input images,
+shape, duration, quality and choice, and compare it with a description that nobody here wrote: the types in the
+provider's own client library, or the OpenAPI document that comes with Comfy's command line. Where there is neither,
+it is compared with pages of documentation, the provider's own or those of Comfy's router: their names, types and
+limits were written down by hand on 2026-11-18, in [pages.txt](../tests/providers/pages.txt), apart from the tables.
+Unknown fields, wrong values and missing fields fail the test. What no description covers is in the last column: its
+requests follow the provider's documentation, and nothing else confirms them; [a
 recording](add-a-provider.md#try-it-with-the-real-provider) of a real call would. Chat is not in this list: its
 requests are OpenAI's.
 """
@@ -87,25 +94,25 @@ providers and of resellers, in client libraries, in Comfy's documents and in pub
 - Videos as inputs at Together: its client library describes `source_video`, `reference_videos` and `frame_videos`,
   but what they cost was not found.
 
-One reseller says that Alibaba shut down Wan 2.6 on 2026-10-14, so the table below has that day; another one still
+One reseller says that Alibaba shut down Wan 2.6 on 2026-10-14, so its table has that day; another one still
 sells it, and no notice of Alibaba's names it.
 
 Amazon shut down Nova Canvas and Nova Reel on 2026-09-30, and Google has shut down Imagen: nobody can offer them.
 """
 
 
-def page(note: str) -> str:
+def index_page(note: str) -> str:
+    """The page that lists all providers."""
     known = sorted(discover(), key=lambda provider: provider.name.lower())
     index = "\n".join(line(provider) for provider in known)
-    chapters = "\n\n".join(chapter(provider) for provider in known)
     heading = "| provider | switched on by | models | does |\n| --- | --- | --- | --- |"
     parts = (
         f"# Providers\n\n{note}",
-        f"{INTRODUCTION}\n{heading}\n{index}",
+        f"{INTRODUCTION}\n{heading}\n{index}\n\n{EXPLANATION}",
         proof(known),
-        NOT_OFFERED + "\n" + chapters,
+        NOT_OFFERED,
     )
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
 def proof(known: Sequence[Provider]) -> str:
@@ -124,11 +131,7 @@ def proof(known: Sequence[Provider]) -> str:
 def line(provider: Provider) -> str:
     does = dict.fromkeys(mode for model in provider.models for mode in modes(model))
     count = len({model.id for model in provider.models})
-    return f"| [{provider.name}](#{anchor(provider)}) | {switch(provider)} | {count} | {', '.join(does)} |"
-
-
-def anchor(provider: Provider) -> str:
-    return "".join(letter for letter in provider.name.lower() if letter.isalnum() or letter in " -_").replace(" ", "-")
+    return f"| [{provider.name}](providers/{provider.slug}.md) | {switch(provider)} | {count} | {', '.join(does)} |"
 
 
 def switch(provider: Provider) -> str:
@@ -136,7 +139,8 @@ def switch(provider: Provider) -> str:
     return " and ".join(f"`{name}`" for name in named) or "always on"
 
 
-def chapter(provider: Provider) -> str:
+def provider_page(note: str, provider: Provider) -> str:
+    """The page of one provider: its models, their prices, and what happens to each field."""
     docs = f" [Its own documentation]({provider.docs})." if provider.docs.startswith("http") else ""
     sources = list(dict.fromkeys(price.source for model in provider.models for price in model.prices if price.source))
     rows = "\n".join(row(model, sources) for model in provider.models)
@@ -144,12 +148,13 @@ def chapter(provider: Provider) -> str:
     numbered = [f"{mark(source, sources)}{source_text(source)}" for source in sources]
     legend = f"\n\nPrices: {'; '.join(numbered)}." if sources else ""
     parts = [
-        f"## {provider.name}",
-        f"`{provider.slug}`, {how(provider)}.{docs}",
+        f"# {provider.name}",
+        note,
+        f"`{provider.slug}`, {how(provider)}.{docs} {READING}",
         table + legend,
         *operations(provider),
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def how(provider: Provider) -> str:
@@ -218,7 +223,7 @@ def operations(provider: Provider) -> Iterator[str]:
     for op, ids in shared.values():
         tables.setdefault((op.task, parameters(op)), []).extend(f"`{model_id}`" for model_id in ids)
     for (task, table), models in tables.items():
-        yield f"### {provider.slug} {task}: {brief(models)}\n\n{table}"
+        yield f"## {task.capitalize()}: {brief(models)}\n\n{table}"
 
 
 def brief(models: list[str]) -> str:

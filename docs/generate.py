@@ -235,12 +235,18 @@ def lead(path: Path) -> str:
     return re.split(r"(?<=[.!?]) ", decision.removeprefix(_DECISION).strip())[0]
 
 
+PROVIDERS = ROOT / "docs" / "providers"
+
 # Each generated page, and what makes its text.
 PAGES: dict[Path, Callable[[], str]] = {
     ROOT / "docs" / "tour.md": tour,
     ROOT / "docs" / "settings.md": settings_page,
     ROOT / "docs" / "penstock.schema.json": toml_schema.schema,
-    ROOT / "docs" / "providers.md": partial(catalogue.page, NOTE),
+    ROOT / "docs" / "providers.md": partial(catalogue.index_page, NOTE),
+    **{
+        PROVIDERS / f"{provider.slug}.md": partial(catalogue.provider_page, NOTE, provider)
+        for provider in sorted(discover(), key=lambda provider: provider.slug)
+    },
     ROOT / "docs" / "errors.md": partial(reference.errors_page, NOTE),
     ROOT / "docs" / "endpoints.md": partial(reference.endpoints_page, NOTE),
     ROOT / "docs" / "openai.md": openai_page,
@@ -254,7 +260,10 @@ def main() -> None:
     descriptions.RECORD.write_text(f"{record}\n")
     # In a process of its own, before this one reads the examples for the page of endpoints.
     subprocess.run([sys.executable, "-m", "docs.examples"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    for path in set(PROVIDERS.glob("*.md")) - set(PAGES):
+        path.unlink()  # of a provider that is gone
     for path, text in PAGES.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text())
         print(path.relative_to(ROOT))
 

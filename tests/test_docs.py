@@ -60,10 +60,16 @@ def test_the_guide_quotes_a_recording_as_it_is() -> None:
     assert quoted("json") == [(ROOT / "tests" / "providers" / "luma" / "busy.json").read_text()]
 
 
-def test_the_page_about_providers_leaves_none_out() -> None:
-    page = generate.PAGES[ROOT / "docs" / "providers.md"]()
+def test_there_are_pages_of_providers_that_exist_only() -> None:
+    assert set(generate.PROVIDERS.glob("*")) <= set(generate.PAGES), "run `make docs`"
+
+
+def test_the_pages_about_providers_leave_none_out() -> None:
+    index = generate.PAGES[ROOT / "docs" / "providers.md"]()
     for provider in discover():
-        assert f"## {provider.name}\n\n`{provider.slug}`" in page
+        assert f"[{provider.name}](providers/{provider.slug}.md)" in index
+        page = generate.PAGES[generate.PROVIDERS / f"{provider.slug}.md"]()
+        assert page.startswith(f"# {provider.name}\n")
         for model in provider.models:
             assert f"| `{model.id}` |" in page
             assert all(price.source and price.source.name in page for price in model.prices)
@@ -82,14 +88,18 @@ def test_a_price_for_a_larger_megapixel_is_shown_as_the_provider_states_it() -> 
     assert catalogue.money(Price(unit="megapixel", usd="0.025")) == "0.025 a megapixel"
 
 
-def test_the_page_about_providers_has_no_long_amounts() -> None:
-    assert re.findall(r"\d*\.\d{9,}", generate.PAGES[ROOT / "docs" / "providers.md"]()) == []
+def provider_pages() -> str:
+    return "".join(path.read_text() for path in generate.PROVIDERS.glob("*.md"))
 
 
-def test_the_page_about_providers_writes_large_limits_in_full() -> None:
+def test_the_pages_about_providers_have_no_long_amounts() -> None:
+    assert len(provider_pages()) > 100_000
+    assert re.findall(r"\d*\.\d{9,}", provider_pages()) == []
+
+
+def test_the_pages_about_providers_write_large_limits_in_full() -> None:
     """Such as 2147483647, which is not 2.14748e+09."""
-    page = (ROOT / "docs" / "providers.md").read_text()
-    assert re.findall(r".*\de\+\d.*", page) == []
+    assert re.findall(r".*\de\+\d.*", provider_pages()) == []
 
 
 def test_operators_are_told_of_every_metric_and_its_labels() -> None:
@@ -217,7 +227,7 @@ def test_every_block_of_code_is_run_or_says_why_not() -> None:
 
 def test_every_page_is_listed() -> None:
     """By docs/README.md, which is also the navigation at /docs, or by the page of its folder."""
-    indexes = [ROOT / "docs" / "README.md", *(ROOT / "docs").glob("*/README.md")]
+    indexes = [ROOT / "docs" / "README.md", ROOT / "docs" / "providers.md", *(ROOT / "docs").glob("*/README.md")]
     listed = {(index.parent / link).resolve() for index in indexes for link in LINK.findall(index.read_text())}
     pages = set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "README.md"}
     assert sorted(str(path.relative_to(ROOT)) for path in pages - listed) == []
