@@ -129,8 +129,8 @@ class Story:
         headers: Mapping[str, str] | None,
         response: RawResponse,
     ) -> None:
-        address, _, query = path.partition("?")
-        route, values = _ROUTER.find(method, address.encode())
+        plain_path, _, query = path.partition("?")
+        route, values = _ROUTER.find(method, plain_path.encode())
         request: dict[str, Any] = {
             "path": {name: self.names.plain(value) for name, value in values.items()},
             "query": self.names.plain(dict(pair.split("=") for pair in query.split("&"))) if query else {},
