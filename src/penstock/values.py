@@ -73,12 +73,17 @@ NANOS_PER_USD = 1_000_000_000
 def nanos(usd: Decimal | str | int) -> Nanos:
     """Dollars to nano-dollars, rounded half up. Raises ValueError for a text that is not an amount."""
     try:
-        amount = Decimal(usd) * NANOS_PER_USD
-        return Nanos(int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
-    except (InvalidOperation, ValueError) as problem:
+        return _rounded_nanos(Decimal(usd))
+    except (InvalidOperation, ValueError, TypeError) as problem:  # a signaling NaN cannot be looked up
         raise ValueError(f"not an amount of money: {usd!r}") from problem
 
 
+@lru_cache(1024)  # most calls cost one of a few amounts
+def _rounded_nanos(usd: Decimal) -> Nanos:
+    return Nanos(int((usd * NANOS_PER_USD).quantize(Decimal(1), rounding=ROUND_HALF_UP)))
+
+
+@lru_cache(1024)
 def dollars(amount: Nanos) -> Decimal:
     """Nano-dollars to dollars, exactly and without trailing zeros."""
     exact = Decimal(amount) / NANOS_PER_USD

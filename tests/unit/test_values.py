@@ -133,7 +133,7 @@ def test_nanos_rounds_half_up(usd: Decimal | str | int, amount: int) -> None:
     assert nanos(usd) == amount
 
 
-@pytest.mark.parametrize("usd", ["", "a dollar", "1,50", "NaN", "Infinity", "1e30"])
+@pytest.mark.parametrize("usd", ["sNaN", "", "a dollar", "1,50", "NaN", "Infinity", "1e30"])
 def test_nanos_refuses_anything_but_an_amount(usd: str) -> None:
     with pytest.raises(ValueError, match=r"not an amount of money"):
         nanos(usd)
