@@ -74,12 +74,12 @@ of documentation and public repositories:
 - Leonardo: `leonardo-ai-sdk` 7.0.0 (PyPI) and `@leonardo-ai/sdk` 4.21.3 (npm) do not have the newer endpoint for
   images, and its pages about the models describe the older one.
 - Microsoft's MAI images and FLUX.2 on Azure: no page of Microsoft with their fields was found.
-- Kling 4 at Kling: the fields are those of Comfy's router. The paths were not found; they are those of the other
-  models with this API, so `kling-4` is tried at fal and WaveSpeed first.
+- Kling 4 at Kling: Comfy's router describes the fields of videos that begin with an image. Those of videos from a
+  text, and both paths, were not found; they are those of `kling-3-turbo`, which has the same API. So `kling-4` is
+  tried at fal and WaveSpeed first.
 - FLUX 3 Image klein: Vercel's list of models has its name, its price and its five resolutions, which are those of
   `flux-3-image`. A page with its fields was not found.
-- Replicate's `hailuo-2.3`, `replicate/ideogram-v3-turbo` and `recraft-crisp-upscale`: no copy of their schemas was
-  found.
+- Replicate: of the models in the last column no copy of the whole schema was found.
 """
 
 NOT_OFFERED = """## What is not offered

@@ -1,7 +1,6 @@
 """JSON Schemas of pages.txt: what pages of documentation say about requests that no package describes."""
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,8 +60,8 @@ def _place(parent: Schema, path: list[str], schema: Schema, *, is_required: bool
 
 def _field(text: str) -> Schema:
     kind, _, limits = text.partition(" ")
-    if kind == "of":
-        return {"enum": [*_choices(limits.split())]}
+    if kind in ("of", "in"):
+        return {"enum": limits.split() if kind == "of" else [int(number) for number in limits.split()]}
     schema = dict(TYPES[kind])
     if found := re.fullmatch(r"up to (\d+)", limits):
         schema[LIMITS[kind]] = int(found[1])
@@ -73,11 +72,3 @@ def _field(text: str) -> Schema:
     else:
         assert not limits, text
     return schema
-
-
-def _choices(words: list[str]) -> Iterator[str | int]:
-    """The values; a whole number may be written as a number or as a text."""
-    for word in words:
-        yield word
-        if word.isdigit():
-            yield int(word)

@@ -112,8 +112,8 @@ MODELS = (
         price("0.14", **{"settings.resolution": "1080p"}),
         price("0.112"),
     ),
-    # The fields are as Comfy's router describes them. The paths were not found: they are those of the other models with
-    # this API. So it is tried after fal and WaveSpeed.
+    # Comfy's router describes the fields for images. Those for text, and the paths, were not found: they are those of
+    # the other model with this API. So it is tried after fal and WaveSpeed.
     *video_models(
         "kling-4",
         "kling-4.0",
