@@ -135,9 +135,10 @@ def _end_transfers(ended: EndedHold, at_ms: int) -> list[Row]:
     source = held_account(org_id)
     if cost is None:
         return [_transfer("release", org_id, request_id, source, available_account(org_id), held, at_ms)]
-    rest = Nanos(held - ended.charged)
-    rows = [_transfer("capture", org_id, request_id, source, REVENUE, ended.charged, at_ms, returned=rest)]
-    return [*rows, _loss(org_id, request_id, ended.loss, at_ms)] if ended.loss else rows
+    charged = ended.charged
+    rest = Nanos(held - charged)
+    rows = [_transfer("capture", org_id, request_id, source, REVENUE, charged, at_ms, returned=rest)]
+    return [*rows, _loss(org_id, request_id, ended.loss, at_ms)] if cost > charged else rows
 
 
 async def capture_reserved(tx: Transaction, charges: Sequence[tuple[OrgId, str, Nanos]], at_ms: int) -> None:

@@ -159,6 +159,8 @@ class _Attempt:
             return await self._find_job(problem)
 
     async def _load_inputs(self) -> Mapping[str, Sequence[InputFile]]:
+        if not self.job.request.inputs:
+            return {}
         slug = self.provider.slug
         try:
             polarity = self.op.settings.get("mask", "alpha")

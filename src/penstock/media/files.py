@@ -82,8 +82,9 @@ class MediaFiles:
 
         It is a URL of the object store if that signs URLs, otherwise of the gateway.
         """
-        until_ms = min(until_ms, self._clock.now_ms() + MAX_URL_SECONDS * 1000)
-        seconds = max(1, (until_ms - self._clock.now_ms()) // 1000)
+        now_ms = self._clock.now_ms()
+        until_ms = min(until_ms, now_ms + MAX_URL_SECONDS * 1000)
+        seconds = max(1, (until_ms - now_ms) // 1000)
         if direct := await self._storage.signed_url(storage_key(media_id), seconds):
             return direct
         path = f"/m/{media_id}"
