@@ -79,7 +79,7 @@ def taken(running: RunningGateway) -> dict[str, int]:
 async def wait_until_given_back(running: RunningGateway) -> None:
     """Wait until nothing is taken; if something stays taken, the message says what."""
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             while taken(running):
                 await asyncio.sleep(0.001)
                 running.clock.advance(0.001)
