@@ -316,8 +316,10 @@ async def test_a_task_waits_for_one_child_however_many_another_organization_has_
             return png()
 
         many = [asyncio.create_task(run(number)) for number in range(20)]
-        await many[0]
+        # Not the first: its child may start so slowly that the other has done all the rest by then.
+        await asyncio.wait(many, return_when=asyncio.FIRST_COMPLETED)
         ended_before = len(ended)
+        assert ended_before < 10, "most of them wait"
         ended_at_its_turn: list[int] = []
         await pool.run("image.normalise_input", for_org=OrgId("org_b"), load=load)
         assert ended_at_its_turn[0] - ended_before <= 2, "the one that ran, and one whose result had just come"
