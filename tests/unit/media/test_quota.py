@@ -1,14 +1,21 @@
 """The storage quota of an organization."""
 
+import asyncio
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from penstock.accounts.orgs import change_org
 from penstock.errors import StorageQuotaExceeded
+from penstock.media.quota import StorageQuota
 from penstock.recordings import files
+from penstock.store.base import Row
+from penstock.values import OrgId
+from tests.api.raw_http import until
 from tests.gateway import OpenGateway, RunningGateway, exported, sqlite_only
+from tests.manual_clock import ManualClock
 
 
 async def stored_bytes(running: RunningGateway, org_id: str) -> int:
@@ -112,3 +119,42 @@ async def test_an_organization_may_have_a_quota_of_its_own(open_gateway: OpenGat
                     await running.image(caller=caller)
             else:
                 await running.image(caller=caller)
+
+
+class SlowSums:
+    """A store whose sums of bytes are ready when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.ends = asyncio.Semaphore(0)
+
+    async def slow(self, name: str, /, **values: Any) -> list[Row]:
+        self.begun += 1
+        await self.ends.acquire()
+        return [{"bytes": self.begun, "max_bytes": None}]
+
+
+async def test_sums_are_slow_reads_and_made_once_for_all_calls() -> None:
+    """An organization with very many small files would stop the event loop with each sum."""
+    store, clock = SlowSums(), ManualClock()
+    quota = StorageQuota(store, clock, max_bytes=10)  # type: ignore[arg-type]
+    calls = [asyncio.create_task(quota.check(OrgId("org_a"), 1)) for _ in range(3)]
+    await until(lambda: store.begun == 1)
+    assert not any(call.done() for call in calls), "nobody passes before the first sum is known"
+    store.ends.release()
+    await asyncio.gather(*calls)
+    clock.advance(20)
+    for _ in range(3):
+        await quota.check(OrgId("org_a"), 1)  # with the old sum, while the new one is made
+    await until(lambda: store.begun == 2)
+    with pytest.raises(StorageQuotaExceeded, match="stored 7 bytes of its 10"):
+        await quota.check(OrgId("org_a"), 4)
+    store.ends.release()
+    await until(lambda: not quota._reading)
+    await quota.check(OrgId("org_a"), 4)
+    clock.advance(40)
+    late = asyncio.create_task(quota.check(OrgId("org_a")))
+    await until(lambda: store.begun == 3)
+    assert not late.done(), "a sum of another minute is not used"
+    store.ends.release()
+    await late
