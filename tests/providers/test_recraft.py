@@ -83,7 +83,7 @@ async def test_vector_images_are_cleaned_and_saved_instead_of_shown(open_gateway
         content = b"".join([chunk async for chunk in opened.chunks])
         inline = await running.image(model="recraft-v4-vector", response_format="b64_json", output_format="svg")
         assert b64decode(inline["data"][0]["b64_json"]) == content
-        with pytest.raises(InvalidRequest, match="`output_format` of recraft-v4-vector must be one of `svg`"):
+        with pytest.raises(InvalidRequest, match="`output_format` of recraft-v4-vector must be `svg`"):
             await running.image(model="recraft-v4-vector", output_format="png")
         with pytest.raises(InvalidRequest, match="`output_format` of recraft-v4 must be one of `png`"):
             await running.image(model="recraft-v4", output_format="svg")
