@@ -79,7 +79,8 @@ of documentation and public repositories:
   tried at fal and WaveSpeed first.
 - FLUX 3 Image klein: Vercel's list of models has its name, its price and its five resolutions, which are those of
   `flux-3-image`. A page with its fields was not found.
-- Replicate: of the models in the last column no copy of the whole schema was found.
+- Of the other models in the last column, among them those of fal, Replicate and WaveSpeed, no page could be read to its
+  end.
 """
 
 NOT_OFFERED = """## What is not offered
