@@ -15,7 +15,7 @@ class OpenAiEndpoint(NamedTuple):
 
 
 _NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind"
-_NO_AUDIO = "the gateway makes images, videos and chat"
+_OTHER_KINDS = "the gateway makes images, videos and chat"
 
 ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
     OpenAiEndpoint(
@@ -66,21 +66,21 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "DELETE",
         "/videos",
         "partly",
-        "cancels an unfinished video; a finished one stays, as the interface says: purge it with "
+        "cancels an unfinished video; a finished one stays: purge it with "
         "`DELETE /v1/requests/{id}/payloads`",
     ),
     OpenAiEndpoint("POST", "/videos/remix", "no", "no other provider has it"),
     OpenAiEndpoint("POST", "/completions", "no", "the old text completions; use chat"),
-    OpenAiEndpoint("", "/embeddings", "no", "a chat and media gateway"),
+    OpenAiEndpoint("", "/embeddings", "no", _OTHER_KINDS),
     OpenAiEndpoint(
         "",
         "/moderations",
         "no",
         "providers moderate themselves; a refusal is the error CONTENT_POLICY_VIOLATION",
     ),
-    OpenAiEndpoint("", "/audio", "no", _NO_AUDIO),
-    OpenAiEndpoint("", "/realtime", "no", _NO_AUDIO),
-    OpenAiEndpoint("", "/live", "no", _NO_AUDIO),
+    OpenAiEndpoint("", "/audio", "no", _OTHER_KINDS),
+    OpenAiEndpoint("", "/realtime", "no", _OTHER_KINDS),
+    OpenAiEndpoint("", "/live", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/files", "no", _NO_STATE),
     OpenAiEndpoint("", "/uploads", "no", _NO_STATE),
     OpenAiEndpoint("", "/batches", "no", _NO_STATE),
