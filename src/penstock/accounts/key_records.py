@@ -112,7 +112,8 @@ def _checked_name(name: str, value: Any) -> str | None:
 def _checked_scopes(name: str, scopes: Any) -> str:
     """Return the scopes as stored: sorted and separated by spaces."""
     if not isinstance(scopes, list | tuple | set | frozenset) or any(scope not in SCOPES for scope in scopes):
-        raise InvalidRequest(f"`{name}` must be a list; allowed are: {', '.join(SCOPES)}.", param=name)
+        allowed = " and ".join(f"`{scope}`" for scope in SCOPES)
+        raise InvalidRequest(f"`{name}` must be a list; its items may be {allowed}.", param=name)
     return " ".join(sorted(set(scopes)))
 
 

@@ -63,7 +63,7 @@ def show_spend(
         print_json(usage)
         return
     rows = [
-        [group["name"] or group["group"], group["requests"], group["failed"], usd(group["cost"])]
+        [group["name"] or group["group"] or "(none)", group["requests"], group["failed"], usd(group["cost"])]
         for group in [*usage["groups"], {**usage["total"], "name": "in all", "group": None}]
     ]
     show("Spend", [by, "requests", "failed", "cost"], rows)
