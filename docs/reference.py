@@ -35,16 +35,15 @@ REMEDIES: Mapping[str, str] = {
     "METHOD_NOT_ALLOWED": "The header `allow` lists the methods of this path.",
     "MODEL_DISABLED": "An operator has switched the model off in `penstock.toml`.",
     "MODEL_NOT_FOUND": "`GET /compat/v1/models` lists what can be called. The message names similar models, or the "
-    "variable "
-    "whose credential is missing. A key may also be limited to other `models`.",
+    "variable whose credential is missing.",
     "NOT_FOUND": "The path or the id does not exist, or belongs to another organization. Paths of OpenAI that are "
     "not served "
     "are answered with this error as well.",
     "PAYLOAD_TOO_LARGE": "The message names the limit: `json_bytes`, `form_bytes` or `image_bytes`. Upload images as "
     "a form "
     "instead of base64 in JSON, or give their URLs.",
-    "PERMISSION_DENIED": "The key lacks the scope that the message names, or the link has expired. "
-    "[Scopes](operations.md#scopes-of-keys).",
+    "PERMISSION_DENIED": "The message says whether the key lacks a [scope](operations.md#scopes-of-keys), may only use other "
+    "[models](account.md#keys), or whether the URL has expired.",
     "RATE_LIMITED": "Wait as long as `retry-after` says. The message tells whether the key's limits, the address or "
     "the "
     "provider is the reason.",

@@ -61,7 +61,7 @@ class AuthenticationFailed(Problem):
 
 
 class PermissionDenied(Problem):
-    """The key lacks the scope that this call needs, or a signed URL has expired."""
+    """The key may not make this call or use this model, or a signed URL has expired."""
 
     status = 403
     type = "permission_error"
@@ -107,7 +107,7 @@ class NotFound(InvalidRequest):
 
 
 class ModelNotFound(NotFound):
-    """No model with this id can be called here with this key."""
+    """No model with this id can be called here."""
 
 
 class ModelDisabled(NotFound):
