@@ -19,6 +19,9 @@ _FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "
           "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
           "--window-size=1200,1400"]  # fmt: skip
 
+_SCRIPT_MS = 200_000  # a check of a long page takes half a minute on a busy machine
+_ANSWER_SECONDS = 240
+
 
 class Failed(Exception):
     """The browser returned an error."""
@@ -34,7 +37,9 @@ class Browser:
             "binary": shutil.which("chromium") or shutil.which("google-chrome") or "",
             "prefs": {"download.default_directory": str(downloads)},
         }
-        wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
+        timeouts = {"script": _SCRIPT_MS}
+        always = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}, "timeouts": timeouts}
+        wanted = {"alwaysMatch": always}
         self._url = url
         session = self._say("POST", "/session", {"capabilities": wanted})["sessionId"]
         self._url += f"/session/{session}"
@@ -43,7 +48,7 @@ class Browser:
         data = None if method == "GET" else json.dumps(body or {}).encode()
         asked = Request(self._url + path, data, {"content-type": "application/json"}, method=method)  # noqa: S310
         try:
-            with urlopen(asked, timeout=60) as response:  # noqa: S310
+            with urlopen(asked, timeout=_ANSWER_SECONDS) as response:  # noqa: S310
                 return json.loads(response.read())["value"]
         except HTTPError as problem:
             with problem:

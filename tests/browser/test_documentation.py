@@ -35,6 +35,19 @@ def test_no_page_has_a_finding_or_is_wider_than_a_phone(served: Serving, browser
     assert browser.errors() == []
 
 
+def test_no_page_of_the_navigation_is_wider_than_a_phone(served: Serving, browser: Browser) -> None:
+    browser.open(f"{served.url}/docs")
+    urls = browser.run("return [...document.querySelectorAll('nav.pages a')].map((link) => link.pathname)")
+    assert len(urls) > 30
+    browser.resize(390, 844)
+    wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    found = {}
+    for url in urls:
+        browser.open(f"{served.url}{url}")
+        found[url] = browser.run(wide)
+    assert [url for url, pixels in found.items() if pixels > 0] == []
+
+
 def test_the_search_finds_a_section_by_keyboard(served: Serving, browser: Browser) -> None:
     open_page(browser, served, "/images")
     browser.type("body", "/")
