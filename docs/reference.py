@@ -42,8 +42,8 @@ REMEDIES: Mapping[str, str] = {
     "PAYLOAD_TOO_LARGE": "The message names the limit: `json_bytes`, `form_bytes` or `image_bytes`. Upload images as "
     "a form "
     "instead of base64 in JSON, or give their URLs.",
-    "PERMISSION_DENIED": "The message says whether the key lacks a [scope](operations.md#scopes-of-keys), may only use other "
-    "[models](account.md#keys), or whether the URL has expired.",
+    "PERMISSION_DENIED": "The message says whether the key lacks a [scope](operations.md#scopes-of-keys), may only use "
+    "other [models](account.md#keys), or whether the URL has expired.",
     "RATE_LIMITED": "Wait as long as `retry-after` says. The message tells whether the key's limits, the address or "
     "the "
     "provider is the reason.",

@@ -66,8 +66,7 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "DELETE",
         "/videos",
         "partly",
-        "cancels an unfinished video; a finished one stays: purge it with "
-        "`DELETE /v1/requests/{id}/payloads`",
+        "cancels an unfinished video; a finished one stays: purge it with `DELETE /v1/requests/{id}/payloads`",
     ),
     OpenAiEndpoint("POST", "/videos/remix", "no", "no other provider has it"),
     OpenAiEndpoint("POST", "/completions", "no", "the old text completions; use chat"),
