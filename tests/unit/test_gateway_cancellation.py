@@ -82,7 +82,7 @@ async def wait_until_given_back(running: RunningGateway) -> None:
         async with asyncio.timeout(200):
             while taken(running):
                 await asyncio.sleep(0.001)
-                running.clock.advance(0.001)
+                running.clock.advance(0.05)
     except TimeoutError:
         pytest.fail(f"taken for ever: {taken(running)}")
 
