@@ -241,9 +241,13 @@ class Catalog:
 
     def _hint(self, model: str, tasks: Sequence[str]) -> str:
         """A name that is much like this one, and how names look at a provider with a catalogue."""
-        slug, _, name = model[:_ID_LENGTH_MAX].partition("/")
+        model = model[:_ID_LENGTH_MAX]
+        slug, _, name = model.partition("/")
         provider = self.providers.known.get(slug)
-        near = difflib.get_close_matches(name if provider else model[:_ID_LENGTH_MAX], self.listed_ids(tasks), n=1)
+        ids = self.listed_ids(tasks)
+        near = difflib.get_close_matches(model, ids, n=1)
+        if provider and not near:  # the name of a model may stand behind that of any of its providers
+            near = difflib.get_close_matches(name, ids, n=1)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         if provider and provider.live and slug in self.providers.active:
             hint += f" {provider.name}'s own models are named `{slug}/owner/name`, as in its catalogue."
