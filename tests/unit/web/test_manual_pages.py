@@ -76,7 +76,7 @@ def test_no_page_needs_what_the_security_policy_forbids(readers: dict[str, Reade
 def test_every_page_is_in_the_navigation_or_listed_by_a_page_that_is() -> None:
     listed = {entry.url for group in manual_pages.navigation().values() for entry in group}
     unlisted = {url for path, url in manual.urls().items() if path.endswith(".md")} - listed - {"/docs"}
-    indexes = [name for name in ("decisions", "cookbook") if name in PAGES]
+    indexes = [name for name in ("decisions", "cookbook", "providers") if name in PAGES]
     linked = {link.partition("#")[0] for name in indexes for link in read(name).links}
     assert sorted(unlisted - linked) == []
     assert list(manual_pages.navigation()) == ["Start", "Guides", "Reference", "Operating", "Project"]
