@@ -50,6 +50,7 @@ from penstock.models.performance import Records
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.net.client import HttpClient
+from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
@@ -167,6 +168,7 @@ async def build_gateway(
             acceptances=Acceptances(store, chat_reservations),
             completions=Completions(store),
             recordings=Recordings(store, storage, clock),
+            delays=Delays(clock),
             worker_pool=pool,
             write_probe=WriteProbe(store, clock),
             metrics=Metrics(_listed_models(catalog)),

@@ -25,6 +25,7 @@ from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
+from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -67,6 +68,7 @@ class Gateway:
     acceptances: Acceptances
     completions: Completions
     recordings: Recordings
+    delays: Delays
     worker_pool: WorkerPool
     server_models: ServerModels
     live_models: LiveModels

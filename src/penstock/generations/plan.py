@@ -64,7 +64,7 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
     )
     if options.may_replay:
         if found := await gateway.recordings.find(org_id, options, fingerprint):
-            return _plan_replay(gateway, validated, options, found)
+            return _plan_replay(gateway, org_id, validated, options, found)
         if options.mode == "replay-or-error":
             raise no_match()
     if options.mode.endswith("mock"):
@@ -172,7 +172,7 @@ def _with_recording(
 
 
 def _plan_replay(
-    gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, found: RecordingRow
+    gateway: Gateway, org_id: OrgId, validated: ValidatedCall, options: ReplayOptions, found: RecordingRow
 ) -> PlannedCall:
     """Needs no route: the recorded provider may no longer be configured."""
     recorded = found.decode_result()
@@ -181,6 +181,7 @@ def _plan_replay(
     is_video = found.kind == "video"
     now_ms = gateway.clock.steady_ms()
     due_ms = replay_times(options.latency, found.duration_ms, now_ms, is_video=is_video)
+    gateway.delays.add(org_id, due_ms[1])
     return PlannedCall(validated, request, Plan((candidate,), Replay(found.id, due_ms[1])), due_ms=due_ms)
 
 
@@ -196,5 +197,6 @@ async def _plan_mock(
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = replay_times(options.latency, 0, gateway.clock.steady_ms())
+    gateway.delays.add(org_id, due_ms[1])
     request = msgspec.structs.replace(request, inputs=_describe_inputs(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs=inputs, due_ms=due_ms)
