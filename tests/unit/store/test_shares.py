@@ -77,16 +77,22 @@ async def test_slow_reads_of_one_organization_leave_turns_for_others(
 
 
 @postgres_only
-async def test_a_locked_balance_delays_its_own_organization_only(open_gateway: OpenGateway) -> None:
+@pytest.mark.parametrize("limits", [{}, {"concurrent_requests": 100}], ids=["together", "one by one"])
+async def test_a_locked_balance_delays_its_own_organization_only(
+    open_gateway: OpenGateway, limits: dict[str, Any]
+) -> None:
+    """Calls of a key with limits are accepted one by one: without shares, they would wait on every connection."""
     async with open_gateway(works=False, database_connections=4) as running:
         other = await running.create_caller_in_new_org()
+        caller = caller_with(running.caller, **limits)
         database = running.gateway.settings.database
         lock = f"SELECT id FROM orgs WHERE id = '{running.caller.org_id}' FOR UPDATE"  # noqa: S608
         async with await psycopg.AsyncConnection.connect(database) as outsider:
             await outsider.execute(lock.encode())
-            stuck = [asyncio.create_task(running.video()) for _ in range(8)]
+            stuck = [asyncio.create_task(running.video(caller=caller)) for _ in range(8)]
             waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-            while not await running.rows(waiting):  # one: acceptances that come at once share a transaction
+            transactions = 2 if limits else 1  # acceptances that come at once share one, unless they are counted
+            while len(await running.rows(waiting)) < transactions:
                 pass
             for _ in range(3):
                 assert (await running.video(caller=other)).status == 202
