@@ -1,7 +1,6 @@
 """Reserve the highest possible cost of a chat call before it is sent: in memory, or as a hold in the store."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -48,6 +47,23 @@ class _Balance:
     @property
     def free(self) -> int:
         return self.available - self.reserved - self.being_held
+
+
+class _Holding:
+    """The time in which a hold is being written; see `ChatReservations.holding`."""
+
+    __slots__ = ("_amount", "_balance")
+
+    def __init__(self, balance: _Balance, amount: Nanos) -> None:
+        self._balance = balance
+        self._amount = amount
+
+    def __enter__(self) -> None:
+        self._balance.being_held += self._amount
+
+    def __exit__(self, *exception: object) -> None:
+        self._balance.being_held -= self._amount
+        self._balance.read_at = _NEVER
 
 
 @dataclass(slots=True)
@@ -106,16 +122,15 @@ class ChatReservations:
             for request_id in request_ids:
                 balance.uncharged.pop(request_id, None)
 
-    @contextmanager
-    def holding(self, org_id: OrgId, amount: Nanos) -> Iterator[None]:
+    def holding(self, org_id: OrgId, amount: Nanos) -> "_Holding":
         """Keep chat calls from spending an amount while a hold of it is being written to the store."""
-        balance = self._balances.setdefault(org_id, _Balance())
-        balance.being_held += amount
-        try:
-            yield
-        finally:
-            balance.being_held -= amount
-            balance.read_at = _NEVER
+        return _Holding(self._balance(org_id), amount)
+
+    def _balance(self, org_id: OrgId) -> _Balance:
+        balance = self._balances.get(org_id)
+        if balance is None:
+            balance = self._balances[org_id] = _Balance()
+        return balance
 
     async def hold_all(self, tx: Transaction, holds: Sequence[transfers.NewHold]) -> None:
         """Hold amounts for requests, and leave what chat calls of this process have reserved; see `transfers`."""
@@ -163,7 +178,7 @@ class ChatReservations:
 
     async def _sufficient_balance(self, org_id: OrgId, amount: Nanos) -> _Balance:
         """Return a balance with the amount free; raise InsufficientBalance if there is less."""
-        balance = self._balances.setdefault(org_id, _Balance())
+        balance = self._balance(org_id)
         if self.clock.monotonic() - balance.read_at < _BALANCE_SECONDS and balance.free >= amount:
             return balance
         await self._read_balance(balance, org_id)

@@ -11,6 +11,7 @@ import httptools
 
 from penstock.long_bodies.long_body import LongBody
 from penstock.net.errors import MaybeSent
+from penstock.net.response import Headers
 
 _MAX_HEAD_BYTES = 64 * 2**10
 _READ_AHEAD_BYTES = 256 * 2**10
@@ -53,7 +54,7 @@ class Connection(asyncio.Protocol):
         self._failure: MaybeSent | None = None
         self._is_idle = False
         self.status = 0
-        self.headers: dict[str, str] = {}
+        self.headers = Headers()
 
     async def write(self, head: bytes, body: bytes | LongBody) -> None:
         """Send a request, or as much of it as the server takes before it responds."""
@@ -236,7 +237,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if not self._has_head:  # of a response with a status below 200, which another follows
-            self.headers = {}
+            self.headers = Headers()
             return
         if not self._is_complete:
             self._keeps_alive = self._parser.should_keep_alive()

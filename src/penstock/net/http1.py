@@ -24,7 +24,7 @@ from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.form import encode_form
-from penstock.net.response import MAX_RESPONSE_BYTES, Headers, OpenResponse
+from penstock.net.response import MAX_RESPONSE_BYTES, OpenResponse
 from penstock.providers.spec import HttpRequest
 
 CONNECT_SECONDS = 5.0
@@ -358,7 +358,7 @@ class Exchange(OpenResponse):
             self._client.drop(self.origin, connection)
             raise
         self._connection = connection
-        self._begin(connection.status, Headers(connection.headers))
+        self._begin(connection.status, connection.headers)
         return self
 
     async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:

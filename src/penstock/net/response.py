@@ -3,8 +3,7 @@
 import asyncio
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol, Self
 
 from pyreqwest.exceptions import PyreqwestError
@@ -20,35 +19,11 @@ _MAX_MEMBERS = 16
 _UNPACKED_AT_ONCE = 2**18
 
 
-class Headers(Mapping[str, str]):
+class Headers(dict[str, str]):
     """The headers of a response, by lower-case name.
 
-    Of a repeated header only the first value is kept. A value that is not text is left out. The values are converted to
-    Python strings at the first access, because the headers of most responses are never read.
+    Of a repeated header only the first value is kept. A value that is not text is left out.
     """
-
-    __slots__ = ("_raw", "_values")
-
-    def __init__(self, raw: HeaderMap | dict[str, str]) -> None:
-        self._raw = raw
-        self._values: dict[str, str] | None = raw if isinstance(raw, dict) else None
-
-    def _read(self) -> dict[str, str]:
-        if self._values is None:
-            self._values = {}
-            for name in self._raw:
-                with suppress(ValueError):
-                    self._values[name] = self._raw[name]
-        return self._values
-
-    def __getitem__(self, name: str) -> str:
-        return self._read()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
 
     def __repr__(self) -> str:
         return f"Headers({list(self)})"  # no values: they may be cookies or keys
@@ -56,11 +31,20 @@ class Headers(Mapping[str, str]):
     @property
     def encoding(self) -> str:
         """The content encoding in lower case; empty for an uncompressed body."""
+        encoding = self.get("content-encoding", "").lower()
+        return "" if encoding == "identity" else encoding
+
+
+def library_headers(raw: HeaderMap) -> Headers:
+    """The headers of a response that the library has received."""
+    headers = Headers()
+    for name in raw:
         try:
-            encoding = self._raw.get("content-encoding")
+            headers[name] = raw[name]
         except ValueError:
-            return "unreadable"
-        return "" if encoding is None or encoding.lower() == "identity" else encoding.lower()
+            if name == "content-encoding":  # the others that are not text are left out; this one must not be
+                headers[name] = "unreadable"
+    return headers
 
 
 class ByteStream(Protocol):
@@ -171,7 +155,7 @@ class LibraryResponse(OpenResponse):
         if _is_cancelled():
             await self.aclose()
             raise asyncio.CancelledError
-        self._begin(response.status, Headers(response.headers))
+        self._begin(response.status, library_headers(response.headers))
         self._reader = response.body_reader
         return self
 
