@@ -75,7 +75,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dry_run(self) -> bool:
-        return self.query.get("dryRun", "").lower() in ("true", "1")
+        return self.query.get("dryRun", "").lower() == "true"
 
 
 # ------------------------------------------------------------------------------------------------------------ requests

@@ -44,8 +44,15 @@ def parse(query: bytes) -> dict[str, str]:
 
 
 def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a value for each row: what the caller sent, checked, or the default. An empty value is the default."""
-    return {row.name: _value(row, query[row.name]) if query.get(row.name) else row.default for row in rows}
+    """Return a value for each row: what the caller sent, checked, or the default.
+
+    An empty value is the default, but not that of a boolean: who writes `?dryRun` does not mean false.
+    """
+    return {row.name: _value(row, query[row.name]) if _is_given(row, query) else row.default for row in rows}
+
+
+def _is_given(row: Query, query: Mapping[str, str]) -> bool:
+    return bool(query.get(row.name)) or (row.type == "boolean" and row.name in query)
 
 
 def check_names(rows: Sequence[Query], query: Mapping[str, str]) -> None:

@@ -84,6 +84,11 @@ def test_the_message_about_a_bad_value_lists_the_allowed_values() -> None:
         assert refused("status", text) == "`status` must be one of `active`, `revoked`."
 
 
+def test_an_empty_boolean_is_refused() -> None:
+    """`?dryRun` without a value must not make, and charge, what was to be estimated."""
+    assert refused("summary", "") == "`summary` must be one of `true`, `false`."
+
+
 def test_an_empty_value_is_the_default() -> None:
     assert value("starting_after", "req_1") == "req_1"
     assert value("starting_after", "") is None
