@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from bench.attacks.target import CHAT, IMAGES, MIB, VALID, VIDEOS, Begin, Target, add_gets, add_posts, attack, json_body
+from bench.attacks.target import CHAT, IMAGES, VALID, VIDEOS, Begin, Target, add_gets, add_posts, attack, json_body
 from bench.hostile_provider import noisy_png, small_png
+
+# The longest that are accepted: longer ones are refused, and there would be nothing to list.
+_REQUEST_CHARS = 65_000  # of a recording
+_PROMPT_CHARS = 32_000
 
 # ----------------------------------------------------------------------------------------------------------- recordings
 
@@ -36,10 +40,9 @@ add_posts("recordings: the largest import", "/v1/recordings", lambda _: _recordi
 
 @attack("recordings: lists of long requests")
 async def _list_recordings(target: Target, begin: Begin) -> None:
-    for number in range(20):
-        request = {"prompt": "a" * (10 * MIB)}
-        if not await target.call("POST", "/v1/recordings", _recording(number, small_png(), request)):
-            break
+    request = {"prompt": "a" * _REQUEST_CHARS}
+    for number in range(100):
+        await target.call("POST", "/v1/recordings", _recording(number, small_png(), request))
     await begin()
     await target.repeat(lambda: target.call("GET", "/v1/recordings?limit=100"))
 
@@ -59,7 +62,7 @@ async def _leave_replays(target: Target, begin: Begin) -> None:
         "x-service-replay": "replay-or-error",
         "x-service-replay-match": "pinned",
         "x-service-replay-recording": json.loads(imported)["id"],
-        "x-service-replay-latency": "9000000,9000000",
+        "x-service-replay-latency": "60000,60000",
     }
     body = json_body(**VALID[IMAGES], response_format="b64_json")
     await begin()
@@ -77,8 +80,8 @@ async def _leave_replays(target: Target, begin: Begin) -> None:
 
 @attack("lists: videos with long prompts")
 async def _list_videos(target: Target, begin: Begin) -> None:
-    body = json_body(**{**VALID[VIDEOS], "prompt": "a" * (20 * MIB)})
-    for _ in range(15):
+    body = json_body(**{**VALID[VIDEOS], "prompt": "\U0001f350" * _PROMPT_CHARS})
+    for _ in range(100):
         await target.call("POST", VIDEOS, body)
     await begin()
     await target.repeat(lambda: target.call("GET", f"{VIDEOS}?limit=100"))
