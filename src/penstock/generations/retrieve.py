@@ -1,5 +1,6 @@
 """Return images and videos after they were accepted: their state, their result and their files."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
@@ -161,13 +162,16 @@ async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | Non
         rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
     else:
         rows, has_more = await pager.rows(call.caller.org_id, limit, high=after)
-    data = [await _video_object(gateway, call.base_url, row) for row in rows]
+    data = []
+    for row in rows:
+        data.append(msgspec.Raw(_encode(await _video_object(gateway, call.base_url, row))))
+        await asyncio.sleep(0)  # all prompts together may have megabytes
     return Response(
         json={
             "object": "list",
             "data": data,
-            "first_id": data[0]["id"] if data else None,
-            "last_id": data[-1]["id"] if data else None,
+            "first_id": rows[0].id if rows else None,
+            "last_id": rows[-1].id if rows else None,
             "has_more": has_more,
         }
     )

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
+from penstock.api.responses import encode
 from penstock.errors import InvalidRequest
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -36,7 +38,8 @@ async def test_pages_of_videos(open_gateway: OpenGateway) -> None:
             made.append((await running.video()).json["id"])
 
         async def listed(query: dict[str, str]) -> list[Any]:
-            body = (await list_videos(running.gateway, running.call(query=query))).json
+            response = await list_videos(running.gateway, running.call(query=query))
+            body = msgspec.json.decode(encode(response.json))
             return [video["id"] for video in body["data"]]
 
         assert await listed({}) == made[::-1]

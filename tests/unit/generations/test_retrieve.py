@@ -5,8 +5,10 @@ from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
+from penstock.api.responses import encode
 from penstock.errors import Conflict, NotFound, Problem
 from penstock.generations import retrieve
 from penstock.generations.rows import ShownRow
@@ -27,7 +29,8 @@ async def listed(
     ascending: bool = False,
 ) -> Any:
     call = running.call(endpoint="/compat/v1/videos", caller=caller)
-    return (await retrieve.list_videos(running.gateway, call, limit, after, ascending=ascending)).json
+    response = await retrieve.list_videos(running.gateway, call, limit, after, ascending=ascending)
+    return msgspec.json.decode(encode(response.json))
 
 
 async def content(running: RunningGateway, video_id: str, **headers: str) -> Response:
@@ -62,6 +65,36 @@ async def test_an_unfinished_video(open_gateway: OpenGateway) -> None:
         assert shown["metadata"]["upstream_id"] in running.lab.video_jobs
         assert shown["metadata"]["cost_estimate"] == Decimal("0.4")
         assert "cost" not in shown["metadata"]
+
+
+@sqlite_only
+async def test_others_run_between_the_videos_of_a_list(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred prompts may have 13 MB together, and take long to decode and encode."""
+    rounds = 0
+    encoded_in: list[int] = []
+    encode = retrieve._encode
+
+    def note_round(video: Any) -> bytes:
+        encoded_in.append(rounds)
+        return encode(video)
+
+    async def count_rounds() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(retrieve, "_encode", note_round)
+    async with open_gateway(works=False, worker=False) as running:
+        for _ in range(5):
+            await running.video(prompt="é" * 30_000)
+        counting = asyncio.create_task(count_rounds())
+        found = await listed(running)
+        counting.cancel()
+        assert [len(video["prompt"]) for video in found["data"]] == [30_000] * 5
+        assert len({*encoded_in}) == 5, "each in a round of its own"
 
 
 @sqlite_only
@@ -113,7 +146,7 @@ async def test_a_list_reads_only_what_it_shows(open_gateway: OpenGateway) -> Non
         assert [set(row) for row in rows] == [set(ShownRow.__struct_fields__)] * 2
         assert {row["id"]: row["plan"] is None for row in rows} == {completed: True, failed: False}
         for video in (await listed(running))["data"]:
-            assert video == await running.get_video(video["id"])
+            assert video == msgspec.json.decode(encode(await running.get_video(video["id"])))
 
 
 @sqlite_only
