@@ -21,6 +21,7 @@ HOOK = "https://receiver.example/hook/token-of-the-receiver"
 PROMPT = "a-prompt-that-must-not-be-traced"
 CHAT = "/compat/v1/chat/completions"
 VIDEOS = "/compat/v1/videos"
+STEP_SECONDS = 0.05  # so that leases are renewed in time, also on a busy machine
 IMAGES = "/compat/v1/images/generations"
 
 
@@ -143,11 +144,11 @@ async def test_a_video_is_one_trace_from_the_call_through_two_workers_to_the_web
 
         lab.states = ("in_progress 40",)
         async with open_gateway(labs=labs) as running:
-            await running.wait_until(lambda: has_any(lab.polls.received))
+            await running.wait_until(lambda: has_any(lab.polls.received), STEP_SECONDS)
         async with open_gateway(labs=labs) as running:
             finish_jobs(lab)
-            await running.wait_for_video(video_id)
-            await running.wait_until(lambda: has_any(webhooks))
+            await running.wait_for_video(video_id, STEP_SECONDS)
+            await running.wait_until(lambda: has_any(webhooks), STEP_SECONDS)
     assert len(collector.spans) > first
     assert {span.trace_id for span in collector.spans} == {TRACE}
     (call,) = collector.named(f"POST {VIDEOS}")
