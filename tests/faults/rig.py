@@ -220,10 +220,11 @@ class Rig:
         raise EndedEarly(f"it ended before it began: {running.said}")
 
     def _describe(self) -> None:
-        """Write penstock.toml, with the provider in it."""
+        """Write penstock.toml, with the provider in it; another process may be reading it now."""
         self.data.mkdir(exist_ok=True, mode=0o700)
         upstream = {model["id"]: model["upstream"] for model in self.lab.settings()["models"]}
-        (self.data / "penstock.toml").write_text(
+        draft = self.data / "penstock.toml.draft"
+        draft.write_text(
             f"""[providers.lab]
 speaks = "openai"
 base_url = "{self.lab.base_url}"
@@ -244,6 +245,7 @@ task = "chat"
 price = {{ unit = "token", input_usd = "{chat.INPUT_USD}", output_usd = "{chat.OUTPUT_USD}" }}
 """
         )
+        draft.rename(self.data / "penstock.toml")
 
     async def struck(self, failpoints: str, count: int) -> list[str]:
         """Serve, with so many videos requested, until the process kills itself; what was promised by then. It may come
