@@ -52,8 +52,7 @@ from penstock.settings import Settings
 from penstock.upstream import checks, translate
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.failures import failure_in_body
+from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
 from penstock.values import INPUT_VIDEOS, InputFile, OrgId
 
 ORG = OrgId("org_1")
@@ -310,10 +309,10 @@ async def run_recording(recording: Recording) -> dict[str, Any]:
     except InvalidRequest as problem:
         ended = {"kind": "rejected", "message": problem.message}
     except AttemptFailed as problem:
-        ended = {"kind": problem.kind, "message": problem.message}
-        ended["retry_after_seconds"] = problem.retry_after_seconds
-    except OutcomeUnknown as problem:
-        ended = {"kind": "unknown", "message": problem.message}
+        failure = problem.failure
+        ended = {"kind": "unknown" if failure.unknown else failure.kind, "message": failure.message}
+        if not failure.unknown:
+            ended["retry_after_seconds"] = failure.retry_after_seconds
     assert not script.left, f"never sent: {[exchange['sent'] for exchange in script.left]}"
     return ended
 
@@ -329,7 +328,7 @@ async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[s
     if not request.stream:
         reply = await upstream.send_chat(candidate, fields, 60, for_org=ORG)
         if reply.json.get("error"):
-            raise failure_in_body(candidate, bytes(reply.body))
+            raise AttemptFailed(failure_in_body(candidate, bytes(reply.body)))
         completion = json.loads(rename_finish_reasons(bytes(reply.body), finish))
         return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
     relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
@@ -337,7 +336,7 @@ async def _run_chat(upstream: Upstream, candidate: Candidate, content: Mapping[s
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except StreamBroken as problem:
-            raise failure_in_body(candidate, problem.event) from None
+            raise AttemptFailed(failure_in_body(candidate, problem.event)) from None
     usage = msgspec.to_builtins(relay.usage) if relay.usage else None
     events = passed.decode().removesuffix("\n\n").split("\n\n")
     return {"status": "completed" if relay.done else "failed", "events": events, "usage": _usage(usage)}
@@ -370,7 +369,7 @@ async def _run_generation(
                 raise
         ref |= result.ref
     if result.status == "failed":
-        raise AttemptFailed(candidate.provider.slug, result.failure_kind, result.message or "")
+        raise AttemptFailed(Failure(result.failure_kind, result.message or ""))
     return result
 
 

@@ -20,7 +20,7 @@ from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request
 from penstock.upstream import checks, translate
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed
 from penstock.values import INPUT_VIDEOS, InputFile, OrgId
 from tests.many_cases import check_each
 from tests.providers.recordings import (

@@ -44,10 +44,9 @@ from penstock.net.response import ByteStream
 from penstock.schema import Call, Caller, Request, Response
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
+from penstock.upstream.caller_error import caller_error
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.failures import failure_in_body
-from penstock.upstream.outcome import Failure, error_for
+from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
 from penstock.upstream.replies import MALFORMED
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
@@ -111,21 +110,19 @@ def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
 
 async def _forward(reserved: ReservedCall, route: Route) -> Response:
     """Send the call to the candidates in order until one responds."""
-    health = reserved.gateway.health
     failures: list[Failure] = []
     for candidate in route.candidates:
         try:
             response = await _forward_to(reserved, candidate)
-        except (AttemptFailed, OutcomeUnknown) as problem:
-            failure = reserved.add_failure(candidate, problem)
-            failures.append(failure)
-            _record_health(reserved.gateway, candidate, failure)
-            if not failure.allows_failover:
+        except AttemptFailed as problem:
+            failures.append(problem.failure)
+            reserved.record_failure(candidate, problem.failure)
+            if not problem.failure.allows_failover:
                 break
         else:
-            health.record_success(candidate.provider.slug, candidate.model.upstream)
+            reserved.gateway.health.record_success(candidate.provider.slug, candidate.model.upstream)
             return response
-    raise error_for(failures, forced=route.forced, is_only=len(route.candidates) == 1)
+    raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)
 
 
 async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
@@ -154,15 +151,6 @@ def _process_stopped() -> Problem:
     problem = Unavailable("The gateway was stopped before the response was complete.")
     problem.should_retry = False
     return problem
-
-
-def _record_health(gateway: Gateway, candidate: Candidate, failure: Failure) -> None:
-    """A provider that rejects a call or refuses its content works; other failures count against it."""
-    slug, upstream = candidate.provider.slug, candidate.model.upstream
-    if failure.kind in ("rejected", "refused"):
-        gateway.health.record_success(slug, upstream)
-    else:
-        gateway.health.record_failure(slug, upstream, failure.kind, failure.retry_after_seconds)
 
 
 def _provider_api(reserved: ReservedCall, candidate: Candidate) -> ProviderApi:
@@ -199,7 +187,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
 
 
 def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
-    return AttemptFailed(candidate.provider.slug, "unreadable", f"{candidate.provider.name} {what}.")
+    return AttemptFailed(Failure("unreadable", f"{candidate.provider.name} {what}."))
 
 
 def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes) -> tuple[bytes, Bill]:
@@ -209,7 +197,7 @@ def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, 
     outline = json_outline.outline(body)
     found = api.read(outline.json)
     if found.error:
-        raise failure_in_body(candidate, outline.fill(found.error))
+        raise AttemptFailed(failure_in_body(candidate, outline.fill(found.error)))
     usage = found.usage
     if found.is_empty:
         if usage is not None:
@@ -254,7 +242,7 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
         if isinstance(problem, StreamBroken) and problem.event:
-            raise failure_in_body(candidate, problem.event) from None
+            raise AttemptFailed(failure_in_body(candidate, problem.event)) from None
         raise _unreadable(candidate, "did not return a stream") from problem
     except BaseException:
         await source.aclose()
@@ -349,8 +337,7 @@ def _stream_problem(reserved: ReservedCall, candidate: Candidate, stream: _Strea
         case _:
             problem = UpstreamError(f"{provider.name} closed the connection before the end of its stream.")
     stream.watch.fail("broken")
-    reserved.gateway.health.record_failure(provider.slug, candidate.model.upstream, "broken")
-    reserved.add_failure(candidate, AttemptFailed(provider.slug, "broken", problem.message))
+    reserved.record_failure(candidate, Failure("broken", problem.message))
     return problem
 
 

@@ -16,9 +16,8 @@ from penstock.schema import Call, FailedAttempt, Request
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
-from penstock.upstream.outcome import Failure
+from penstock.upstream.failures import Failure
 from penstock.values import ZERO, Nanos
 
 _MAX_MESSAGE_CHARS = 1000
@@ -88,23 +87,24 @@ class ReservedCall(msgspec.Struct, frozen=True):
         self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
         report_result(end.provider, charged)
 
-    def add_failure(self, candidate: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
-        """Note a failed attempt for the record, and return the failure."""
-        failure = Failure.from_error(problem)
+    def record_failure(self, candidate: Candidate, failure: Failure) -> None:
+        """Note a failed attempt: in the log, for the health of the candidate, and for the record of the call."""
         call = self.reservation.call
         log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
+        self.gateway.health.record_failure(
+            candidate.provider.slug, candidate.model.upstream, failure.kind, failure.retry_after_seconds
+        )
         attempts = self.failed_attempts
         attempt = FailedAttempt(
             candidate.provider.slug,
             candidate.model.upstream,
-            attempts[-1].ended_at_ms if attempts else self.reservation.call.at_ms,
+            attempts[-1].ended_at_ms if attempts else call.at_ms,
             self.gateway.clock.now_ms(),
             failure.kind,
-            self._stored_message(problem.message)[:_MAX_MESSAGE_CHARS],
-            problem.status if isinstance(problem, AttemptFailed) else None,
+            self._stored_message(failure.message)[:_MAX_MESSAGE_CHARS],
+            failure.status,
         )
         attempts.append(attempt)
-        return failure
 
     @property
     def stores_payload(self) -> bool:

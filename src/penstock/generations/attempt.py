@@ -1,7 +1,6 @@
 """One attempt: part of a generation's outputs from one provider, from the request that is sent to its recorded end."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -30,13 +29,12 @@ from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.telemetry.tracing import span
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
 from penstock.upstream.failure_log import log_failure
-from penstock.upstream.outcome import Failure
+from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
 from penstock.upstream.roles import table_name
 from penstock.upstream.translate import with_seed_of_part
 from penstock.upstream.watch import AttemptWatch
-from penstock.values import ZERO, InputFile, Nanos, nanos, new_id
+from penstock.values import InputFile, nanos, new_id
 
 _FIND_PAUSES_SECONDS = (1.0, 4.0, 15.0)  # before each time that a provider is asked for a job
 _INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
@@ -91,32 +89,25 @@ class _Attempt:
             made = await Polling(self.gateway, self.job, self.candidate, self._submit_again).wait_until_done(result)
             outputs = await store_outputs(self.gateway, self.job, self.part, self.id, made)
         except OutputNotStored:
-            await self._record("failed", kind="unfetched", message=_NOT_STORED, loss=self._loss(made))
+            await self._record_failure(Failure("unfetched", _NOT_STORED), made)
             raise
-        except AttemptFailed as problem:
-            self._report_failure(problem)
-            await self._record(
-                "failed",
-                kind=problem.kind,
-                message=problem.message,
-                http_status=problem.status,
-                loss=self._loss(made) if made else nanos(problem.cost_usd or "0"),
-            )
-            return replace(Failure.from_error(problem), accepted=self.is_accepted)
         except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
             message = f"{self.provider.name} made the output, but this gateway cannot take it: {problem}."
-            await self._record("failed", kind="unfetched", message=message, loss=self._loss(made))
-            return Failure("unfetched", message, accepted=self.is_accepted)
-        except OutcomeUnknown as problem:
-            self.gateway.health.record_failure(*self.health_key, "timeout")
-            await self._record("unknown", kind="timeout", message=problem.message)
-            return Failure.from_error(problem)
+            return await self._record_failure(Failure("unfetched", message), made)
+        except AttemptFailed as problem:
+            failure = problem.failure
+            self.gateway.health.record_failure(*self.health_key, failure.kind, failure.retry_after_seconds)
+            return await self._record_failure(failure, made)
         self.gateway.health.record_success(*self.health_key)
         return AttemptResult(self.part, self.id, made, outputs, self._price_lines(made, outputs))
 
-    def _loss(self, made: Result | None) -> Nanos:
-        """What the provider bills for outputs that it made and nobody gets."""
-        return ZERO if made is None else billed_cost(self.candidate, self.job.request, self.part.count, made)
+    async def _record_failure(self, failure: Failure, made: Result | None) -> Failure:
+        """Store the failure, with the loss if the provider bills for it or has `made` outputs that nobody gets."""
+        loss = nanos(failure.cost_usd or "0")
+        if made:
+            loss = billed_cost(self.candidate, self.job.request, self.part.count, made)
+        await self._record("unknown" if failure.unknown else "failed", failure=failure, loss=loss)
+        return replace(failure, accepted=self.is_accepted)
 
     def _price_lines(self, result: Result, outputs: Sequence[StoredOutput]) -> tuple[Line, ...]:
         """The cost that the provider reports, else the price of what was delivered."""
@@ -126,13 +117,6 @@ class _Attempt:
         return actual_lines(
             self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=result.usage
         )
-
-    def _report_failure(self, problem: AttemptFailed) -> None:
-        """Refusing one request says nothing about the provider's health."""
-        if problem.kind in ("refused", "rejected"):
-            self.gateway.health.record_success(*self.health_key)
-        else:
-            self.gateway.health.record_failure(*self.health_key, problem.kind, problem.retry_after_seconds)
 
     # ----------------------------------------------------------------------------------------------------- submission
 
@@ -146,7 +130,7 @@ class _Attempt:
         if earlier is not None and earlier.ref is not None:
             return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
         if earlier is not None and not self.op.safe_to_resubmit:
-            return await self._find_job(OutcomeUnknown(self.provider.slug, _INTERRUPTED, timeout=False))
+            return await self._find_job(AttemptFailed(unknown_outcome(_INTERRUPTED)))
         inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
         try:
             with self.job.running.send_guard.sending():
@@ -155,13 +139,14 @@ class _Attempt:
                 failpoint("submit.intent_committed")
                 self.job.running.send_guard.unsent_attempts.discard(self.id)
                 return await self._submit(inputs)
-        except OutcomeUnknown as problem:
+        except AttemptFailed as problem:
+            if not problem.failure.unknown:
+                raise
             return await self._find_job(problem)
 
     async def _load_inputs(self) -> Mapping[str, Sequence[InputFile]]:
         if not self.job.request.inputs:
             return {}
-        slug = self.provider.slug
         try:
             polarity = self.op.settings.get("mask", "alpha")
             images = self.op.param("images") or self.op.param("input_reference")
@@ -176,9 +161,9 @@ class _Attempt:
                 urls=await self._input_urls(),
             )
         except WorkFailed as problem:
-            raise AttemptFailed(slug, "rejected", f"An input image could not be prepared: {problem}") from problem
+            raise AttemptFailed(Failure("rejected", f"An input image could not be prepared: {problem}")) from problem
         except FileMissing as problem:
-            raise AttemptFailed(slug, "rejected", "The input files of the request are gone.") from problem
+            raise AttemptFailed(Failure("rejected", "The input files of the request are gone.")) from problem
 
     async def _input_urls(self) -> dict[str, str]:
         """Where the provider can fetch the inputs that it takes only as URLs, by media id, until the job's deadline."""
@@ -249,7 +234,7 @@ class _Attempt:
             job.running.send_guard.run_to_the_end()
         return await self._record_job(result)
 
-    async def _find_job(self, problem: OutcomeUnknown) -> Result:
+    async def _find_job(self, problem: AttemptFailed) -> Result:
         """Find the job of a submission that may have arrived, where the provider knows it by the id of the attempt.
         Raises the problem if it is not found: the attempt is not sent again.
         """
@@ -257,8 +242,11 @@ class _Attempt:
             raise problem
         for pause in _FIND_PAUSES_SECONDS:
             await self.gateway.clock.sleep(pause)
-            with suppress(AttemptFailed):
-                return await self._record_job(await self.gateway.upstream.find(self.candidate, self.id))
+            try:
+                found = await self.gateway.upstream.find(self.candidate, self.id)
+            except AttemptFailed:
+                continue
+            return await self._record_job(found)
         raise problem
 
     async def _record_job(self, result: Result) -> Result:
@@ -269,6 +257,6 @@ class _Attempt:
                 await self._record("submitted", result=result)
             except ConstraintViolated:
                 message = f"{self.provider.name} returned the id of another job."
-                raise OutcomeUnknown(self.provider.slug, message, timeout=False) from None
+                raise AttemptFailed(unknown_outcome(message)) from None
             failpoint("submit.id_committed")
         return result

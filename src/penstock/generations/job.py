@@ -16,12 +16,12 @@ from penstock.generations.accept import NewGeneration
 from penstock.generations.mailbox import Mailbox
 from penstock.generations.rows import AttemptRow, GenerationRow, Mock, Plan, Replay, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
-from penstock.providers.spec import FailureKind, Result
+from penstock.providers.spec import Result
 from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.outcome import Failure
+from penstock.upstream.failures import Failure
 from penstock.values import ZERO, InputFile, Nanos, OrgId, nanos
 
 
@@ -239,9 +239,7 @@ async def record_attempt(
     state: str,
     *,
     result: Result | None = None,
-    kind: FailureKind | None = None,
-    message: str | None = None,
-    http_status: int | None = None,
+    failure: Failure | None = None,
     loss: Nanos = ZERO,
 ) -> None:
     """Store what became of an attempt, and the loss if its outputs were made but cannot be delivered.
@@ -253,16 +251,7 @@ async def record_attempt(
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job, is_progress=is_progress)
         now = gateway.clock.now_ms()
-        end = attempt_end(
-            attempt_id,
-            state,
-            now,
-            result=result,
-            kind=kind,
-            message=message,
-            http_status=http_status,
-            cost=loss or None,
-        )
+        end = attempt_end(attempt_id, state, now, result=result, failure=failure, cost=loss or None)
         if not loss:
             await tx.put("set_attempt", **end)  # it is sent together with the commit: the id of a job is stored sooner
         elif await tx.run("set_attempt", **end):
@@ -277,9 +266,7 @@ def attempt_end(
     at_ms: int,
     *,
     result: Result | None = None,
-    kind: FailureKind | None = None,
-    message: str | None = None,
-    http_status: int | None = None,
+    failure: Failure | None = None,
     cost: Nanos | None = None,
 ) -> Row:
     """The values for the query `set_attempt`, which changes an attempt that has not ended.
@@ -292,9 +279,9 @@ def attempt_end(
         "state": state,
         "upstream_id": result.upstream_id if result and result.ref else None,
         "ref": msgspec.json.encode(dict(result.ref)) if result else None,
-        "failure_kind": kind,
-        "failure_message": message,
-        "http_status": http_status,
+        "failure_kind": failure.kind if failure else None,
+        "failure_message": failure.message if failure else None,
+        "http_status": failure.status if failure else None,
         "cost": cost,
         "at_ms": at_ms,
     }

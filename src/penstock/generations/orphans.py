@@ -13,7 +13,7 @@ from penstock.generations.rows import AttemptRow, GenerationRow, get_generation
 from penstock.providers.spec import Result
 from penstock.store.base import Change, Transaction
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed
 from penstock.values import ZERO, Nanos, nanos
 
 log = structlog.get_logger()
@@ -53,7 +53,7 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
     try:
         result = await gateway.upstream.poll(candidate, msgspec.json.decode(attempt.ref))
     except AttemptFailed as problem:
-        if problem.kind != "rejected" or attempt.state == "unknown":  # a job that was lost may be found again
+        if problem.failure.kind != "rejected" or attempt.state == "unknown":  # a job that was lost may be found again
             return False
         result = Result(status="cancelled")  # the provider no longer knows the job: it was cancelled as asked
     if not result.done:

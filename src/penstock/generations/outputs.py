@@ -11,7 +11,7 @@ from penstock.media.transfer import OutputNotStored
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed, Failure
 
 # How long downloading a finished output is tried; callers wait for images.
 _FETCH_VIDEO_SECONDS = 900.0
@@ -40,13 +40,13 @@ async def store_outputs(
         except DownloadFailed as problem:
             if clock.monotonic() >= until:
                 message = f"{provider.name} made the output, but it could not be downloaded: {problem}."
-                raise AttemptFailed(provider.slug, "unfetched", message) from problem
+                raise AttemptFailed(Failure("unfetched", message)) from problem
         except UnusableFile as problem:
             if problem.too_large:
                 raise
             if not problem.may_change or clock.monotonic() >= until:
                 message = f"{provider.name} delivered an unusable file: {problem}."
-                raise AttemptFailed(provider.slug, "unreadable", message) from problem
+                raise AttemptFailed(Failure("unreadable", message)) from problem
         await clock.sleep(pause)
         pause = min(2 * pause, _FETCH_PAUSE_SECONDS_MAX)
         result = await _refresh_files(gateway, part.candidate, result)

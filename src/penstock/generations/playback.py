@@ -13,7 +13,7 @@ from penstock.media.storage import FileMissing, storage_key
 from penstock.recordings.rows import find_recording, get_recording
 from penstock.schema import Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import AttemptFailed
 from penstock.values import ZERO
 
 _MOCK_POLL_SECONDS = 0.05
@@ -70,7 +70,7 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> tuple[GenerationResu
                 media_id = _media_id(job, len(outputs))
                 stored = await gateway.transfer.store_output(media_id, file, None, job.request, for_org=job.org_id)
                 outputs.append(stored)
-    except (AttemptFailed, OutcomeUnknown, UnusableFile) as problem:
+    except (AttemptFailed, UnusableFile) as problem:
         raise UpstreamError(f"The mock failed: {problem}", should_retry=False) from problem
     result = GenerationResult(
         provider=candidate.provider.slug,

@@ -17,8 +17,7 @@ from penstock.providers.spec import Result
 from penstock.store.base import Transaction
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.failures import job_failure
+from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
 
 _LOST_JOB_SECONDS = 120.0
 _PAUSE_SECONDS_MIN = 0.05
@@ -52,11 +51,11 @@ class Polling:
             with self.job.running.wakeups.waiting() as wakeup:
                 result = await self._poll_until_done(result, wakeup)
         if result.status == "failed":
-            raise job_failure(self.candidate, result)
+            raise AttemptFailed(job_failure(self.candidate, result))
         if result.status == "cancelled":
             if await is_cancel_requested(self.gateway, self.job):
                 raise Cancelled()
-            raise AttemptFailed(self.provider.slug, "broken", f"{self.provider.name} cancelled the job.")
+            raise AttemptFailed(Failure("broken", f"{self.provider.name} cancelled the job."))
         return result
 
     async def _poll_until_done(self, result: Result, wakeup: asyncio.Event) -> Result:
@@ -82,13 +81,12 @@ class Polling:
             try:
                 polled = await self.gateway.upstream.poll(self.candidate, result.ref)
             except AttemptFailed as problem:
-                lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
+                lost_since = (lost_since or clock.monotonic()) if problem.failure.kind == "rejected" else None
                 if lost_since and self.op.safe_to_resubmit:
                     result = await self.submit_again()
                     lost_since = None
                 elif lost_since and clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
-                    message = f"{self.provider.name} no longer knows the job."
-                    raise OutcomeUnknown(self.provider.slug, message, timeout=False) from None
+                    raise AttemptFailed(unknown_outcome(f"{self.provider.name} no longer knows the job.")) from None
                 backoff = min(2 * max(backoff, pause), pause_max)
                 continue
             failpoint("poll.mid")

@@ -34,7 +34,8 @@ from penstock.media.transfer import OutputNotStored
 from penstock.schema import AttemptSummary, GenerationResult, StoredOutput
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import provider_wait
-from penstock.upstream.outcome import Failure, error_for
+from penstock.upstream.caller_error import caller_error
+from penstock.upstream.failures import Failure, unknown_outcome
 from penstock.values import nanos
 
 log = structlog.get_logger()
@@ -111,7 +112,7 @@ async def _make_and_complete(gateway: Gateway, job: Job) -> None:
         if not made:
             is_only = len(job.plan.candidates) == 1
             is_video = job.request.task == "video"
-            raise error_for(failures, forced=job.plan.forced, is_only=is_only, is_video=is_video)
+            raise caller_error(failures, forced=job.plan.forced, is_only=is_only, is_video=is_video)
         await _complete_made(gateway, job, made, source if isinstance(source, Recording) else None)
 
 
@@ -249,7 +250,7 @@ async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> tu
 
 def _too_late(job: Job, part: Part, problem: UpstreamTimeout) -> Failure:
     """The failure of a part whose job still ran at the deadline; the provider is asked about it later."""
-    failure = Failure("timeout", problem.message, part.count, unknown=True, timeout=True)
+    failure = unknown_outcome(problem.message, timed_out=True)
     job.failures[part.candidate_index, part.index] = PastFailure(job.round, failure)
     return failure
 

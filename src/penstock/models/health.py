@@ -5,6 +5,7 @@ from collections import deque
 import msgspec
 
 from penstock.clock import Clock
+from penstock.providers.spec import FailureKind
 from penstock.values import iso
 
 # Three failures in a row start a pause. Each pause is twice as long as the one before, up to five minutes.
@@ -39,7 +40,7 @@ class Health(msgspec.Struct):
         return record is None or record.paused_until <= self.clock.monotonic()
 
     def record_success(self, provider: str, upstream: str) -> None:
-        """Count a success, or a refusal that says nothing about the provider's health. Ends a pause."""
+        """Count a success. Ends a pause."""
         record = self._record(provider, upstream)
         record.successes += 1
         record.history.append((self.clock.now_ms(), None))
@@ -48,14 +49,20 @@ class Health(msgspec.Struct):
         record.paused_until = 0.0
 
     def record_failure(
-        self, provider: str, upstream: str, problem: str, retry_after_seconds: float | None = None
+        self, provider: str, upstream: str, kind: FailureKind, retry_after_seconds: float | None = None
     ) -> None:
-        """Count a failure. Starts a pause after the third in a row, or as long as the provider asked for."""
+        """Count a failure. Starts a pause after the third in a row, or as long as the provider asked for.
+
+        A provider that rejects a request or refuses its content works: this counts as a success.
+        """
+        if kind in ("rejected", "refused"):
+            self.record_success(provider, upstream)
+            return
         record = self._record(provider, upstream)
         record.failures += 1
-        record.history.append((self.clock.now_ms(), problem))
+        record.history.append((self.clock.now_ms(), kind))
         record.failures_in_a_row += 1
-        record.last_problem = problem
+        record.last_problem = kind
         now = self.clock.monotonic()
         if retry_after_seconds is not None:
             record.paused_until = max(record.paused_until, now + min(retry_after_seconds, _PAUSE_SECONDS_MAX))

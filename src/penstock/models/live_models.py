@@ -19,7 +19,7 @@ from penstock.shares import SharedPlaces
 from penstock.store.base import Store, Transaction
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.upstream.replies import MALFORMED
 from penstock.values import OrgId
 
@@ -173,13 +173,13 @@ class LiveModels:
                 raise ValueError("the description is too large")
             models = provider.live.models(upstream, live)
         except AttemptFailed as problem:
-            if problem.status in (400, 404, 422):
+            if problem.failure.status in (400, 404, 422):
                 reason = f"{provider.name} has no such model"
                 self._remember_missing(name, reason)
                 raise _unusable(name, reason) from None
             raise UpstreamError(
                 f"`{name}` is not listed here, and the catalogue of {provider.name} could not be asked about it: "
-                f"{problem.message}"
+                f"{problem.failure.message}"
             ) from None
         except (*MALFORMED, Underivable) as problem:
             reason = str(problem) if isinstance(problem, Underivable) else "its description cannot be read"
@@ -221,7 +221,7 @@ class LiveModels:
                     candidate, base_url, document.url, seconds=_ASK_SECONDS, max_bytes=_DOCUMENT_BYTES_MAX
                 )
             except AttemptFailed as problem:
-                if document.is_needed or problem.status != 404:
+                if document.is_needed or problem.failure.status != 404:
                     raise
                 return None
 
@@ -232,7 +232,7 @@ class LiveModels:
                 found = await asyncio.gather(*(get(document) for document in documents.values()))
         except TimeoutError:
             message = f"Too many models of {provider.name} are asked for."
-            raise AttemptFailed(provider.slug, "busy", message, sent=False) from None
+            raise AttemptFailed(Failure("busy", message, sent=False)) from None
         return dict(zip(documents, found, strict=True))
 
     # --------------------------------------------------------------------------------------------------------- search

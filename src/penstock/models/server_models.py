@@ -10,7 +10,7 @@ from penstock.errors import NotFound
 from penstock.models.catalog import Catalog
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed
 
 log = structlog.get_logger()
 _FRESH_SECONDS = 60.0
@@ -57,7 +57,7 @@ class ServerModels:
                     self._names[slug] = await self._upstream.list_models(server)
                     pause = _FRESH_SECONDS
                 except AttemptFailed as problem:
-                    log.info("models not listed", provider=slug, reason=problem.message)
+                    log.info("models not listed", provider=slug, reason=problem.failure.message)
                     self._names[slug] = []
                     pause = _FAILED_SECONDS
                 self._ask_at[slug] = self._clock.monotonic() + pause

@@ -28,8 +28,14 @@ from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.failures import connection_failure, http_failure, job_failure
+from penstock.upstream.failures import (
+    AttemptFailed,
+    Failure,
+    connection_failure,
+    http_failure,
+    job_failure,
+    unknown_outcome,
+)
 from penstock.upstream.image_stream import ShowImage, send_streamed
 from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost
 from penstock.upstream.uploads import Uploads, put_file
@@ -82,8 +88,8 @@ class Upstream:
     ) -> Result:
         """Send a generation of an organization once. Unfinished images that it asks for are shown as they arrive.
 
-        `own_id` is for providers who find a job also by an id of ours; see `find`. Raises AttemptFailed, or
-        OutcomeUnknown if the provider may have accepted it.
+        `own_id` is for providers who find a job also by an id of ours; see `find`. Raises AttemptFailed, with an
+        unknown outcome if the provider may have accepted it.
         """
         provider, model, key = candidate.provider, candidate.model, candidate.key
         if model.op.image_upload:
@@ -106,15 +112,14 @@ class Upstream:
             else:
                 reply = await self._send(candidate, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
-            raise connection_failure(provider, problem) from None
+            raise AttemptFailed(connection_failure(provider, problem)) from None
         result = self._read_submission(candidate, reply)
         if result.status == "failed":
-            raise job_failure(candidate, result)
+            raise AttemptFailed(job_failure(candidate, result))
         if result.status == "completed" and not result.files:
-            raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} reported success without a file.")
+            raise AttemptFailed(Failure("unreadable", f"{provider.name} reported success without a file."))
         if not result.done and not result.ref:
-            message = f"{provider.name} accepted the job without returning its id."
-            raise OutcomeUnknown(provider.slug, message, timeout=False)
+            raise AttemptFailed(unknown_outcome(f"{provider.name} accepted the job without returning its id."))
         if model.op.video_upload:
             put = partial(self._put_file, candidate)
             cancel = partial(self.cancel, candidate, result.ref)
@@ -159,8 +164,7 @@ class Upstream:
         assert candidate.model.op.finds_own_ids, "only some providers do"
         result = await self.poll(candidate, {"id": own_id})
         if not result.ref:  # an error that the provider reports as a result
-            name = candidate.provider.name
-            raise AttemptFailed(candidate.provider.slug, "rejected", f"{name} does not know the job.")
+            raise AttemptFailed(Failure("rejected", f"{candidate.provider.name} does not know the job."))
         return result
 
     async def _poll_once(self, candidate: Candidate, template: str, ref: Mapping[str, str]) -> Result:
@@ -170,7 +174,7 @@ class Upstream:
         try:
             reply = await self._send(candidate, outgoing, _POLL_TIMEOUT_SECONDS)
         except (NotSent, MaybeSent) as problem:
-            raise AttemptFailed(provider.slug, "timeout", f"{provider.name} did not report on the job.") from problem
+            raise AttemptFailed(Failure("timeout", f"{provider.name} did not report on the job.")) from problem
         return self._read_result(candidate, reply, op.read_poll or op.read)
 
     async def _fetch_result(self, candidate: Candidate, template: str, ref: Mapping[str, str]) -> Result:
@@ -178,8 +182,9 @@ class Upstream:
         try:
             return await self._poll_once(candidate, template, ref)
         except AttemptFailed as problem:
-            if problem.status in _FAILED_JOB_STATUSES:
-                return Result(status="failed", failure_kind=problem.kind, message=problem.message)
+            failure = problem.failure
+            if failure.status in _FAILED_JOB_STATUSES:
+                return Result(status="failed", failure_kind=failure.kind, message=failure.message)
             raise
 
     async def cancel(self, candidate: Candidate, ref: Mapping[str, str]) -> bool:
@@ -213,14 +218,14 @@ class Upstream:
     async def send_chat(
         self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: OrgId, size_bytes: int = 0
     ) -> Reply:
-        """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed or OutcomeUnknown."""
+        """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed."""
         outgoing = await self._chat_request(candidate, fields, size_bytes)
         try:
             reply = await self._send(candidate, outgoing, seconds, for_org)
         except (NotSent, MaybeSent) as problem:
-            raise connection_failure(candidate.provider, problem) from None
+            raise AttemptFailed(connection_failure(candidate.provider, problem)) from None
         if reply.status != 200:
-            raise http_failure(candidate, reply)
+            raise AttemptFailed(http_failure(candidate, reply))
         return reply
 
     async def stream_chat(
@@ -242,12 +247,12 @@ class Upstream:
             with provider_wait():
                 response = await stream.__aenter__()
         except (NotSent, MaybeSent) as problem:
-            raise connection_failure(candidate.provider, problem) from None
+            raise AttemptFailed(connection_failure(candidate.provider, problem)) from None
         if response.status == 200:
             return response
         async with aclosing(response):
             body = await response.read(_ERROR_BYTES_MAX)
-        raise http_failure(candidate, Reply(response.status, response.headers, body))
+        raise AttemptFailed(http_failure(candidate, Reply(response.status, response.headers, body)))
 
     @staticmethod
     async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
@@ -260,7 +265,7 @@ class Upstream:
             reply = await self._send(candidate, self._follow_up(candidate, "GET /v1/models", {}), _LIST_TIMEOUT_SECONDS)
         except (NotSent, MaybeSent) as problem:
             message = f"{candidate.provider.name} did not list its models."
-            raise AttemptFailed(candidate.provider.slug, "unsent", message, sent=False) from problem
+            raise AttemptFailed(Failure("unsent", message, sent=False)) from problem
         names = self._read(candidate, reply, lambda reply: [model["id"] for model in reply.json["data"]])
         return [name for name in names if isinstance(name, str)]
 
@@ -271,12 +276,12 @@ class Upstream:
         provider = candidate.provider
         absolute = absolute_url(base_url, url)
         if not same_origin(absolute, base_url):
-            raise AttemptFailed(provider.slug, "broken", f"{provider.name} named a catalogue on another host.")
+            raise AttemptFailed(Failure("broken", f"{provider.name} named a catalogue on another host."))
         outgoing = HttpRequest("GET", absolute, translate.request_headers(provider, candidate.key))
         try:
             reply = await self._http.send(outgoing, timeout_seconds=seconds, max_bytes=max_bytes)
         except (NotSent, MaybeSent) as problem:
-            raise AttemptFailed(provider.slug, "unsent", "It did not answer.", sent=False) from problem
+            raise AttemptFailed(Failure("unsent", "It did not answer.", sent=False)) from problem
         await self._turns.wait_turn(len(reply.body))
         return self._read(candidate, reply, lambda reply: msgspec.json.decode(reply.body))
 
@@ -335,20 +340,18 @@ class Upstream:
     @staticmethod
     def _check_host(provider: Provider, url: str) -> None:
         if not (same_origin(url, provider.base_url) or is_within(url, provider.domain)):
-            message = f"{provider.name} returned a URL outside its own domain."
-            raise AttemptFailed(provider.slug, "broken", message)
+            raise AttemptFailed(Failure("broken", f"{provider.name} returned a URL outside its own domain."))
 
     def _read_submission(self, candidate: Candidate, reply: Reply) -> Result:
-        """Read the reply to a submission. Raises OutcomeUnknown if it does not show whether a job was accepted."""
+        """Read the reply to a submission. The outcome is unknown if it does not show whether a job was accepted."""
         provider, is_job = candidate.provider, candidate.model.op.poll is not None
         if is_job and reply.status in _PROXY_STATUSES and not replies.provider_message(provider, reply, candidate.key):
-            message = f"{provider.name} responded with HTTP {reply.status}."
-            raise OutcomeUnknown(provider.slug, message, timeout=False)
+            raise AttemptFailed(unknown_outcome(f"{provider.name} responded with HTTP {reply.status}."))
         try:
             return self._read_result(candidate, reply, candidate.model.op.read)
         except AttemptFailed as problem:
-            if is_job and problem.kind == "unreadable":
-                raise OutcomeUnknown(provider.slug, problem.message, timeout=False) from problem
+            if is_job and problem.failure.kind == "unreadable":
+                raise AttemptFailed(unknown_outcome(problem.failure.message)) from problem
             raise
 
     def _read_result(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], Result]) -> Result:
@@ -360,12 +363,12 @@ class Upstream:
     def _read(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], T]) -> T:
         """Apply a reading function of the provider file. Raises AttemptFailed for HTTP errors and malformed replies."""
         if reply.status >= 300:
-            raise http_failure(candidate, reply)
+            raise AttemptFailed(http_failure(candidate, reply))
         try:
             return read(reply)
         except MALFORMED as problem:
             message = f"{candidate.provider.name} returned a malformed response."
-            raise AttemptFailed(candidate.provider.slug, "unreadable", message) from problem
+            raise AttemptFailed(Failure("unreadable", message)) from problem
 
 
 async def _build_signed(provider: Provider, build: Callable[[], HttpRequest]) -> HttpRequest:
@@ -374,4 +377,4 @@ async def _build_signed(provider: Provider, build: Callable[[], HttpRequest]) ->
         return await asyncio.to_thread(build)
     except NotSigned as problem:
         message = f"The request to {provider.name} cannot be signed: the gateway has no credential for it."
-        raise AttemptFailed(provider.slug, "unsent", message, sent=False, words=str(problem)) from None
+        raise AttemptFailed(Failure("unsent", message, sent=False, words=str(problem))) from None

@@ -9,7 +9,7 @@ import structlog
 from penstock.settings import Settings
 from penstock.telemetry.logs import redact
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.outcome import Failure
+from penstock.upstream.failures import Failure
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest, ImageUpload, Reply, VideoUpload
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
 from penstock.upstream.urls import same_origin
 from penstock.values import INPUT_VIDEOS, InputFile
 
@@ -54,7 +54,8 @@ class Uploads:
     ) -> None:
         """Upload the video of a new job with `put`, which returns its ETag, and start the job.
 
-        A job that could not be started is cancelled. Raises AttemptFailed, or OutcomeUnknown if it may have started.
+        A job that could not be started is cancelled. Raises AttemptFailed, with an unknown outcome if it may have
+        started.
         """
         (video,) = (file for name in INPUT_VIDEOS for file in inputs.get(name, ()))
         was_told_to_start = False
@@ -68,15 +69,13 @@ class Uploads:
         except (NotSent, MaybeSent) as problem:
             is_cancelled = await cancel()
             if was_told_to_start and isinstance(problem, MaybeSent) and not is_cancelled:
-                name = self.candidate.provider.name
-                message = f"{name} did not say whether it started the job."
-                raise OutcomeUnknown(self.candidate.provider.slug, message, timeout=problem.timeout) from None
+                message = f"{self.candidate.provider.name} did not say whether it started the job."
+                raise AttemptFailed(unknown_outcome(message, timed_out=problem.timeout)) from None
             raise self._not_accepted("video") from None
 
     def _not_accepted(self, kind: str) -> AttemptFailed:
-        provider = self.candidate.provider
-        message = f"{provider.name} did not accept an input {kind}."
-        return AttemptFailed(provider.slug, "unsent", message, sent=False)
+        message = f"{self.candidate.provider.name} did not accept an input {kind}."
+        return AttemptFailed(Failure("unsent", message, sent=False))
 
 
 async def put_file(

@@ -6,8 +6,7 @@ from penstock.clock import Clock
 from penstock.telemetry.metrics import SUCCESS, Metrics
 from penstock.telemetry.tracing import NO_SPAN, Span, span
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.outcome import Failure
+from penstock.upstream.failures import AttemptFailed
 
 INTERRUPTED = "interrupted"  # the caller left, the process stopped, or the lease was lost: no failure of the provider
 # The names that OpenTelemetry's conventions have for providers; others are named by their slugs.
@@ -53,7 +52,7 @@ class AttemptWatch:
 
     def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
         if error is not None:
-            self.fail(_outcome_of(error))
+            self.fail(error.failure.kind if isinstance(error, AttemptFailed) else INTERRUPTED)
         if self.span is not NO_SPAN:
             self.span.__exit__(kind, None, trail)
         if error is not None and self._stays_open:
@@ -96,9 +95,3 @@ class AttemptWatch:
         self._metrics.count_attempt(
             candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, seconds
         )
-
-
-def _outcome_of(error: BaseException) -> str:
-    if isinstance(error, AttemptFailed | OutcomeUnknown):
-        return Failure.from_error(error).kind
-    return INTERRUPTED

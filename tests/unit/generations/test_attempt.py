@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ContentPolicyViolation, Problem, UpstreamError, UpstreamTimeout
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import Act
@@ -190,7 +190,7 @@ async def test_what_a_provider_bills_for_a_failure_is_a_loss(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def submit(*_: object, **__: object) -> None:
-        raise AttemptFailed("lab", "refused", "no", cost_usd="0.02")
+        raise AttemptFailed(Failure("refused", "no", cost_usd="0.02"))
 
     async with open_gateway() as running:
         monkeypatch.setattr(running.gateway.upstream, "submit", submit)

@@ -24,6 +24,7 @@ from penstock.providers.spec import Price, Result
 from penstock.schema import PlannedCandidate
 from penstock.store.base import StorageUnavailable, Store
 from penstock.store.postgres_session import Connection, Statement
+from penstock.upstream.failures import Failure
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, postgres_only
 
@@ -78,7 +79,7 @@ async def test_a_record_after_the_lease_was_lost_changes_nothing(open_gateway: O
         before = await running.attempts(video_id)
         job = await job_of(running, video_id, 2)
         with pytest.raises(LeaseLost):
-            await record_attempt(running.gateway, job, before[0]["id"], "failed", kind="broken", message="no")
+            await record_attempt(running.gateway, job, before[0]["id"], "failed", failure=Failure("broken", "no"))
         assert await running.attempts(video_id) == before
 
 
@@ -108,7 +109,7 @@ async def test_an_ended_attempt_stays_as_it_is(open_gateway: OpenGateway) -> Non
     async with open_gateway() as running:
         video_id = await start_video(running)
         job, (row,) = await job_of(running, video_id, 1), await running.attempts(video_id)
-        await record_attempt(running.gateway, job, row["id"], "failed", kind="broken", message="first")
+        await record_attempt(running.gateway, job, row["id"], "failed", failure=Failure("broken", "first"))
         await record_attempt(
             running.gateway, job, row["id"], "submitted", result=Result(ref={"id": "x"}, upstream_id="x")
         )
@@ -147,7 +148,9 @@ async def test_an_attempt_is_recorded_when_the_store_is_back(
             return await write(self, work)
 
         monkeypatch.setattr(type(store), "write", failing_write)
-        waiting = asyncio.create_task(record_attempt(running.gateway, job, row["id"], "failed", kind="broken"))
+        waiting = asyncio.create_task(
+            record_attempt(running.gateway, job, row["id"], "failed", failure=Failure("broken", ""))
+        )
 
         async def done() -> bool:
             return waiting.done()

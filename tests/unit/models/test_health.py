@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.models.health import Health
+from penstock.providers.spec import FailureKind
 from tests.manual_clock import ManualClock
 
 MODEL = ("lab", "brush")
@@ -38,6 +39,19 @@ def test_a_success_resets_the_count_of_failures() -> None:
     health.record_success(*MODEL)
     fail(health, 2)
     assert health.is_healthy(*MODEL)
+
+
+def test_a_provider_that_rejects_or_refuses_a_request_works() -> None:
+    health, _ = new_health()
+    kinds: tuple[FailureKind, ...] = ("rejected", "refused")
+    for kind in kinds:
+        fail(health, 2)
+        health.record_failure(*MODEL, kind)
+        fail(health, 2)
+        assert health.is_healthy(*MODEL), kind
+        health.record_success(*MODEL)
+    (row,) = health.report()
+    assert (row["successes"], row["failures"]) == (4, 8)
 
 
 def test_models_of_one_provider_have_separate_records() -> None:

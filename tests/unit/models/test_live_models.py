@@ -18,7 +18,7 @@ from penstock.providers.openai_compatible import OPERATIONS
 from penstock.providers.spec import Document, LiveCatalogue, Model, Price
 from penstock.settings import Settings
 from penstock.store.base import Dialect, Store
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.values import OrgId
 from tests.databases import database_for
 from tests.manual_clock import ManualClock
@@ -70,7 +70,7 @@ class FakeUpstream:
         self.at_once -= 1
         reply = self.replies.get(url, {"name": "plain"})
         if url == "/price" or isinstance(reply, int):
-            raise AttemptFailed("fal", "broken", "no", status=reply if isinstance(reply, int) else 404)
+            raise AttemptFailed(Failure("broken", "no", status=reply if isinstance(reply, int) else 404))
         return reply
 
 

@@ -8,7 +8,7 @@ from penstock.models.server_models import ServerModels
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed, Failure
 from tests.manual_clock import ManualClock
 
 
@@ -21,7 +21,7 @@ class FakeUpstream:
         self.asked.append(candidate.provider.slug)
         await asyncio.sleep(0)
         if self.is_down:
-            raise AttemptFailed(candidate.provider.slug, "unsent", "down", sent=False)
+            raise AttemptFailed(Failure("unsent", "down", sent=False))
         return ["a", "b/c"]
 
 

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from penstock.telemetry.otel import OtelTracing
 from penstock.telemetry.tracing import current_trace_id, span, trace_headers
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed, Failure
 
 
 class Recorder:
@@ -48,7 +48,7 @@ def test_a_span_is_current_in_its_block_only(recorder: Recorder) -> None:
 
 
 def test_an_error_is_named_by_its_kind_and_never_by_its_message(recorder: Recorder) -> None:
-    errors = {"kind": AttemptFailed("lab", "busy", "a secret"), "class": ValueError("a secret")}
+    errors = {"kind": AttemptFailed(Failure("busy", "a secret")), "class": ValueError("a secret")}
     for name, error in errors.items():
         with pytest.raises(type(error)), recorder.tracing.start_call(name, {}):
             raise error

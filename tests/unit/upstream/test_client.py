@@ -8,7 +8,7 @@ from penstock.providers.spec import File, Result
 from penstock.schema import Request
 from penstock.store.base import Dialect
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import AttemptFailed
 from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY
@@ -83,9 +83,10 @@ async def test_failures_of_a_submission(
         running.lab.images.next(act)
         with pytest.raises(AttemptFailed) as caught:
             await submit(running)
-        assert (caught.value.kind, caught.value.sent) == (kind, True)
-        assert caught.value.retry_after_seconds == retry_after_seconds
-        assert KEY not in caught.value.message
+        failure = caught.value.failure
+        assert (failure.kind, failure.sent, failure.unknown) == (kind, True, False)
+        assert failure.retry_after_seconds == retry_after_seconds
+        assert KEY not in failure.message
 
 
 @pytest.mark.parametrize(
@@ -104,16 +105,18 @@ async def test_failures_of_a_submission(
 async def test_submissions_of_jobs_with_an_unknown_outcome(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(works=False) as running:
         running.lab.videos.next(act)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(AttemptFailed) as caught:
             await submit(running, VIDEO)
+        assert caught.value.failure.unknown
 
 
 async def test_a_proxy_status_with_the_providers_own_message_is_a_failure(open_gateway: OpenGateway) -> None:
     """The message shows that the provider itself responded."""
     async with open_gateway(works=False) as running:
         running.lab.videos.next(faults.error(502, "No machine is free."))
-        with pytest.raises(AttemptFailed, match="No machine is free"):
+        with pytest.raises(AttemptFailed, match="No machine is free") as caught:
             await submit(running, VIDEO)
+        assert not caught.value.failure.unknown
 
 
 async def test_a_failed_poll_does_not_end_the_job(open_gateway: OpenGateway) -> None:

@@ -7,7 +7,7 @@ from penstock.providers.spec import Model, Provider, bearer
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.server import FakeProvider, route, serving
 from tests.unit.upstream.test_client_fetch import OP

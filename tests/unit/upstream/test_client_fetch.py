@@ -6,7 +6,7 @@ import pytest
 
 from penstock.providers.spec import File, Model, Operation, Provider, Reply, Result
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
 

@@ -19,7 +19,7 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed
+from penstock.upstream.failures import AttemptFailed
 from penstock.values import FIRST_FRAME, LAST_FRAME, InputFile, OrgId
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
@@ -120,7 +120,7 @@ async def test_a_failed_upload_submits_no_job(reply: dict[str, Any], kind: str) 
         await scripted_upstream(script).submit(
             candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org=ORG
         )
-    assert caught.value.kind == kind
+    assert caught.value.failure.kind == kind
 
 
 async def test_a_random_seed_is_sent_unless_the_caller_gives_a_seed() -> None:
@@ -194,7 +194,7 @@ async def test_an_http_error_with_another_body_is_a_failed_call() -> None:
     script = ScriptedHttpClient([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
     with pytest.raises(AttemptFailed) as caught:
         await scripted_upstream(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
-    assert caught.value.kind == "down"
+    assert caught.value.failure.kind == "down"
 
 
 # -------------------------------------------------------------------------------------------------------------- ending

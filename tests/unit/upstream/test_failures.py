@@ -1,26 +1,49 @@
 """What an attempt's failure says, by how it failed."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider, Result
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.failures import connection_failure, failure_in_body, job_failure
+from penstock.upstream.failures import (
+    AttemptFailed,
+    Failure,
+    connection_failure,
+    failure_in_body,
+    job_failure,
+    unknown_outcome,
+)
 
 ACME = Provider(slug="acme", name="Acme", docs="", base_url="https://acme.example/v1", models=())
 CANDIDATE = Candidate(ACME, Model(id="m", upstream="m", op=CHAT, prices=()), "s3cr3t")
 
 
+def test_an_exception_has_the_message_of_its_failure() -> None:
+    failure = Failure("broken", "The Lab did not accept the account.", status=402, words="No credit left.")
+    assert (str(AttemptFailed(failure)), AttemptFailed(failure).failure) == (failure.message, failure)
+    assert str(AttemptFailed(unknown_outcome("No response.", timed_out=True))) == "No response."
+
+
+def test_which_failures_may_pass_and_which_allow_another_provider() -> None:
+    busy = Failure("busy", "no", status=429, retry_after_seconds=3)
+    assert busy.may_pass
+    assert busy.allows_failover
+    assert not replace(busy, accepted=True).may_pass, "the provider had begun with it"
+    assert not unknown_outcome("gone").allows_failover
+    assert not Failure("refused", "will not draw that").allows_failover
+
+
 def test_only_a_request_that_was_not_sent_may_be_sent_elsewhere() -> None:
     unsent = connection_failure(ACME, NotSent("refused"))
-    assert isinstance(unsent, AttemptFailed)
-    assert (unsent.kind, unsent.sent, unsent.message) == ("unsent", False, "Acme could not be reached.")
+    assert unsent == Failure("unsent", "Acme could not be reached.", sent=False)
+    assert unsent.allows_failover
     for is_timeout, ending in ((True, "did not respond in time"), (False, "closed the connection without a response")):
         unknown = connection_failure(ACME, MaybeSent("gone", timeout=is_timeout))
-        assert isinstance(unknown, OutcomeUnknown)
-        assert (unknown.timeout, unknown.message) == (is_timeout, f"Acme {ending}.")
+        assert unknown == Failure("timeout", f"Acme {ending}.", unknown=True, timed_out=is_timeout)
+        assert not unknown.allows_failover
 
 
 @pytest.mark.parametrize(

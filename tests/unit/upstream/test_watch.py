@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from penstock import providers
 from penstock.telemetry.metrics import Metrics
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
 from penstock.upstream.watch import AttemptWatch
 from tests.manual_clock import ManualClock
 from tests.unit.telemetry.test_metrics import rendered
@@ -38,8 +38,8 @@ class Watched:
 def test_attempts_are_counted_by_outcome() -> None:
     watched = Watched()
     errors = [
-        AttemptFailed("openai", "busy", "x"),
-        OutcomeUnknown("openai", "x", timeout=True),
+        AttemptFailed(Failure("busy", "x")),
+        AttemptFailed(unknown_outcome("x", timed_out=True)),
         asyncio.CancelledError(),
     ]
     for error in errors:

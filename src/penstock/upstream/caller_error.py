@@ -1,7 +1,6 @@
-"""Choose the error for a request that no candidate could serve."""
+"""Choose the error that the caller gets when no candidate could serve the request."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from penstock.errors import (
     AllProvidersExhausted,
@@ -15,8 +14,7 @@ from penstock.errors import (
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
 )
-from penstock.providers.spec import FailureKind
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failures import Failure
 
 # What a provider says about a request with these statuses; with others it says nothing that the caller could mend.
 _STATUS_ERRORS: Mapping[int, type[Problem]] = {
@@ -25,50 +23,11 @@ _STATUS_ERRORS: Mapping[int, type[Problem]] = {
     413: InvalidRequest,
     422: UnprocessableRequest,
 }
-_PASSING_KINDS = frozenset({"unsent", "busy", "down"})
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why an attempt failed."""
-
-    kind: FailureKind
-    message: str
-    status: int | None = None  # of the HTTP response, if that was the failure
-    sent: bool = True
-    unknown: bool = False  # the provider may have made the outputs
-    timeout: bool = False
-    retry_after_seconds: float | None = None
-    accepted: bool = False  # the provider had accepted the job and failed it later
-    words: str = ""  # the provider's own, where the message hides them from callers: for the log
-
-    @classmethod
-    def from_error(cls, problem: AttemptFailed | OutcomeUnknown) -> "Failure":
-        if isinstance(problem, OutcomeUnknown):
-            return cls("timeout", problem.message, unknown=True, timeout=problem.timeout)
-        return cls(
-            problem.kind,
-            problem.message,
-            status=problem.status,
-            sent=problem.sent,
-            retry_after_seconds=problem.retry_after_seconds,
-            words=problem.words,
-        )
-
-    @property
-    def may_pass(self) -> bool:
-        """Whether the same request may be sent again later: the provider refused it unseen, because it was not
-        reachable, busy or unavailable.
-        """
-        return self.kind in _PASSING_KINDS and not self.accepted
-
-    @property
-    def allows_failover(self) -> bool:
-        """Whether another provider may be tried: not for refused content, nor if outputs may exist and cost money."""
-        return not self.unknown and self.kind not in ("refused", "unfetched")
-
-
-def error_for(failures: Sequence[Failure], *, forced: bool, is_only: bool = False, is_video: bool = False) -> Problem:
+def caller_error(
+    failures: Sequence[Failure], *, forced: bool, is_only: bool = False, is_video: bool = False
+) -> Problem:
     """Choose one error for several failures: content refusal, unknown outcome, lost output, else the last failure.
 
     `forced`: the caller named the provider, so its own message is the whole error. `is_only`: there was no other
@@ -108,4 +67,4 @@ def _own_error(failure: Failure) -> type[Problem] | None:
 def _unknown_outcome(failure: Failure, is_video: bool) -> Problem:
     if is_video:
         return UpstreamOutcomeUnknown(failure.message, should_retry=False)
-    return (UpstreamTimeout if failure.timeout else UpstreamError)(failure.message, should_retry=False)
+    return (UpstreamTimeout if failure.timed_out else UpstreamError)(failure.message, should_retry=False)

@@ -1,7 +1,5 @@
 """The error for a request that no candidate could serve, and whether a client may retry."""
 
-from dataclasses import replace
-
 import pytest
 
 from penstock.errors import (
@@ -16,15 +14,15 @@ from penstock.errors import (
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
 )
-from penstock.upstream.errors import AttemptFailed, OutcomeUnknown
-from penstock.upstream.outcome import Failure, error_for
+from penstock.upstream.caller_error import caller_error
+from penstock.upstream.failures import Failure
 
 UNREACHABLE = Failure("broken", "could not be reached", sent=False)
 BUSY = Failure("busy", "too many", retry_after_seconds=7.4)
 BROKEN = Failure("broken", "fell over")
 REFUSED = Failure("refused", "will not draw that")
 DROPPED = Failure("timeout", "broke off", unknown=True)
-LATE = Failure("timeout", "took too long", unknown=True, timeout=True)
+LATE = Failure("timeout", "took too long", unknown=True, timed_out=True)
 
 
 @pytest.mark.parametrize(
@@ -52,25 +50,15 @@ LATE = Failure("timeout", "took too long", unknown=True, timeout=True)
 def test_the_error_for_several_failures(
     failures: list[Failure], forced: bool, is_video: bool, kind: type[Problem], retry: bool
 ) -> None:
-    problem = error_for(failures, forced=forced, is_video=is_video)
+    problem = caller_error(failures, forced=forced, is_video=is_video)
     assert type(problem) is kind
     assert problem.should_retry is retry
 
 
 def test_the_message_is_that_of_the_last_failure() -> None:
-    assert "fell over" in error_for([UNREACHABLE, BROKEN], forced=False).message
+    assert "fell over" in caller_error([UNREACHABLE, BROKEN], forced=False).message
 
 
 def test_retry_after_if_all_providers_are_busy() -> None:
-    assert error_for([BUSY], forced=False).headers == {"retry-after": "7"}
-    assert error_for([BUSY, BROKEN], forced=False).headers == {}
-
-
-def test_failures_are_made_from_errors() -> None:
-    failed = Failure.from_error(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3, status=429))
-    assert (failed.kind, failed.status, failed.retry_after_seconds, failed.allows_failover) == ("busy", 429, 3, True)
-    assert failed.may_pass
-    assert not replace(failed, accepted=True).may_pass, "the provider had begun with it"
-    unknown = Failure.from_error(OutcomeUnknown("lab", "gone", timeout=True))
-    assert (unknown.unknown, unknown.timeout, unknown.allows_failover) == (True, True, False)
-    assert not REFUSED.allows_failover
+    assert caller_error([BUSY], forced=False).headers == {"retry-after": "7"}
+    assert caller_error([BUSY, BROKEN], forced=False).headers == {}
