@@ -39,6 +39,7 @@ from penstock.store.groups import WriteGroups
 from penstock.store.postgres import PostgresStore
 from penstock.values import Nanos, OrgId, nanos
 from tests.gateway import OpenGateway, RunningGateway, caller_with
+from tests.leases import claim_lease
 
 FAR_MS = 2**62
 Work = Callable[[], Awaitable[Any]]
@@ -154,7 +155,7 @@ async def accept_call(
 
 async def start_video(running: RunningGateway, caller: Caller | None = None) -> Job:
     request_id = (await accept_call(running, "video", caller)).id
-    lease = await running.gateway.jobs.claim(request_id)
+    lease = await claim_lease(running.gateway.jobs, request_id)
     assert lease is not None
     return await read_job(running.gateway, RunningJob(lease))
 

@@ -73,6 +73,15 @@ class MessageState(NamedTuple):
     last_result: str | None
 
 
+class StepwiseDeliveries(Deliveries):
+    """Deliveries that start when a test says so."""
+
+    async def deliver_due_messages(self) -> None:
+        """Deliver all messages that are due, and wait for the results."""
+        while await self._start_due_deliveries() or self._running:
+            await self._wait_for_running()
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """What one process has to deliver messages: a store of its own, a clock and a receiver."""
@@ -80,7 +89,7 @@ class Process:
     store: Store
     clock: ManualClock
     receiver: Receiver
-    deliveries: Deliveries
+    deliveries: StepwiseDeliveries
 
     def deliver(self, message: LeasedMessage) -> None:
         """Start the delivery of a message that was just claimed."""
@@ -93,8 +102,8 @@ class Process:
         return MessageState(row["state"], row["deliveries"], row["last_result"])
 
 
-def new_deliveries(store: Store, client: HttpClient, clock: Clock, settings: Settings) -> Deliveries:
-    return Deliveries(store, Sender(store, client, VAULT, clock, settings), clock, settings)
+def new_deliveries(store: Store, client: HttpClient, clock: Clock, settings: Settings) -> StepwiseDeliveries:
+    return StepwiseDeliveries(store, Sender(store, client, VAULT, clock, settings), clock, settings)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Allowed changes of state of videos, requests, attempts, messages and keys, as tables."""
+"""Allowed changes of state of videos, requests, messages and keys, as tables."""
 
 from collections.abc import Mapping
 
@@ -21,14 +21,6 @@ REQUEST = _moves(
     completed="",
     upstream_failure="",
     rejected="",  # refused before any provider was called; ended from the start
-    cancelled="",
-)
-ATTEMPT = _moves(
-    intent="submitted completed failed unknown cancelled",
-    submitted="completed failed unknown cancelled",
-    completed="",
-    failed="",
-    unknown="",
     cancelled="",
 )
 MESSAGE = _moves(waiting="delivered exhausted", delivered="waiting", exhausted="waiting delivered")

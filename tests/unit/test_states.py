@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.states import ATTEMPT, KEY, MESSAGE, REQUEST, VIDEO, Moves, ended
+from penstock.states import KEY, MESSAGE, REQUEST, VIDEO, Moves, ended
 
-TABLES = {"video": VIDEO, "request": REQUEST, "attempt": ATTEMPT, "message": MESSAGE, "key": KEY}
+TABLES = {"video": VIDEO, "request": REQUEST, "message": MESSAGE, "key": KEY}
 every_table = pytest.mark.parametrize("moves", TABLES.values(), ids=TABLES)
 
 
@@ -25,7 +25,6 @@ def test_the_states_are_those_of_the_interface(moves: Moves, names: str) -> None
     [
         (VIDEO, "completed failed"),
         (REQUEST, "completed upstream_failure rejected cancelled"),
-        (ATTEMPT, "completed failed unknown cancelled"),
         (MESSAGE, ""),  # an operator may send any message again
         (KEY, "revoked"),
     ],
@@ -76,11 +75,6 @@ def test_videos_only_move_forward(before: str, after: str, allowed: bool) -> Non
 )
 def test_request_records_only_move_forward(before: str, after: str, allowed: bool) -> None:
     assert (after in REQUEST[before]) is allowed
-
-
-def test_an_unknown_outcome_is_never_sent_again() -> None:
-    assert not ATTEMPT["unknown"]
-    assert "intent" not in ATTEMPT["submitted"]
 
 
 def test_a_revoked_key_stays_revoked() -> None:

@@ -169,11 +169,6 @@ class Jobs:
         finally:
             self._waiting.discard(request_id)
 
-    async def claim(self, request_id: str) -> Lease | None:
-        """Take the lease of a generation that nobody runs."""
-        leases = await self._claim_all([request_id], self._clock.steady_ms())
-        return leases[0] if leases else None
-
     async def resume(self, *, is_alone: bool = False) -> int:
         """Start what nobody runs; return how many, without suspects, which wait for their trials.
 
@@ -230,6 +225,7 @@ class Jobs:
         return [self.start(lease) for lease in await self._claim_all(ids, now_ms)] if ids else []
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
+        """Take the leases of those generations that nobody runs."""
         claim = {"ids": msgspec.json.encode(ids).decode(), "now_ms": now_ms, "until_ms": self.lease_until_ms}
         rows = await self._store.write(lambda tx: tx.all("claim_generations", **claim))
         for row in rows:

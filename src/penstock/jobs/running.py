@@ -106,7 +106,7 @@ class SendGuard:
 
     async def wait_until_sent(self) -> None:
         """Wait until the job may be stopped; for ever, if it has to run to its end."""
-        while self._sending:
+        while not self.may_stop:
             self._all_sent = asyncio.Event()
             await self._all_sent.wait()
 

@@ -127,11 +127,6 @@ class Deliveries:
             await asyncio.sleep(_BUSY_PAUSE_SECONDS)
         return await self._seconds_to_next()
 
-    async def deliver_due_messages(self) -> None:
-        """Deliver all messages that are due, and wait for the results."""
-        while await self._start_due_deliveries() or self._running:
-            await self._wait_for_running()
-
     async def _wait_for_running(self) -> None:
         while self._running:
             await asyncio.wait(self._running)

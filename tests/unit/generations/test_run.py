@@ -23,6 +23,7 @@ from penstock.values import Nanos, nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
 from tests.gateway import Installation, OpenGateway, RunningGateway, failpoint_raises, sqlite_only, two_providers
+from tests.leases import claim_lease
 
 HOOK = "https://receiver.example/hook"
 UNTOUCHED = (nanos("10"), 0)
@@ -298,7 +299,7 @@ async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) ->
         running.clock.jump(hours * 3600)
         running.clock.advance(12)
         await asyncio.sleep(0)
-        assert await running.gateway.jobs.claim(video_id) is None, "its worker is alive"
+        assert await claim_lease(running.gateway.jobs, video_id) is None, "its worker is alive"
         record = await running.wait_for_request(video_id)
         assert record["status"] == "completed"
         assert record["duration_ms"] >= 0
@@ -453,7 +454,7 @@ async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
 
             for event in chance.choices(EVENTS, k=40):
                 if event == "claim":
-                    lease = await running.gateway.jobs.claim(video_id)
+                    lease = await claim_lease(running.gateway.jobs, video_id)
                     token = lease.token if lease else token
                     values = {"id": video_id, "lease_token": token}
                     await store.write(lambda tx, values=values: tx.run("release_lease", **values))  # type: ignore[misc]

@@ -16,6 +16,7 @@ from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
 from tests.gateway import OpenGateway, RunningGateway, postgres_only, two_providers
+from tests.leases import claim_lease
 from tests.manual_clock import ManualClock
 
 pytestmark = [postgres_only, pytest.mark.usefixtures("dialect")]
@@ -265,7 +266,7 @@ async def test_a_job_that_got_lost_is_queued_again_within_the_lease(open_gateway
         await running.change("DELETE FROM procrastinate_jobs")
         store = running.gateway.store
         settings = msgspec.structs.replace(running.gateway.settings, worker=True)
-        assert await Jobs(store, running.clock, settings).claim(video_id) is not None
+        assert await claim_lease(Jobs(store, running.clock, settings), video_id) is not None
         ours = Jobs(store, running.clock, settings)
         cluster = Cluster(ours, store, running.clock, settings)
         ours.rescue_with(cluster.rescue)

@@ -14,6 +14,7 @@ from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.store.base import Transaction
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.leases import claim_lease
 
 
 class ManualRun:
@@ -108,7 +109,7 @@ async def test_a_job_can_be_started_and_waited_for(open_gateway: OpenGateway) ->
         run = ManualRun()
         async with open_jobs(running, run) as ours:
             (request_id,) = await accept_videos(running)
-            lease = await ours.claim(request_id)
+            lease = await claim_lease(ours, request_id)
             assert lease is not None
             job = ours.start(lease)
             assert ours.running == 1
@@ -163,7 +164,7 @@ async def test_wake_wakes_the_job(open_gateway: OpenGateway) -> None:
 async def test_only_one_of_many_claims_succeeds(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
         (request_id,) = await accept_videos(running)
-        leases = await asyncio.gather(*(ours.claim(request_id) for _ in range(20)))
+        leases = await asyncio.gather(*(claim_lease(ours, request_id) for _ in range(20)))
         (lease,) = [lease for lease in leases if lease is not None]
         found = await get_row(running, request_id)
         assert (found["lease_token"], found["crashes"]) == (lease.token, 0)
@@ -173,12 +174,12 @@ async def test_a_lease_that_is_not_renewed_expires(open_gateway: OpenGateway) ->
     """After two thirds of `lease_seconds` another worker may claim it, and the first one's writes change nothing."""
     async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
         (request_id,) = await accept_videos(running)
-        first = await ours.claim(request_id)
+        first = await claim_lease(ours, request_id)
         assert first is not None
         running.clock.advance(19)
-        assert await ours.claim(request_id) is None
+        assert await claim_lease(ours, request_id) is None
         running.clock.advance(2)
-        second = await ours.claim(request_id)
+        second = await claim_lease(ours, request_id)
         assert second is not None
         assert (second.token, second.crashes) == (first.token + 1, 1)
 
@@ -237,7 +238,7 @@ async def test_a_job_that_lost_its_lease_is_stopped(open_gateway: OpenGateway) -
             await let_others_run()
             store = running.gateway.store
             await store.write(lambda tx: tx.run("release_lease", id=request_id, lease_token=run.started[0].lease.token))
-            assert await theirs.claim(request_id) is not None
+            assert await claim_lease(theirs, request_id) is not None
             async with renewing(running, ours) as look:
                 await look()
                 await until(lambda: ours.running == 0)
@@ -269,7 +270,7 @@ async def test_another_worker_goes_on_within_the_lease(open_gateway: OpenGateway
     async with opened as running, open_jobs(running, ManualRun()) as theirs:
         (request_id,) = await accept_videos(running)
         dead = Jobs(running.gateway.store, running.clock, running.gateway.settings)
-        assert await dead.claim(request_id) is not None
+        assert await claim_lease(dead, request_id) is not None
         looks = 0
         async with renewing(running, theirs, worker=True) as look:
             while not theirs.running:
@@ -290,7 +291,7 @@ async def test_a_worker_that_was_only_slow_takes_the_crash_off(open_gateway: Ope
             await slow.resume()
             await let_others_run()
             running.clock.advance(31)
-            assert [(await theirs.claim(request_id)).crashes for request_id in ids] == [1, 1]  # type: ignore[union-attr]
+            assert [(await claim_lease(theirs, request_id)).crashes for request_id in ids] == [1, 1]  # type: ignore[union-attr]
             run.fail(ids[0], LeaseLost(ids[0]))
             await until(lambda: slow.running == 1)
             assert [(await get_row(running, request_id))["crashes"] for request_id in ids] == [0, 1]
@@ -310,7 +311,7 @@ async def test_a_crash_after_a_slow_worker_still_counts(open_gateway: OpenGatewa
             await let_others_run()
             for _ in range(3):
                 running.clock.advance(31)
-                assert await theirs.claim(request_id) is not None
+                assert await claim_lease(theirs, request_id) is not None
             async with renewing(running, slow) as look:
                 await look()
                 await until(lambda: slow.running == 0)
@@ -357,7 +358,7 @@ async def test_resume_starts_all_free_generations(open_gateway: OpenGateway, mon
         async with open_jobs(running, run) as ours:
             ids = await accept_videos(running, 11)
             for request_id in ids[:6]:
-                assert await ours.claim(request_id) is not None
+                assert await claim_lease(ours, request_id) is not None
             assert await ours.resume() == 5
             assert await ours.resume() == 0
             assert await ours.resume(is_alone=True) == 6
@@ -384,7 +385,7 @@ async def test_ended_generations_are_not_claimed(open_gateway: OpenGateway) -> N
         (request_id,) = await accept_videos(running)
         await running.cancel(request_id)
         assert await ours.resume(is_alone=True) == 0
-        assert await ours.claim(request_id) is None
+        assert await claim_lease(ours, request_id) is None
 
 
 # ------------------------------------------------------------------------------------------------------------- stopping
@@ -410,7 +411,7 @@ async def test_crashes_are_counted(open_gateway: OpenGateway) -> None:
         (request_id,) = await accept_videos(running)
         hopeless = []
         for _ in range(6):
-            lease = await ours.claim(request_id)
+            lease = await claim_lease(ours, request_id)
             assert lease is not None
             hopeless.append(lease.is_hopeless)
             running.clock.advance(31)
@@ -421,7 +422,7 @@ async def test_crashes_are_counted(open_gateway: OpenGateway) -> None:
             "is_progress": 1,
         }
         assert await running.gateway.store.write(lambda tx: tx.one("check_lease", **values))
-        lease = await ours.claim(request_id)
+        lease = await claim_lease(ours, request_id)
         assert lease is not None
         assert lease.crashes == 1, "progress reset the count"
 
@@ -596,10 +597,10 @@ async def test_stopping_counts_no_crash(open_gateway: OpenGateway) -> None:
                 await ours.stop()
                 assert len(run.ids) == 1, "one at a time"
         async with open_jobs(running, ManualRun()) as ours:
-            lease = await ours.claim(suspects[0])
+            lease = await claim_lease(ours, suspects[0])
             assert lease is not None
             running.clock.advance(31)
-            again = await ours.claim(suspects[0])
+            again = await claim_lease(ours, suspects[0])
             assert again is not None
             assert (lease.crashes, again.crashes, again.is_hopeless) == (4, 5, True)
 

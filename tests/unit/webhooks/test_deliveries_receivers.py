@@ -17,7 +17,6 @@ from penstock.clock import Clock
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
-from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets, event_body, message_row
 from tests.databases import Database
 from tests.http_client import (
@@ -30,7 +29,7 @@ from tests.http_client import (
     wait_until,
 )
 from tests.tcp_server import Connection, Script, TcpServer, response_head, serve
-from tests.webhook_receivers import ORG, VAULT, add_org, new_deliveries
+from tests.webhook_receivers import ORG, VAULT, StepwiseDeliveries, add_org, new_deliveries
 
 HOST = "hooks.example.com"
 TIMEOUT_SECONDS = 0.6  # for deliveries that time out
@@ -41,7 +40,7 @@ FAR_SECONDS = 60  # a delivery that lasts this long would never have ended
 class Rig:
     store: Store
     server: TcpServer
-    deliveries: Deliveries
+    deliveries: StepwiseDeliveries
     names: FakeResolver
 
     async def deliver(self, url: str = "") -> Row:
