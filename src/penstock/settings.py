@@ -178,7 +178,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = 30.0
     concurrent_jobs: Annotated[
-        Count, Meta(description="Most generations that run at a time; several `processes` have equal shares.")
+        Count,
+        Meta(
+            description="Most videos that a worker on Postgres runs at a time, and most generations that a restart on "
+            "SQLite takes up; others wait. Several `processes` have equal shares."
+        ),
     ] = 10_000
 
     storage_bytes_per_org: Annotated[

@@ -246,7 +246,7 @@ async def _prepare(
         columns=columns,
         other_changes=[
             *(("add_media", row) for row in input_rows),
-            *gateway.jobs.queue_changes(call.id, request.task),
+            *gateway.jobs.queue_changes(call.id, call.caller.org_id, request.task),
         ],
         lease=lease,
         attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(planned) else None,

@@ -20,6 +20,7 @@ from penstock.jobs.leases import LEASE_PART, LOOK_PART, RENEWAL_PART, Jobs
 from penstock.settings import Settings
 from penstock.store.base import ConstraintViolated, Row, Store
 from penstock.store.postgres import connection_string
+from penstock.values import OrgId
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -33,6 +34,21 @@ _LOOK_SECONDS = 1.0  # how late a worker may learn of a job that was put back; n
 _PAUSE_SECONDS = 0.5  # between tries to reach a database that is unavailable
 _NEVER_SECONDS = 86_400.0
 _RESCUED_AT_ONCE = 500
+
+# Takes the place of Procrastinate's own query, which returns the oldest job of all. Jobs of one organization have one
+# priority. This is the oldest job of the next lower priority that has one, and of the highest if there is no lower one.
+_DUE = "status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())"
+_FETCH_NEXT = f"""
+WITH next AS MATERIALIZED (SELECT COALESCE(
+    (SELECT id FROM procrastinate_jobs WHERE {_DUE} AND priority < CAST(%(turn)s AS BIGINT)
+        ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED),
+    (SELECT id FROM procrastinate_jobs WHERE {_DUE} ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+) AS id)
+UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s FROM next WHERE job.id = next.id
+RETURNING job.id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id
+"""  # noqa: S608
+_BEFORE_THE_FIRST_TURN = 2**31
+_NO_JOB = {"id": None}
 
 
 class Interrupted(Exception):
@@ -49,8 +65,13 @@ class _AlwaysRetry(BaseRetryStrategy):
         return RetryDecision(retry_in={"seconds": 0 if self._jobs.is_stopping else 1})
 
 
-class _PatientConnector(PsycopgConnector):
-    """Repeats a query while the database is unavailable; Procrastinate's worker would end at the first failure."""
+class _Connector(PsycopgConnector):
+    """Repeats a query while the database is unavailable; Procrastinate's worker would end at the first failure.
+
+    Organizations take turns: a free place of this worker goes to the oldest job of the next organization that has one
+    in the queue. So an organization may have every place while no other wants one, and the first job of another waits
+    for one free place, however many jobs are queued before it.
+    """
 
     def __init__(self, jobs: Jobs, database: str) -> None:
         super().__init__(
@@ -61,6 +82,7 @@ class _PatientConnector(PsycopgConnector):
             max_size=_CONNECTIONS,
         )
         self._jobs = jobs
+        self._turn = _BEFORE_THE_FIRST_TURN
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
         execute = super().execute_query_async
@@ -75,7 +97,17 @@ class _PatientConnector(PsycopgConnector):
                 raise
 
     async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
+        if query == sql.queries["fetch_job"]:
+            return await self._fetch_next(arguments["worker_id"])
         return await self._retry(partial(super().execute_query_one_async, query, **arguments))
+
+    async def _fetch_next(self, worker_id: int) -> dict[str, Any]:
+        """Take a job from the queue, of the organization whose turn it is."""
+        rows = await self.execute_query_all_async(_FETCH_NEXT, turn=self._turn, worker_id=worker_id)
+        if not rows:
+            return _NO_JOB
+        self._turn = rows[0]["priority"]
+        return rows[0]
 
     async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
         return await self._retry(partial(super().execute_query_all_async, query, **arguments))
@@ -134,11 +166,11 @@ class Cluster:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._app = App(connector=_PatientConnector(jobs, settings.database))
+        self._app = App(connector=_Connector(jobs, settings.database))
         self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs))(self._run_generation)
         self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
-        self._seen_dropped: set[tuple[str, int]] = set()
+        self._seen_dropped: set[tuple[str, OrgId, int]] = set()
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
 
     async def _run_generation(self, request_id: str) -> None:
@@ -207,14 +239,15 @@ class Cluster:
         """Queue again what was found in two rounds: a job looks dropped between being handed out and being claimed."""
         now = self._clock.steady_ms()
         rows = await self._store.all("list_dropped_generations", now_ms=now, limit=_RESCUED_AT_ONCE)
-        seen = {(row["id"], row["lease_token"]) for row in rows}
+        seen = {(row["id"], row["org_id"], row["lease_token"]) for row in rows}
         seen_twice = seen & self._seen_dropped
         self._seen_dropped = seen - self._seen_dropped
-        return sum([await self._defer(request_id) for request_id, _ in sorted(seen_twice)])
+        return sum([await self._defer(request_id, org_id) for request_id, org_id, _ in sorted(seen_twice)])
 
-    async def _defer(self, request_id: str) -> bool:
+    async def _defer(self, request_id: str, org_id: OrgId) -> bool:
+        values = {"id": request_id, "org_id": org_id}
         try:
-            row: Row | None = await self._store.write(lambda tx: tx.one("defer_generation", id=request_id))
+            row: Row | None = await self._store.write(lambda tx: tx.one("defer_generation", **values))
         except ConstraintViolated:  # another worker was faster
             return False
         return row is not None

@@ -17,6 +17,7 @@ from penstock.jobs.trials import Trials
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.renewals import Renewals
+from penstock.values import OrgId
 
 log = structlog.get_logger()
 _CLAIMS_AT_ONCE = 500
@@ -98,10 +99,10 @@ class Jobs:
     def _is_shared(self) -> bool:
         return self._store.dialect == "postgres"
 
-    def queue_changes(self, request_id: str, task: str) -> list[Change]:
+    def queue_changes(self, request_id: str, org_id: OrgId, task: str) -> list[Change]:
         """What queues a generation that another worker may run, in the transaction that accepts it."""
         is_queued = self._is_shared and not self.runs_here(task)
-        return [("defer_generation", {"id": request_id})] if is_queued else []
+        return [("defer_generation", {"id": request_id, "org_id": org_id})] if is_queued else []
 
     def start(self, lease: Lease, run: Run | None = None) -> RunningJob:
         """Run a generation in this process; the lease was taken in the transaction that accepted or claimed it.
@@ -170,25 +171,22 @@ class Jobs:
             self._waiting.discard(request_id)
 
     async def resume(self, *, is_alone: bool = False) -> int:
-        """Start what nobody runs; return how many, without suspects, which wait for their trials.
+        """Start what nobody runs, by organizations in turn; return how many, without suspects, which wait for trials.
 
         With `is_alone` no other process lives: old leases do not count.
         """
         now = _BEYOND_ALL_LEASES_MS if is_alone else self._clock.steady_ms()
         started = 0
-        after = ""
-        while (room := self._room) > 0 and not self.is_stopping:
-            limit = min(room, _CLAIMS_AT_ONCE)
-            async with self._claiming:
-                rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
-                free = [row for row in rows if row["id"] not in self._running]
-                if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
-                    self._try_suspects(is_alone=is_alone)
-                others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
-                started += len(await self._claim_and_start(others, now))
-            if len(rows) < limit:
-                break
-            after = rows[-1]["id"]
+        async with self._claiming:
+            look = {"now_ms": now, "crashes": SUSPECT_CRASHES, "limit": self._settings.concurrent_jobs}
+            rows = await self._store.all("list_free_generations", **look)
+            free = [row for row in rows if row["id"] not in self._running]
+            if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
+                self._try_suspects(is_alone=is_alone)
+            others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
+            while (count := min(self._room, len(others), _CLAIMS_AT_ONCE)) > 0 and not self.is_stopping:
+                started += len(await self._claim_and_start(others[:count], now))
+                del others[:count]
         return started
 
     @property

@@ -12,6 +12,7 @@ from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
 from penstock.jobs.cluster import QUEUE, Cluster
 from penstock.jobs.leases import Jobs
+from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
@@ -49,13 +50,24 @@ async def driving(running: RunningGateway, count: int = 1) -> None:
     await soon(met)
 
 
-async def begun(running: RunningGateway, **body: Any) -> str:
+async def begun(running: RunningGateway, caller: Caller | None = None, **body: Any) -> str:
     """Accept a video without waiting until it is claimed."""
-    response = await endpoints.start_video(
-        running.gateway, running.call({"model": "video-1", "prompt": "a train", **body})
-    )
+    call = running.call({"model": "video-1", "prompt": "a train", **body}, caller=caller)
+    response = await endpoints.start_video(running.gateway, call)
     video_id: str = response.json["id"]
     return video_id
+
+
+async def claimed(running: RunningGateway, count: int) -> set[str]:
+    """The videos that workers have taken from the queue, once there are so many."""
+    found: set[str] = set()
+
+    async def met() -> bool:
+        found.update(row["id"] for row in await running.rows("SELECT id FROM generations WHERE lease_token > 0"))
+        return len(found) >= count
+
+    await soon(met)
+    return found
 
 
 async def submitted(running: RunningGateway, video_id: str) -> None:
@@ -117,6 +129,37 @@ async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
         assert len(waiting) == 1, "the seventh waits until somebody has a place"
 
 
+async def test_organizations_take_turns(open_gateway: OpenGateway) -> None:
+    """Several videos of one organization wait before those of two others: each gets as many places."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        labs[0].videos.always(faults.never_ends)
+        callers = [running.caller, *[await running.create_caller_in_new_org() for _ in range(2)]]
+        videos = {caller.org_id: [await begun(running, caller) for _ in range(3)] for caller in callers}
+        async with open_gateway(labs=labs, concurrent_jobs=6) as worker:
+            await driving(worker, 6)
+            taken = await claimed(running, 6)
+            for first, second, third in videos.values():
+                assert taken >= {first, second}, "the oldest of each organization"
+                assert third not in taken
+
+
+async def test_a_full_worker_takes_the_video_of_another_organization_next(open_gateway: OpenGateway) -> None:
+    """It passes the videos of the organization that has all places of both workers."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        labs[0].videos.always(faults.never_ends)
+        other = await running.create_caller_in_new_org()
+        async with open_gateway(labs=labs, concurrent_jobs=2) as one, open_gateway(labs=labs, concurrent_jobs=2) as two:
+            videos = [await begun(running) for _ in range(8)]
+            await driving(one, 2)
+            await driving(two, 2)
+            before = await claimed(running, 4)
+            assert before == {*videos[:4]}
+            theirs = await begun(running, other)
+            await submitted(running, videos[0])
+            await running.cancel(videos[0])
+            assert await claimed(running, 5) - before == {theirs}
+
+
 async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGateway) -> None:
     async with two_providers() as labs, open_server(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as first:
@@ -155,7 +198,8 @@ async def test_the_queued_job_of_an_ended_video_is_removed(open_gateway: OpenGat
     async with two_providers() as labs, open_gateway(labs=labs) as running:
         video_id = (await running.video()).json["id"]
         await running.wait_for_request(video_id)
-        await running.gateway.store.write(lambda tx: tx.one("defer_generation", id=video_id))
+        values = {"id": video_id, "org_id": running.caller.org_id}
+        await running.gateway.store.write(lambda tx: tx.one("defer_generation", **values))
 
         async def gone() -> bool:
             return await running.rows(JOBS) == []
@@ -191,8 +235,9 @@ async def test_a_job_that_is_queued_twice(open_gateway: OpenGateway) -> None:
     async with two_providers() as labs, open_gateway(labs=labs) as worker:
         labs[0].videos.next(faults.never_ends)
         video_id = (await worker.video()).json["id"]
+        values = {"id": video_id, "org_id": worker.caller.org_id}
         for _ in range(3):
-            await worker.gateway.store.write(lambda tx: tx.one("defer_generation", id=video_id))
+            await worker.gateway.store.write(lambda tx: tx.one("defer_generation", **values))
 
             async def attended() -> bool:
                 return all(job["status"] == "doing" for job in await worker.rows(JOBS))

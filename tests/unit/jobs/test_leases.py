@@ -12,6 +12,7 @@ from penstock.errors import StorageUnavailable
 from penstock.event_loop import cancel_and_wait
 from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
+from penstock.schema import Caller
 from penstock.store.base import Transaction
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.leases import claim_lease
@@ -53,12 +54,12 @@ async def open_jobs(running: RunningGateway, run: Run) -> AsyncIterator[Jobs]:
         await jobs.stop()
 
 
-async def accept_videos(running: RunningGateway, count: int = 1) -> list[str]:
+async def accept_videos(running: RunningGateway, count: int = 1, caller: Caller | None = None) -> list[str]:
     """Videos that nobody runs yet, in the order of their ids."""
     ids = []
     for _ in range(count):
         running.clock.advance(0.001)
-        ids.append((await running.video(seconds=1)).json["id"])
+        ids.append((await running.video(seconds=1, caller=caller)).json["id"])
     return ids
 
 
@@ -380,6 +381,27 @@ async def test_resume_starts_at_most_concurrent_jobs(open_gateway: OpenGateway) 
 
 
 @sqlite_only
+async def test_resume_lets_organizations_take_turns(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when there are more than one statement claims, and whatever runs already."""
+    monkeypatch.setattr("penstock.jobs.leases._CLAIMS_AT_ONCE", 2)
+    async with open_gateway(works=False, worker=False, concurrent_jobs=5) as running:
+        other = await running.create_caller_in_new_org()
+        run = ManualRun()
+        async with open_jobs(running, run) as ours:
+            many = await accept_videos(running, 7)
+            assert await ours.resume() == 5
+            few = await accept_videos(running, 2, other)
+            await let_others_run()
+            for ended in many[:3]:
+                await running.cancel(ended)
+                run.finish(ended)
+            await until(lambda: ours.running == 2)
+            assert await ours.resume(is_alone=True) == 3
+            await let_others_run()
+            assert {*run.ids[5:]} == {many[5], *few}
+
+
+@sqlite_only
 async def test_ended_generations_are_not_claimed(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
         (request_id,) = await accept_videos(running)
@@ -459,6 +481,22 @@ async def test_suspects_are_tried_one_at_a_time(open_gateway: OpenGateway) -> No
             run.finish(run.ids[2])
             await until(lambda: len(run.started) == 4)
             assert sorted({*run.ids} - {innocent}) == suspects
+
+
+@pytest.mark.usefixtures("tries_at_once")
+async def test_suspects_of_organizations_take_turns(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False, worker=False) as running:
+        run = ManualRun()
+        async with open_jobs(running, run) as ours:
+            many = await accept_videos(running, 3)
+            (one,) = await accept_videos(running, 1, await running.create_caller_in_new_org())
+            for request_id in (*many, one):
+                await set_crashes(running, request_id, 2)
+            await ours.resume()
+            for number in range(4):
+                await until(lambda number=number: len(run.started) == number + 1)  # type: ignore[misc]
+                run.started[number].survived.set()
+            assert run.ids == [many[0], one, *many[1:]]
 
 
 @pytest.mark.usefixtures("tries_at_once")

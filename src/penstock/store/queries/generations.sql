@@ -33,19 +33,26 @@ ORDER BY id {DESC|ASC} LIMIT :limit;
 SELECT status, COUNT(*) AS count, MIN(created_at_ms) AS oldest_at_ms FROM generations
 WHERE status IN ('queued', 'in_progress') GROUP BY status;
 
+-- part: by_org
+    SELECT id, lease_until_ms, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes,
+        ROW_NUMBER() OVER (PARTITION BY org_id ORDER BY lease_until_ms < :now_ms, crashes, id) AS place
+    FROM generations INDEXED BY generations_open WHERE status IN ('queued', 'in_progress')
+
 -- name: list_free_generations
--- Unfinished generations without a valid lease, from an id on. A lease that was not given back counts as one more
--- crash.
-SELECT id, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations
-WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms AND id > :after ORDER BY id LIMIT :limit;
+-- Unfinished generations without a valid lease: those of organizations with the fewest leases first, and those with at
+-- least so many crashes last. A lease that was not given back counts as one more crash.
+SELECT id, crashes FROM (
+{by_org}
+) AS unfinished
+WHERE lease_until_ms < :now_ms ORDER BY crashes >= :crashes, place, id LIMIT :limit;
 
 -- name: list_suspects
--- Unfinished generations without a valid lease and with at least so many crashes, those with the fewest first.
+-- Unfinished generations without a valid lease and with at least so many crashes: those with the fewest first, and of
+-- these, those of organizations with the fewest leases.
 SELECT id FROM (
-    SELECT id, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations
-    WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
-) AS free
-WHERE crashes >= :crashes ORDER BY crashes, id LIMIT :limit;
+{by_org}
+) AS unfinished
+WHERE lease_until_ms < :now_ms AND crashes >= :crashes ORDER BY crashes, place, id LIMIT :limit;
 
 -- name: claim_generations [sqlite]
 -- Lease unfinished generations that have no valid lease. The new token invalidates the former worker's writes. A lease
