@@ -12,7 +12,14 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +35,7 @@ from penstock.accounts.audit import audit
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
 from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.errors import StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
@@ -43,7 +51,7 @@ from penstock.recordings.rows import RecordingRow
 from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
 from penstock.store import postgres, sqlite
-from penstock.store.base import Dialect
+from penstock.store.base import Dialect, Transaction
 from penstock.values import Nanos, OrgId, nanos, new_id
 from tests import lock_order
 from tests.child_tasks import run_tasks_in_threads
@@ -204,11 +212,26 @@ class RunningGateway:
     async def wait_until(
         self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 45
     ) -> None:
-        """Move the clock until a condition is met; the real clock only limits how long this takes."""
+        """Move the clock until a condition is met; the real clock only limits how long this takes.
+
+        Each step waits for the database: on a busy machine the leases of jobs would otherwise expire while their
+        renewals are still being written.
+        """
         async with asyncio.timeout(seconds):
             while not await met():
                 await asyncio.sleep(0.001)
+                await self._wait_for_a_write()
                 self.clock.advance(step_seconds)
+
+    async def _wait_for_a_write(self) -> None:
+        """Wait until the gateway's database has written something, but not for one that a test has stopped."""
+
+        async def write_nothing(tx: Transaction) -> None:
+            await tx.one("get_fact", name="first_org")
+
+        with suppress(StorageUnavailable, TimeoutError):
+            async with asyncio.timeout(0.1):
+                await self.gateway.store.write(write_nothing)
 
     async def wait_for_request(self, request_id: str, step_seconds: float = 1.0) -> dict[str, Any]:
         """The record of a request once it has ended."""
