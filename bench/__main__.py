@@ -1,15 +1,19 @@
-"""Run every benchmark, one after the other, each in its own process.
+"""Run every benchmark, each in its own process.
 
     python -m bench [--short]
 
-The short form takes a few minutes and only shows that nearly all of them still run; its figures mean little.
+They run one after the other, so that none disturbs another. The short form only shows that nearly all of them still
+run: it runs two at a time and prints the log of one that fails. Its figures mean nothing.
 """
 
 import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 SHORT_OPTIONS: dict[str, list[str] | None] = {
+    "neighbours": ["--short"],  # the longest, so the first
     "store": ["--seconds", "0.3"],
     "http_client": ["--rounds", "1"],
     "http_server": ["--short"],
@@ -26,27 +30,35 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "ends": ["--videos", "50", "--rounds", "1"],
     "large_images": ["--short"],
     "streams": ["--short"],
-    "neighbours": ["--short"],
     "pages": None,  # needs Chromium
     "mixed": None,  # takes a minute in its shortest form
 }
 
 
+def run_short(name: str, options: Sequence[str]) -> bool:
+    """Run the short form of a benchmark and print its output; whether it passed."""
+    done = subprocess.run([sys.executable, "-m", f"bench.{name}", *options], capture_output=True, text=True, check=False)
+    print(f"\n=== bench.{name}\n{done.stdout}{done.stderr if done.returncode else ''}", end="", flush=True)
+    return not done.returncode
+
+
+def run(name: str) -> bool:
+    """Run a benchmark; whether it passed."""
+    print(f"\n=== bench.{name}", flush=True)
+    return not subprocess.run([sys.executable, "-m", f"bench.{name}"], check=False).returncode
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true")
-    short = parser.parse_args().short
-    failed = []
-    run = 0
-    for name, options in SHORT_OPTIONS.items():
-        if short and options is None:
-            continue
-        print(f"\n=== bench.{name}", flush=True)
-        run += 1
-        command = [sys.executable, "-m", f"bench.{name}", *(options if short and options else [])]
-        if subprocess.run(command, check=False).returncode:
-            failed.append(name)
-    print(f"\n{run - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
+    if parser.parse_args().short:
+        wanted = {name: options for name, options in SHORT_OPTIONS.items() if options is not None}
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            passed = dict(zip(wanted, pool.map(run_short, wanted, wanted.values()), strict=True))
+    else:
+        passed = {name: run(name) for name in SHORT_OPTIONS}
+    failed = [name for name, has_passed in passed.items() if not has_passed]
+    print(f"\n{len(passed) - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
     return len(failed)
 
 

@@ -263,5 +263,5 @@ if __name__ == "__main__":
     parser.add_argument("--gateway", default=sys.executable, metavar="PYTHON")
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
-    seconds, every = (0.3, 40) if options.short else (options.seconds, 1)
+    seconds, every = (0.2, 90) if options.short else (options.seconds, 1)
     uvloop.run(main(options.gateway, seconds, options.only, every))

@@ -99,7 +99,7 @@ async def test_refusals_are_raised_and_not_repeated_by_the_client(
 ) -> None:
     async with client(open_gateway) as (ours, api):
         with pytest.raises(kind) as problem:
-            await ours.images.generate(**{"model": "image-1", "prompt": "x", **change})  # type: ignore[call-overload]
+            await ours.images.generate(**{"model": "image-1", "prompt": "x", **change})
         assert problem.value.code == code
         assert (problem.value.request_id or "").startswith("req_")
         assert len(await api.running.records()) == 1

@@ -20,10 +20,10 @@ def test_openai_client_makes_images() -> None:
         OpenAI(base_url=ark.url + PATH, api_key=KEY, max_retries=0) as client,
     ):
         body = {"model": "seedream-4-5-251128", "prompt": "a fox", "extra_body": {"watermark": False}}
-        made = client.images.generate(**body, size="2048x2048", response_format="url")  # type: ignore[call-overload]
+        made = client.images.generate(**body, size="2048x2048", response_format="url")
         assert [bool(item.url) for item in made.data or ()] == [True]
         with pytest.raises(BadRequestError, match="`size` is not valid"):
-            client.images.generate(**body, size="1024x1024")  # type: ignore[call-overload]
+            client.images.generate(**body, size="1024x1024")
         with pytest.raises(AuthenticationError):
             client.with_options(api_key="nobody").images.generate(model="seedream-4-5-251128", prompt="a fox")
 

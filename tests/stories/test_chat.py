@@ -85,7 +85,7 @@ def test_a_tool_is_called_and_its_result_used(shared_client: openai.OpenAI) -> N
     assert isinstance(call, ChatCompletionMessageFunctionToolCall)
     assert (call.function.name, json.loads(call.function.arguments)) == ("weather", {"city": "echo", "days": 1})
     conversation += [
-        {"role": "assistant", "content": None, "tool_calls": [call.model_dump()]},  # type: ignore[list-item]
+        {"role": "assistant", "content": None, "tool_calls": [call.model_dump()]},
         {"role": "tool", "tool_call_id": call.id, "content": "sunny"},
     ]
     answered = shared_client.chat.completions.create(model=ECHO, messages=conversation, tools=[WEATHER])
@@ -132,7 +132,7 @@ def test_the_cost_of_whole_and_streamed_responses(
     assert spent == lab.bill_usd
     assert Decimal(str(served.call("GET", "/v1/balance").json["available"]["amount"])) == 10 - spent
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(model="lab/chat", messages=[{"role": "user", "content": 7}])  # type: ignore[list-item,misc]
+        client.chat.completions.create(model="lab/chat", messages=[{"role": "user", "content": 7}])
     assert refused.value.param == "messages[0].content"
 
 

@@ -73,7 +73,7 @@ def test_the_first_day_without_any_provider(shared_client: openai.OpenAI) -> Non
     made = shared_client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
     assert made.data is not None
     assert opened(fetched(made.data[0].url)).size == (128, 96)
-    video = shared_client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")  # type: ignore[arg-type]
+    video = shared_client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")
     assert shared_client.videos.poll(video.id).status == "completed"
     assert shared_client.videos.download_content(video.id).read()[4:8] == b"ftyp"
 
