@@ -37,7 +37,8 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
 
 def run_short(name: str, options: Sequence[str]) -> bool:
     """Run the short form of a benchmark and print its output; whether it passed."""
-    done = subprocess.run([sys.executable, "-m", f"bench.{name}", *options], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", f"bench.{name}", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     print(f"\n=== bench.{name}\n{done.stdout}{done.stderr if done.returncode else ''}", end="", flush=True)
     return not done.returncode
 
