@@ -79,6 +79,7 @@ class RateLimited(Problem):
 
     status = 429
     type = "rate_limit_error"
+    counts_all: bool = False  # the limit counts ended calls like those under way
     budget_of: str | None = None  # the id of the key or organization, if its budget of the month is the limit
 
 

@@ -27,6 +27,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 _RETRY_SECONDS = 0.5
 _BATCH_SECONDS = 0.02  # how long ended calls are collected, at most, before they are written
+_OTHERS_BATCHES = 3  # how long a refused call waits for the batches of other processes
 _MOST_BATCHES = 32  # of organizations, in one transaction
 
 
@@ -164,20 +165,31 @@ class ChatSettlement:
         """Accept a call of an organization; raise what `accept` raises.
 
         Calls that have ended and wait to be written still count as under way, with all that was held for them. So if a
-        limit or the balance refuses the new call, they are written, and it is tried once more.
+        limit or the balance refuses the new call, they are written, and it is tried once more. Other processes have the
+        time for a few batches before that.
         """
         was_waiting = self._is_waiting(org_id)  # they may be written before the refusal arrives here
+        is_shared = self.store.dialect == "postgres"
         try:
             return await accept()
-        except (RateLimited, InsufficientBalance):
-            if not was_waiting and not self._is_waiting(org_id):
+        except (RateLimited, InsufficientBalance) as problem:
+            if isinstance(problem, RateLimited) and problem.counts_all:
+                raise
+            if not was_waiting and not self._is_waiting(org_id) and not is_shared:
                 raise
         await self.catch_up(org_id)
+        if is_shared and await self._is_waiting_elsewhere(org_id):
+            await asyncio.sleep(_OTHERS_BATCHES * _BATCH_SECONDS)
         return await accept()
 
     def _is_waiting(self, org_id: OrgId) -> bool:
         queue = self._queues.get(org_id)
         return queue is not None and bool(queue.ended_calls) and not queue.is_blocked
+
+    async def _is_waiting_elsewhere(self, org_id: OrgId) -> bool:
+        """Whether a call that another process handles is not written as ended; nobody knows here if it has ended."""
+        values = {"org_id": org_id, "process_id": self.reservations.process_id}
+        return await self.store.one("find_request_elsewhere", **values) is not None
 
     async def catch_up(self, org_id: OrgId) -> None:
         """Write what waits for an organization now instead of after the usual delay. Does nothing while that fails."""

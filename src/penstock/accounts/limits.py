@@ -37,7 +37,9 @@ async def _check_rate(tx: Transaction, caller: Caller, limit: int, now_ms: int) 
             "x-ratelimit-remaining-requests": "0",
             "x-ratelimit-reset-requests": "60s",
         }
-        raise _rate_limited(f"This key is limited to {limit} requests per minute.", 60, headers)
+        problem = _rate_limited(f"This key is limited to {limit} requests per minute.", 60, headers)
+        problem.counts_all = True
+        raise problem
 
 
 async def _check_concurrency(tx: Transaction, caller: Caller, limit: int) -> None:

@@ -9,12 +9,12 @@ from penstock.accounts import chat_settlement
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.endpoint import complete
-from penstock.errors import InsufficientBalance, StorageUnavailable
+from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
 from penstock.schema import Request, Response
 from penstock.store.base import Transaction
 from penstock.values import Nanos, nanos
 from tests.fake_providers import faults
-from tests.gateway import ENDED, OpenGateway, RunningGateway, caller_with, sqlite_only
+from tests.gateway import ENDED, OpenGateway, RunningGateway, caller_with, postgres_only, sqlite_only, two_providers
 
 WORDS = 10_000  # of a chat: as many tokens of input at a micro-dollar, and of output at two
 CHAT_NANOS = WORDS * 3000
@@ -89,6 +89,22 @@ async def test_a_hold_whose_commit_was_not_confirmed_is_released(
         await check_agreement(running, nanos("1"))
         await long_chat(running, concurrent_requests=1)
         await check_agreement(running, nanos("1"))
+
+
+@postgres_only
+async def test_chats_by_turns_in_two_servers_are_one_at_a_time(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each chat has ended in one server, but is not written yet, when the next one reaches the other server."""
+    monkeypatch.setattr(chat_settlement, "_BATCH_SECONDS", 0.1)
+    async with two_providers() as labs, open_gateway(labs=labs) as one, open_gateway(labs=labs) as other:
+        for running in (one, other, one, other):
+            assert (await long_chat(running, concurrent_requests=1)).status == 200
+        chats = await start_chats(one, 1)
+        with pytest.raises(RateLimited):
+            await long_chat(other, concurrent_requests=1)
+        chats.gate.open()
+        await asyncio.gather(*chats.tasks)
 
 
 class StartedChats(NamedTuple):

@@ -222,6 +222,12 @@ SELECT id, org_id, hold FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status IN ('pending', 'processing') AND process_id = :process_id
 ORDER BY id LIMIT :limit;
 
+-- name: find_request_elsewhere
+-- An unfinished request that another process handles.
+SELECT id FROM requests INDEXED BY requests_by_status
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND process_id <> :process_id
+LIMIT 1;
+
 -- name: renew_process
 -- Renew the lease of a process, or add the process.
 INSERT INTO processes (id, lease_until_ms) VALUES (:id, :until_ms)
