@@ -179,7 +179,7 @@ class Jobs:
         started = 0
         async with self._claiming:
             look = {"now_ms": now, "crashes": SUSPECT_CRASHES, "limit": self._settings.concurrent_jobs}
-            rows = await self._store.all("list_free_generations", **look)
+            rows = await self._store.slow("list_free_generations", **look)  # reads every unfinished generation
             free = [row for row in rows if row["id"] not in self._running]
             if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
                 self._try_suspects(is_alone=is_alone)
