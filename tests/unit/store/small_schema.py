@@ -91,6 +91,10 @@ SELECT 0 AS pid;
 -- name: get_backend [postgres]
 -- The server's process for this connection.
 SELECT pg_backend_pid() AS pid;
+
+-- name: get_lock_limit [postgres only]
+-- How long statements of this transaction wait for a lock.
+SELECT current_setting('lock_timeout') AS value;
 """.replace("AS all", 'AS "all"')
 
 

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 import pytest
 
 from penstock.errors import StorageUnavailable
-from penstock.store.base import RowsLocked
+from penstock.store.base import RowsLocked, Transaction
 from penstock.store.groups import LOCK_MS, WriteGroups
 from penstock.values import OrgId
+from tests.unit.store.small_schema import Database, add_account
 
 ORG = OrgId("org_1")
 OTHER_ORG = OrgId("org_2")
@@ -152,3 +154,29 @@ async def test_a_transaction_has_a_limited_number_of_items(count: int) -> None:
     items = [str(number) for number in range(count)]
     assert await asyncio.gather(*await add_all(groups, items)) == items
     assert max(map(len, groups.written)) == 64
+
+
+async def test_a_locked_row_in_postgres(postgres_database: Database) -> None:
+    """A transaction of somebody else holds the row of one organization; another one shares a transaction with it."""
+    transactions: list[tuple[list[str], str]] = []
+
+    async def write(tx: Transaction, items: Sequence[str]) -> list[str]:
+        row = await tx.one("get_lock_limit")
+        assert row is not None
+        transactions.append((sorted(items), row["value"]))
+        for account in items:
+            await tx.one("put_amount", id=account, amount=1)
+        return [*items]
+
+    async with postgres_database.open() as store:
+        for account in ("locked", "free"):
+            await store.write(add_account(account))
+        groups = WriteGroups(store, write)
+        with psycopg.connect(postgres_database.address) as somebody_else:
+            somebody_else.execute("SELECT id FROM accounts WHERE id = 'locked' FOR UPDATE")
+            stuck = asyncio.create_task(groups.add("locked", ORG))
+            assert await groups.add("free", OTHER_ORG) == "free"
+            assert not stuck.done(), "the row is still locked"
+        assert await stuck == "locked"
+    assert transactions[0] == (["free", "locked"], "1s")
+    assert sorted(transactions[1:]) == [(["free"], "10s"), (["locked"], "10s")], "by themselves, they may wait longer"
