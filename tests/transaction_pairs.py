@@ -24,7 +24,7 @@ from penstock.errors import InvalidRequest, Problem, UpstreamError
 from penstock.generations import payloads, validate
 from penstock.generations.accept import accept
 from penstock.generations.cancel import cancel_video
-from penstock.generations.finish import complete, fail
+from penstock.generations.finish import NewResult, complete, fail
 from penstock.generations.job import Job, read_job, record_attempt
 from penstock.generations.plan import make_plan
 from penstock.generations.purge import purge
@@ -197,7 +197,8 @@ Begin = Callable[[Scene], Work]
 
 def complete_video(scene: Scene) -> Work:
     result = GenerationResult("lab", "Lab", "video-1", nanos("0.1"), (Output("med_x", "video/mp4", 1),))
-    return lambda: complete(scene.running.gateway, scene.job, result, (), cost=nanos("0.1"))
+    new = NewResult(result, (), cost=nanos("0.1"))
+    return lambda: complete(scene.running.gateway, scene.job, new)
 
 
 def complete_videos_of_two_organizations(scene: Scene) -> Work:

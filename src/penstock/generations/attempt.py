@@ -10,16 +10,9 @@ from penstock.accounts.prices import Line, actual_lines, reported_line
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.job import (
-    AttemptResult,
-    Job,
-    Part,
-    PastFailure,
-    billed_cost,
-    check_lease,
-    record_attempt,
-)
+from penstock.generations.job import Job, billed_cost, check_lease, record_attempt
 from penstock.generations.outputs import store_outputs
+from penstock.generations.parts import AttemptResult, Part
 from penstock.generations.polling import Polling
 from penstock.imaging.workers import WorkFailed
 from penstock.media.provider_files import UnusableFile
@@ -42,11 +35,11 @@ _NOT_STORED = "The output was made, but could not be stored."
 
 
 async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult | Failure:
-    """Make a part of the outputs, or go on with the attempt that an earlier run began."""
-    key = (part.candidate_index, part.index)
-    past = job.failures.get(key)
-    if past is not None and (past.round == job.round or not past.failure.may_pass):
-        return past.failure
+    """Make a part of the outputs, or go on with the attempt that an earlier run began. A part that failed in this
+    round, or for good, is not tried again.
+    """
+    if failure := job.history.final_failure(part):
+        return failure
     with AttemptWatch(gateway.metrics, gateway.clock, part.candidate, job.request.task) as watch:
         watch.span.set("penstock.request.id", job.id)
         outcome = await _Attempt(gateway, job, part).run()
@@ -55,11 +48,7 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
             log_failure(gateway.settings, part.candidate, outcome, job.id, (job.request.values, job.request.extras))
         elif outcome.result.usage:
             watch.note_tokens(outcome.result.usage)
-    if isinstance(outcome, Failure):
-        job.failures[key] = PastFailure(job.round, outcome)
-        job.attempts.pop(key, None)
-    else:
-        job.made.append(outcome)
+    job.history.add_outcome(part, outcome)
     return outcome
 
 
@@ -67,8 +56,7 @@ class _Attempt:
     """What the steps of one attempt share."""
 
     def __init__(self, gateway: Gateway, job: Job, part: Part) -> None:
-        key = (part.candidate_index, part.index)
-        earlier = job.attempts.get(key)
+        earlier = job.history.open_attempt(part)
         self.gateway = gateway
         self.job = job
         self.part = part
@@ -77,7 +65,7 @@ class _Attempt:
         self.op = part.candidate.model.op
         self.health_key = (self.provider.slug, part.candidate.model.upstream)
         self.earlier = earlier
-        self.stored_intent = job.stored_intents.pop(key, None)
+        self.stored_intent = job.history.take_unsent(part)
         self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
         self.is_accepted = earlier is not None and earlier.ref is not None
         self._record = partial(record_attempt, gateway, job, self.id)
@@ -193,7 +181,7 @@ class _Attempt:
                 id=self.id,
                 request_id=job.id,
                 org_id=job.org_id,
-                round=job.round,
+                round=job.history.round,
                 part=self.part.index,
                 candidate=self.part.candidate_index,
                 count=self.part.count,

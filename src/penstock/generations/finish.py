@@ -16,8 +16,9 @@ from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations import orphans
-from penstock.generations.job import AttemptResult, Job, attempt_end
+from penstock.generations.job import Job, attempt_end
 from penstock.generations.mailbox import CompletedGeneration
+from penstock.generations.parts import AttemptResult
 from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
@@ -35,53 +36,55 @@ from penstock.webhooks import events
 log = structlog.get_logger()
 
 
-async def complete(
-    gateway: Gateway,
-    job: Job,
-    result: GenerationResult,
-    outputs: Sequence[StoredOutput],
-    *,
-    attempts: Sequence[AttemptResult] = (),
-    cost: Nanos = ZERO,
-    recording: Recording | None = None,
-) -> None:
-    """Complete a generation: store its outputs, its recording and the webhook message, and capture its cost.
+class NewResult(msgspec.Struct, frozen=True):
+    """The result of a generation before it is stored."""
+
+    result: GenerationResult
+    outputs: Sequence[StoredOutput]
+    attempts: Sequence[AttemptResult] = ()  # those that made the outputs; none for a replay or a mock
+    cost: Nanos = ZERO
+    recording: Recording | None = None  # if it is to be recorded
+
+
+async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
+    """Complete a generation: store its result, its outputs, its recording and the webhook message, and capture its
+    cost.
 
     Raises LeaseLost when another worker runs it now, OutputNotStored when an image's recording cannot be stored.
     """
     now = max(gateway.clock.now_ms(), job.row.created_at_ms)  # the clock may have been set back
     until = now + job.row.retention_seconds * 1000
-    copies, urls = await _prepare_files(gateway, job, result, outputs, recording, until)
+    copies, urls = await _prepare_files(gateway, job, new, until)
 
-    hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
+    hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
     usage = Usage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, hold_end.charged)
     changes: list[Change] = [
-        _completed_generation(gateway, job, result, now, until),
-        *_attempt_ends(attempts, now),
-        *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, outputs, until)),
-        _completed_request(job, attempts, hold_end, now),
+        _completed_generation(gateway, job, new.result, now, until),
+        *_attempt_ends(new.attempts, now),
+        *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, new.outputs, until)),
+        _completed_request(job, new.attempts, hold_end, now),
     ]
     if isinstance(job.plan.source, Recording | Follow):
         changes.append(("release_recording_claim", {"request_id": job.id}))
-    if any(past.failure.unknown for past in job.failures.values()):
+    if job.history.has_unknown_outcome:
         changes.append(orphans.first_checks(gateway, job.row))
     if job.request.inputs:
         changes.append(_expired_inputs(job.row, now))
-    if recording:
-        changes += recordings.new_recording(_recording_row(job, recording, result, outputs, now), copies)
+    if new.recording:
+        changes += recordings.new_recording(_recording_row(job, new.recording, new, now), copies)
     message = _message(job.row, "completed", now, outputs=[{"url": url} for url in urls])
     no_message: AbstractContextManager[list[Change]] = nullcontext([])
     with gateway.deliveries.adding(message) if message else no_message as added, span("commit"):
         completion = Completion(hold_end, usage, now, [*changes, *added])
         await retry_while_unavailable(gateway.clock, lambda: gateway.completions.add(completion), request_id=job.id)
         failpoint("settle.after_commit")
-    sizes = [*(output.size_bytes for output in result.outputs), *(copy.size_bytes for copy in copies)]
+    sizes = [*(output.size_bytes for output in new.result.outputs), *(copy.size_bytes for copy in copies)]
     gateway.quota.count(job.org_id, sum(sizes))
-    made_by = result.provider if attempts else result.origin
+    made_by = new.result.provider if new.attempts else new.result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", hold_end.charged)
     report_result(made_by, hold_end.charged)
     if job.mailbox:
-        job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, result, until, outputs)
+        job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, new.result, until, new.outputs)
     if hold_end.loss:
         log.warning("cost above hold", request_id=job.id, loss_nanos=hold_end.loss)
 
@@ -120,17 +123,13 @@ def _completed_request(
 
 
 async def _prepare_files(
-    gateway: Gateway,
-    job: Job,
-    result: GenerationResult,
-    outputs: Sequence[StoredOutput],
-    recording: Recording | None,
-    until_ms: int,
+    gateway: Gateway, job: Job, new: NewResult, until_ms: int
 ) -> tuple[list[RecordingFileRow], list[str]]:
     """Store the files of the recording, if there is one, and sign the URLs for the webhook, if there is one."""
     try:
-        copies = await gateway.recordings.store_files(recording.recording_id, outputs) if recording else []
-        urls = await _output_urls(gateway, result.outputs, until_ms) if job.row.webhook_url else []
+        recording = new.recording
+        copies = await gateway.recordings.store_files(recording.recording_id, new.outputs) if recording else []
+        urls = await _output_urls(gateway, new.result.outputs, until_ms) if job.row.webhook_url else []
     except StorageUnavailable as problem:
         if job.request.task == "video":
             raise  # its outputs can be downloaded again
@@ -164,9 +163,7 @@ async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: in
     return [await gateway.media.signed_url(output.media_id, until_ms, base_url) for output in outputs]
 
 
-def _recording_row(
-    job: Job, recording: Recording, result: GenerationResult, outputs: Sequence[StoredOutput], now: int
-) -> RecordingRow:
+def _recording_row(job: Job, recording: Recording, new: NewResult, now: int) -> RecordingRow:
     fingerprint = recording.fingerprint
     return RecordingRow(
         id=recording.recording_id,
@@ -178,7 +175,7 @@ def _recording_row(
         standard=fingerprint.standard,
         strict=fingerprint.strict,
         request=msgspec.json.encode(fingerprint.values),
-        result=recordings.encode_result(result, [stored.output for stored in outputs]),
+        result=recordings.encode_result(new.result, [stored.output for stored in new.outputs]),
         duration_ms=max(0, now - job.row.created_at_ms),
         created_at_ms=now,
     )

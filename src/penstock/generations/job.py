@@ -8,29 +8,22 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restore_prices, snapshot_prices
+from penstock.accounts.prices import actual_lines, quote, quote_of, restore_prices, snapshot_prices
 from penstock.accounts.transfers import record_loss
 from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
 from penstock.generations.accept import NewGeneration
 from penstock.generations.mailbox import Mailbox
-from penstock.generations.rows import AttemptRow, GenerationRow, Mock, Plan, Replay, list_last_attempts
+from penstock.generations.parts import PartHistory
+from penstock.generations.rows import GenerationRow, Mock, Plan, Replay, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import Result
-from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
+from penstock.schema import PlannedCandidate, Request
 from penstock.store.base import Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import Failure
 from penstock.values import ZERO, InputFile, Nanos, OrgId, nanos
-
-
-@dataclass(frozen=True, slots=True)
-class PastFailure:
-    """A failed attempt, and the round in which it failed."""
-
-    round: int
-    failure: Failure
 
 
 @dataclass(slots=True)
@@ -43,13 +36,8 @@ class Job:
     request: Request
     plan: Plan
     candidates: tuple[Candidate | None, ...]  # of the plan, None if no longer configured; () for a replay or a mock
-    attempts: dict[tuple[int, int], AttemptRow]  # those that an earlier run left open, by candidate and part
-    failures: dict[tuple[int, int], PastFailure]  # the last one of each candidate and part
-    round: int = 1  # all candidates are tried once in each round
+    history: PartHistory = field(default_factory=PartHistory)
     stored_percent: int | None = None  # the progress in the store; None while the generation is queued
-    failed_attempts: list[AttemptSummary] = field(default_factory=list)
-    stored_intents: dict[tuple[int, int], str] = field(default_factory=dict)  # ids of attempts to be sent now
-    made: list["AttemptResult"] = field(default_factory=list)  # a loss, should the generation fail all the same
     mailbox: Mailbox | None = None  # of a caller that waits in this process
     inputs: tuple[InputFile, ...] = ()  # those of the request, for the first attempt of a new generation
 
@@ -71,45 +59,15 @@ class Job:
         return self.mailbox.partial_images.add if self.mailbox and self.mailbox.partial_images else None
 
 
-class Part(msgspec.Struct, frozen=True):
-    """The outputs that one attempt is to make: `count` of them, from number `first` of the request, counted from 0;
-    part `index` of what the candidate makes.
-    """
-
-    candidate: Candidate
-    candidate_index: int
-    index: int
-    count: int
-    first: int = 0
-
-
-class AttemptResult(msgspec.Struct, frozen=True):
-    """A successful attempt: the provider's result, its stored outputs and its cost."""
-
-    part: Part
-    attempt_id: str
-    result: Result
-    outputs: tuple[StoredOutput, ...]
-    price_lines: tuple[Line, ...]  # what it cost; not rounded, the sum over all attempts is
-
-    @property
-    def cost_usd(self) -> Decimal:
-        return sum((line.cost_usd for line in self.price_lines), Decimal(0))
-
-
-def part_sizes(count: int, native_n: int) -> list[int]:
-    """How many outputs to request in each call, so that `count` are made by a model that makes `native_n` a call."""
-    full, rest = divmod(count, native_n)
-    return [native_n] * full + ([rest] if rest else [])
-
-
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
 def new_job(running: RunningJob, new: NewGeneration) -> Job:
     """The job of a generation that this process has just stored."""
-    stored_intents = {(0, 0): new.attempt_id} if new.attempt_id else {}
-    running.send_guard.unsent_attempts.update(stored_intents.values())
+    history = PartHistory()
+    if new.attempt_id:
+        history.add_unsent((0, 0), new.attempt_id)
+        running.send_guard.unsent_attempts.add(new.attempt_id)
     return Job(
         running=running,
         row=_without_payload(new.row),
@@ -117,9 +75,7 @@ def new_job(running: RunningJob, new: NewGeneration) -> Job:
         request=new.request,
         plan=new.plan,
         candidates=new.candidates,
-        attempts={},
-        failures={},
-        stored_intents=stored_intents,
+        history=history,
         inputs=new.inputs,
     )
 
@@ -139,10 +95,7 @@ async def read_job(gateway: Gateway, running: RunningJob) -> Job:
     request = row.decode_request()
     assert request is not None, "only finished generations are purged"
     plan = row.decode_plan()
-    attempts = {
-        (attempt.candidate, attempt.part): attempt for attempt in await list_last_attempts(gateway.store, row.id)
-    }
-    unsent = running.send_guard.unsent_attempts
+    attempts = await list_last_attempts(gateway.store, row.id)
     return Job(
         running=running,
         row=_without_payload(row),
@@ -150,15 +103,8 @@ async def read_job(gateway: Gateway, running: RunningJob) -> Job:
         request=request,
         plan=plan,
         candidates=await _restore_candidates(gateway, plan, row.task),
-        attempts={key: attempt for key, attempt in attempts.items() if attempt.is_open and attempt.id not in unsent},
-        failures={
-            key: PastFailure(attempt.round, _past_failure(attempt))
-            for key, attempt in attempts.items()
-            if not attempt.is_open
-        },
-        round=max((attempt.round for attempt in attempts.values()), default=1),
+        history=PartHistory.of_attempts(attempts, running.send_guard.unsent_attempts),
         stored_percent=row.progress if row.status == "in_progress" else None,
-        stored_intents={key: attempt.id for key, attempt in attempts.items() if attempt.id in unsent},
     )
 
 
@@ -170,17 +116,6 @@ async def _restore_candidates(gateway: Gateway, plan: Plan, task: str) -> tuple[
     if isinstance(plan.source, Replay | Mock):
         return ()
     return tuple([await restore_candidate(gateway, planned, task) for planned in plan.candidates])
-
-
-def _past_failure(attempt: AttemptRow) -> Failure:
-    kind = attempt.failure_kind or "broken"
-    return Failure(
-        kind,
-        attempt.failure_message or "",
-        sent=kind != "unsent",
-        unknown=attempt.state == "unknown",
-        accepted=attempt.ref is not None,
-    )
 
 
 async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:
@@ -246,7 +181,7 @@ async def record_attempt(
 
     Waits for a store that is unavailable: losing the provider's id for a job would lose something paid for.
     """
-    is_progress = all(row.id != attempt_id or row.state != state for row in job.attempts.values())
+    is_progress = not job.history.is_recorded(attempt_id, state)
 
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job, is_progress=is_progress)

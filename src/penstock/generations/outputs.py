@@ -4,7 +4,8 @@ from msgspec.structs import replace
 
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.job import Job, Part
+from penstock.generations.job import Job
+from penstock.generations.parts import Part
 from penstock.generations.polling import poll_or_none
 from penstock.media.provider_files import DownloadFailed, UnusableFile
 from penstock.media.transfer import OutputNotStored

@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.errors import Cancelled, RecordingNotFound, UpstreamError
 from penstock.gateway import Gateway
+from penstock.generations.finish import NewResult
 from penstock.generations.job import Job, check_lease, is_cancel_requested
 from penstock.generations.rows import Follow, Mock, Recording, Replay
 from penstock.media.provider_files import UnusableFile
@@ -19,7 +20,7 @@ from penstock.values import ZERO
 _MOCK_POLL_SECONDS = 0.05
 
 
-async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[GenerationResult, list[StoredOutput]]:
+async def replay(gateway: Gateway, job: Job, source: Replay) -> NewResult:
     """Copy a recording's outputs under new media ids, so that they expire with this request; costs nothing."""
     found = await get_recording(gateway.store, source.recording_id, job.org_id)
     if found is None:
@@ -50,10 +51,10 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[Generation
         origin="replayed",
         recording_id=found.id,
     )
-    return result, outputs
+    return NewResult(result, outputs)
 
 
-async def mock(gateway: Gateway, job: Job, source: Mock) -> tuple[GenerationResult, list[StoredOutput]]:
+async def mock(gateway: Gateway, job: Job, source: Mock) -> NewResult:
     """Have the built-in provider make outputs of the requested kind, size and number; costs nothing."""
     candidate = gateway.catalog.mock(job.request.task, has_images=bool(job.request.inputs))
     outputs: list[StoredOutput] = []
@@ -81,7 +82,7 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> tuple[GenerationResu
         upstream_id=f"mock_{hashlib.sha256(job.id.encode()).hexdigest()[:24]}",
         origin="mocked",
     )
-    return result, outputs
+    return NewResult(result, outputs)
 
 
 def _media_id(job: Job, position: int) -> str:

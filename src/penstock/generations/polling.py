@@ -102,7 +102,7 @@ class Polling:
         """
         shortest = seconds * _PAUSE_FACTOR_MIN
         longest = seconds * _PAUSE_FACTOR_MAX
-        if self.job.attempts and rounds == 1:
+        if self.job.history.is_resumed and rounds == 1:
             if self.job.running.lease.is_suspect:
                 return 0.0
             shortest = 0.0

@@ -6,15 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.accounts.prices import snapshot_prices
 from penstock.generations.job import (
     Job,
     check_lease,
     is_cancel_requested,
-    part_sizes,
     record_attempt,
     restore_candidate,
 )
@@ -47,7 +44,7 @@ async def job_of(running: RunningGateway, video_id: str, token: int) -> Job:
     assert row is not None
     request = row.decode_request()
     assert request is not None
-    return Job(RunningJob(Lease(video_id, token)), row, running.caller.key_id, request, row.decode_plan(), (), {}, {})
+    return Job(RunningJob(Lease(video_id, token)), row, running.caller.key_id, request, row.decode_plan(), ())
 
 
 async def test_only_the_holder_of_the_lease_may_write(open_gateway: OpenGateway) -> None:
@@ -159,22 +156,6 @@ async def test_an_attempt_is_recorded_when_the_store_is_back(
         await waiting
         assert tries == 4
         assert [row["state"] for row in await running.attempts(video_id)] == ["failed"]
-
-
-@pytest.mark.parametrize(
-    ("count", "native_n", "sizes"),
-    [(1, 1, [1]), (4, 1, [1, 1, 1, 1]), (10, 4, [4, 4, 2]), (4, 4, [4]), (2, 10, [2]), (10, 3, [3, 3, 3, 1])],
-)
-def test_outputs_are_split_into_calls(count: int, native_n: int, sizes: list[int]) -> None:
-    assert part_sizes(count, native_n) == sizes
-
-
-@given(st.integers(1, 10), st.integers(1, 10))
-def test_parts_add_up_and_are_as_few_as_possible(count: int, native_n: int) -> None:
-    sizes = part_sizes(count, native_n)
-    assert sum(sizes) == count
-    assert all(1 <= size <= native_n for size in sizes)
-    assert len(sizes) == -(-count // native_n)
 
 
 async def test_a_candidate_is_restored_with_its_prices_at_acceptance(open_gateway: OpenGateway) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import Problem
 from penstock.gateway import Gateway
-from penstock.generations import run
+from penstock.generations import live
 from penstock.generations.job import Job
 from penstock.values import nanos
 from tests.fake_providers import faults
@@ -39,7 +39,7 @@ def pass_pauses(running: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> Non
     async def wait(gateway: Gateway, job: Job, seconds: float) -> None:
         running.clock.advance(seconds)
 
-    monkeypatch.setattr(run, "_wait", wait)
+    monkeypatch.setattr(live, "_wait", wait)
 
 
 @passing
