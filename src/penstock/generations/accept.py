@@ -28,14 +28,14 @@ from penstock.generations.rows import (
     Replay,
     get_generation_by_key,
 )
-from penstock.generations.validate import ValidatedCall, canonical_digest
+from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
 from penstock.upstream.candidate import Candidate
-from penstock.values import InputFile, Nanos, OrgId, new_id
+from penstock.values import InputFile, OrgId, new_id
 
 _FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
@@ -75,7 +75,8 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
     failpoint("accept.before_tx")
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
-    store = partial(_store_affordable, gateway, call, planned, stored_inputs, is_awaited)
+    new_call = await _new_call(gateway, call, planned, stored_inputs, is_awaited)
+    store = partial(_store_affordable, gateway, new_call, planned)
     accepted = await gateway.chat_settlement.accept(call.caller.org_id, store)
     failpoint("accept.after_commit")
     call.release_body()
@@ -85,18 +86,11 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
 # -------------------------------------------------------------------------------------------------------------- storing
 
 
-async def _store_affordable(
-    gateway: Gateway,
-    call: Call,
-    planned: PlannedCall,
-    stored_inputs: Sequence[tuple[Input, bytes]],
-    is_awaited: bool,
-) -> Accepted:
+async def _store_affordable(gateway: Gateway, new_call: "_NewCall", planned: PlannedCall) -> Accepted:
     """Store the generation with those candidates that the balance covers; raise InsufficientBalance if it is none."""
     while True:
-        prepared = await _prepare(gateway, call, planned, stored_inputs, is_awaited)
         try:
-            return await _store(gateway, planned, prepared)
+            return await _store(gateway, new_call, planned)
         except InsufficientBalance:
             cheaper = _without_dearest(planned)
             if cheaper is None:
@@ -114,19 +108,19 @@ def _without_dearest(planned: PlannedCall) -> PlannedCall | None:
     return msgspec.structs.replace(planned, plan=plan, candidates=tuple(compress(planned.candidates, is_cheaper)))
 
 
-async def _store(gateway: Gateway, planned: PlannedCall, prepared: "_Prepared") -> Accepted:
+async def _store(gateway: Gateway, new_call: "_NewCall", planned: PlannedCall) -> Accepted:
     """Store a generation together with others of the moment, or alone if it must be counted or compared with them.
 
     Returns the generation that used the same idempotency key before, if there is one.
     """
-    caller = prepared.call.caller
+    caller = new_call.call.caller
     key = planned.validated.idempotency_key
-    with gateway.chat_reservations.holding(caller.org_id, prepared.hold), nothing_sent(), span("accept"):
+    with gateway.chat_reservations.holding(caller.org_id, planned.plan.hold), nothing_sent(), span("accept"):
         if not (key or caller.is_limited or planned.claims_recording):
-            accepted, acceptance = prepared.with_plan(planned.plan)
+            accepted, acceptance = _rows(gateway, new_call, planned)
             await gateway.acceptances.add(acceptance)
             return accepted
-        store_alone = partial(_store_alone, gateway, planned, prepared)
+        store_alone = partial(_store_alone, gateway, new_call, planned)
         try:
             return await gateway.store.write(store_alone, org_id=caller.org_id)
         except ConstraintViolated:  # another process has just used the same idempotency key
@@ -135,19 +129,20 @@ async def _store(gateway: Gateway, planned: PlannedCall, prepared: "_Prepared") 
             return await gateway.store.write(store_alone, org_id=caller.org_id)
 
 
-async def _store_alone(gateway: Gateway, planned: PlannedCall, prepared: "_Prepared", tx: Transaction) -> Accepted:
+async def _store_alone(gateway: Gateway, new_call: "_NewCall", planned: PlannedCall, tx: Transaction) -> Accepted:
     """As `_store`, in a transaction of its own."""
-    caller = prepared.call.caller
+    call = new_call.call
+    caller = call.caller
     key = planned.validated.idempotency_key
     if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
-        is_repeated = earlier.id != prepared.call.id  # else the commit of this call was not confirmed
-        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, lease=prepared.lease)
+        is_repeated = earlier.id != call.id  # else the commit of this call was not confirmed
+        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, lease=new_call.lease)
     if caller.is_limited:
-        await check_limits(tx, caller, prepared.hold, prepared.at_ms)
-    plan = await _claim_recording(tx, caller.org_id, prepared.call.id, planned)
-    accepted, acceptance = prepared.with_plan(plan)
+        await check_limits(tx, caller, planned.plan.hold, new_call.at_ms)
+    plan = await _claim_recording(tx, caller.org_id, call.id, planned)
+    accepted, acceptance = _rows(gateway, new_call, msgspec.structs.replace(planned, plan=plan))
     await gateway.acceptances.write(tx, [acceptance])
-    await check_org_budget(tx, caller, prepared.at_ms)
+    await check_org_budget(tx, caller, new_call.at_ms)
     return accepted
 
 
@@ -173,109 +168,108 @@ async def _claim_recording(tx: Transaction, org_id: OrgId, request_id: str, plan
 # ------------------------------------------------------------------------------------------------------ what is stored
 
 
-class _Prepared(msgspec.Struct, frozen=True):
-    """What is stored of a call when it is accepted; the plan may be known only in the transaction."""
+class _NewCall(msgspec.Struct, frozen=True):
+    """What is stored of a call besides its plan, which may change until it is stored."""
 
     call: Call
-    request: Request
-    candidates: tuple[Candidate, ...]
-    inputs: tuple[InputFile, ...]
+    request: Request  # with its stored inputs
+    stored_inputs: Sequence[tuple[Input, bytes]]
+    body_digest: bytes | None  # with an idempotency key
     at_ms: int
-    hold: Nanos
-    columns: Row  # of the generation, except the plan
-    other_changes: Sequence[Change]  # its inputs, and its place in the queue
-    lease: Lease | None  # if this process is to run it
-    attempt_id: str | None  # of the first attempt, if it is stored with the generation and sent at once
-
-    def with_plan(self, plan: Plan) -> tuple[Accepted, Acceptance]:
-        """The accepted call, and what is to be written for it."""
-        call = self.call
-        first = plan.candidates[0] if self.attempt_id and isinstance(plan.source, Live | Recording) else None
-        columns = {**self.columns, "plan": msgspec.json.encode(plan)}
-        changes: list[Change] = [
-            ("add_request", opened_request(call, self.request, self.hold, sent_to=first)),
-            ("add_generation", columns),
-            *self.other_changes,
-        ]
-        if first:
-            changes.append(("add_attempt", self._first_attempt(first)))
-        hold = NewHold(call.caller.org_id, call.id, self.hold, call.at_ms)
-        row = GenerationRow(**columns, **NEW_GENERATION)
-        attempt_id = self.attempt_id if first else None
-        new = NewGeneration(row, call.caller.key_id, self.request, plan, self.candidates, attempt_id, self.inputs)
-        return Accepted(row, self.lease, new), Acceptance(hold, changes)
-
-    def _first_attempt(self, candidate: PlannedCandidate) -> Row:
-        return {
-            "id": self.attempt_id,
-            "request_id": self.call.id,
-            "org_id": self.call.caller.org_id,
-            "round": 1,
-            "part": 0,
-            "candidate": 0,
-            "count": self.request.n,
-            "provider": candidate.provider,
-            "upstream_model": candidate.upstream,
-            "created_at_ms": self.at_ms,
-        }
+    lease: Lease | None  # if this process is to run the generation
+    attempt_id: str | None  # for the first attempt, if it can be stored with the generation and sent at once
+    trace_context: str | None  # of the call itself: spans of its job belong directly under it
 
 
-async def _prepare(
+async def _new_call(
     gateway: Gateway,
     call: Call,
     planned: PlannedCall,
     stored_inputs: Sequence[tuple[Input, bytes]],
     is_awaited: bool,
-) -> _Prepared:
+) -> _NewCall:
     request = planned.request
     if stored_inputs:
         request = msgspec.structs.replace(request, inputs=tuple(item for item, _ in stored_inputs))
-    hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
-    lease = Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None
-    columns = await _columns(gateway, call, planned.validated, request, hold, lease)
+    body_digest = None
+    if planned.validated.idempotency_key:
+        body_digest = await run_aside(call.size_bytes, canonical_digest, planned.validated)
     now = gateway.clock.now_ms()
-    until_ms = now + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
-    input_rows = gateway.media.input_rows(call.caller.org_id, call.id, stored_inputs, until_ms)
-    return _Prepared(
+    return _NewCall(
         call=call,
         request=request,
-        candidates=planned.candidates,
-        inputs=planned.inputs,
+        stored_inputs=stored_inputs,
+        body_digest=body_digest,
         at_ms=now,
-        hold=hold,
-        columns=columns,
-        other_changes=[
-            *(("add_media", row) for row in input_rows),
-            *gateway.jobs.queue_changes(call.id, call.caller.org_id, request.task),
-        ],
-        lease=lease,
-        attempt_id=new_id("att", now) if is_awaited and _is_sent_at_once(planned) else None,
+        lease=Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None,
+        attempt_id=new_id("att", now) if is_awaited else None,
+        trace_context=stored_context(),
     )
 
 
-async def _columns(
-    gateway: Gateway, call: Call, validated: ValidatedCall, request: Request, hold: Nanos, lease: Lease | None
-) -> Row:
-    """The row of a generation, except the plan."""
-    digest = None
-    if validated.idempotency_key:
-        digest = await run_aside(call.size_bytes, canonical_digest, validated)
+def _rows(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> tuple[Accepted, Acceptance]:
+    """The accepted call, and what is to be written for it."""
+    call = new_call.call
+    request = new_call.request
+    plan = planned.plan
+    org_id = call.caller.org_id
+    columns = _generation_columns(gateway, new_call, planned)
+    inputs_until_ms = new_call.at_ms + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
+    attempt_id = new_call.attempt_id if _is_sent_at_once(planned) else None
+    first = plan.candidates[0] if attempt_id else None
+    changes: list[Change] = [
+        ("add_request", opened_request(call, request, plan.hold, sent_to=first)),
+        ("add_generation", columns),
+        *(
+            ("add_media", row)
+            for row in gateway.media.input_rows(org_id, call.id, new_call.stored_inputs, inputs_until_ms)
+        ),
+        *gateway.jobs.queue_changes(call.id, org_id, request.task),
+    ]
+    if first:
+        changes.append(("add_attempt", _first_attempt(new_call, first)))
+    row = GenerationRow(**columns, **NEW_GENERATION)
+    new = NewGeneration(row, call.caller.key_id, request, plan, planned.candidates, attempt_id, planned.inputs)
+    hold = NewHold(org_id, call.id, plan.hold, call.at_ms)
+    return Accepted(row, new_call.lease, new), Acceptance(hold, changes)
+
+
+def _generation_columns(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> Row:
+    call = new_call.call
+    validated = planned.validated
+    lease = new_call.lease
     return {
         "id": call.id,
         "org_id": call.caller.org_id,
-        "task": request.task,
-        "model": request.model,
-        "request": msgspec.json.encode(request),
-        "hold": hold,
+        "task": new_call.request.task,
+        "model": new_call.request.model,
+        "request": msgspec.json.encode(new_call.request),
+        "plan": msgspec.json.encode(planned.plan),
+        "hold": planned.plan.hold,
         "created_at_ms": call.at_ms,
         "deadline_ms": gateway.clock.steady_ms() + _job_ms(gateway),
         "retention_seconds": validated.retention_seconds,
         "webhook_url": validated.webhook_url,
         "idempotency_key": validated.idempotency_key,
-        "body_digest": digest,
+        "body_digest": new_call.body_digest,
         "lease_token": lease.token if lease else 0,
         "lease_until_ms": gateway.jobs.lease_until_ms if lease else 0,
-        "trace_context": stored_context(),  # of the call itself: spans of its job belong directly under it
+        "trace_context": new_call.trace_context,
+    }
+
+
+def _first_attempt(new_call: _NewCall, candidate: PlannedCandidate) -> Row:
+    return {
+        "id": new_call.attempt_id,
+        "request_id": new_call.call.id,
+        "org_id": new_call.call.caller.org_id,
+        "round": 1,
+        "part": 0,
+        "candidate": 0,
+        "count": new_call.request.n,
+        "provider": candidate.provider,
+        "upstream_model": candidate.upstream,
+        "created_at_ms": new_call.at_ms,
     }
 
 
@@ -286,6 +280,6 @@ def _job_ms(gateway: Gateway) -> int:
 
 def _is_sent_at_once(planned: PlannedCall) -> bool:
     """Whether the first candidate makes all outputs in one call, without inputs that must be read before."""
-    if not planned.candidates or planned.inputs:
+    if planned.inputs or not planned.candidates or not isinstance(planned.plan.source, Live | Recording):
         return False
     return planned.request.n <= planned.candidates[0].model.op.native_n

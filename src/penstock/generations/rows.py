@@ -54,6 +54,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     forced: bool = False  # the caller named the provider: no other one is tried
     measures: Measures = Measures()  # of a purged video without a result
 
+    @property
+    def hold(self) -> Nanos:
+        """The most that any of the candidates may cost."""
+        return Nanos(max(candidate.hold for candidate in self.candidates))
+
 
 # ---------------------------------------------------------------------------------------------------------------- rows
 
