@@ -73,7 +73,7 @@ class StreamBroken(Exception):
         self.event = event
 
 
-def translated(translate: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs) -> bytes:
+def translate_events(translate: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs) -> bytes:
     """Return what a function makes of a provider's events; raise StreamBroken if they have not the shape it expects."""
     try:
         return translate(*args, **kwargs)

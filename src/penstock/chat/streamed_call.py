@@ -1,0 +1,198 @@
+"""Forward a chat call whose response is streamed: pass the provider's events on, and settle the call at the end."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from penstock.chat.candidates import executed_model_header
+from penstock.chat.form import SentBytes
+from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill
+from penstock.chat.provider_api import ProviderApi, StreamRelay
+from penstock.chat.reserved import ReservedCall
+from penstock.chat.stream import (
+    CallerTooSlow,
+    ProviderTooSlow,
+    StreamBroken,
+    WaitingTimes,
+    idle_seconds,
+    read_end,
+    translate_events,
+)
+from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
+from penstock.event_loop import run_aside
+from penstock.interrupts import CallerLine, ProcessStopped
+from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.response import ByteStream
+from penstock.schema import Response
+from penstock.telemetry.call_report import provider_wait
+from penstock.upstream.candidate import Candidate
+from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
+from penstock.upstream.watch import INTERRUPTED, AttemptWatch
+
+_EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
+_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+def caller_disconnected() -> Problem:
+    return Cancelled("The caller disconnected.")
+
+
+def process_stopped() -> Problem:
+    problem = Unavailable("The gateway was stopped before the response was complete.")
+    problem.should_retry = False
+    return problem
+
+
+async def forward_stream(
+    reserved: ReservedCall, candidate: Candidate, api: ProviderApi, watch: AttemptWatch
+) -> Response:
+    """Send the call and return a response that streams. Raises AttemptFailed.
+
+    This waits for the first event, because until then the call can still go to another provider.
+    """
+    gateway = reserved.gateway
+    call = reserved.reservation.call
+    relay = api.relay()
+    times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
+    source = await gateway.upstream.stream_chat(
+        api.candidate,
+        api.body(gateway.settings.chat_output_tokens),
+        idle_seconds=idle_seconds(candidate.provider, gateway.settings),
+        total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
+        for_org=call.caller.org_id,
+        size_bytes=call.size_bytes,
+    )
+    try:
+        first = b""
+        while not first and not relay.done:
+            with provider_wait():
+                data = await anext(source)
+            first = await run_aside(relay.kept_bytes + len(data), translate_events, relay.feed, data)
+            times.end_wait_for_provider()
+    except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
+        await source.aclose()
+        if isinstance(problem, StreamBroken) and problem.event:
+            raise AttemptFailed(failure_in_body(candidate, problem.event)) from None
+        message = f"{candidate.provider.name} did not return a stream."
+        raise AttemptFailed(Failure("unreadable", message)) from problem
+    except BaseException:
+        await source.aclose()
+        raise
+    watch.note_first_byte()
+    watch.keep_open()
+    stream = _StreamedCall(reserved, candidate, api, source, relay, times, watch)
+    headers = {**_HEADERS, **executed_model_header(candidate)}
+    return Response(chunks=stream.pass_on(first), headers=headers, media_type="text/event-stream")
+
+
+class _StreamedCall(msgspec.Struct, frozen=True):
+    """A call whose provider has begun to stream."""
+
+    reserved: ReservedCall
+    candidate: Candidate
+    api: ProviderApi
+    source: ByteStream
+    relay: StreamRelay
+    times: WaitingTimes
+    watch: AttemptWatch
+
+    async def pass_on(self, first: bytes) -> AsyncIterator[bytes]:
+        """Yield the events for the caller; settle the call and close the connection however the stream ends.
+
+        A stream that the provider breaks off, or that cannot be read, ends with an error event and costs nothing; what
+        was received is a loss. The same holds for a stream that is interrupted because the process stops. A caller who
+        disconnects or reads too slowly pays for what was sent.
+        """
+        problem: Problem | None = caller_disconnected()
+        sent = SentBytes(stores=self.reserved.stores_payload)
+        bill: Bill | None = None
+        try:
+            try:
+                yield sent.count(translate_events(self.api.feed, first))
+                self.times.end_wait_for_caller()
+                with self.reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices a caller who leaves
+                    async for data in self.source:
+                        self.times.end_wait_for_provider()
+                        if shown := await self._feed(data):
+                            yield sent.count(shown)
+                            self.times.end_wait_for_caller()
+                        if self.relay.done:
+                            break
+                if not self.relay.done:
+                    raise StreamBroken("ended its stream without [DONE]")
+                problem = None
+                usage = self._usage
+                bill = make_bill(self.candidate.model, usage)
+                if last := await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost):
+                    yield sent.count(last)
+            except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
+                problem = self._note_problem(error)
+                yield self.api.fail(problem)
+        finally:
+            try:
+                if isinstance(problem, Cancelled) and self.relay.is_answered and self.relay.usage is None:
+                    await read_end(self.source, self._feed)
+            finally:
+                bill = bill or make_bill(self.candidate.model, self._usage)
+                self._settle(bill, problem, sent)
+            if isinstance(problem, Cancelled | Unavailable):
+                self.watch.fail(INTERRUPTED)
+            self.watch.note_tokens(bill.tokens)
+            self.watch.end()
+            await self.source.aclose()
+
+    async def _feed(self, data: bytes) -> bytes:
+        """The bytes for the caller that are complete with these of the provider; a long event is read in a thread."""
+        return await run_aside(self.relay.kept_bytes + len(data), translate_events, self._translate, data)
+
+    def _translate(self, data: bytes) -> bytes:
+        events = self.relay.feed(data)
+        return self.api.feed(events) if events else b""
+
+    @property
+    def _usage(self) -> Usage:
+        """The usage of what was sent; where the provider reports none, the least that it can be."""
+        return self.relay.usage or estimated_usage(self.reserved.chat, output_tokens=self.relay.least_tokens)
+
+    def _note_problem(self, error: Exception) -> Problem:
+        """Return why a stream was not passed on as a whole; a failure of the provider is counted against it."""
+        name = self.candidate.provider.name
+        seconds = f"{self.times.max_seconds:g} seconds"
+        match error:
+            case CallerTooSlow():
+                return Cancelled(f"The caller took longer than {seconds} to read its stream.")
+            case ProcessStopped():
+                return process_stopped()
+            case ProviderTooSlow():
+                problem: Problem = UpstreamTimeout(f"{name} took longer than {seconds} for its stream.")
+            case StreamBroken():
+                problem = UpstreamError(f"{name} {self._describe(error)}.")
+            case _:
+                problem = UpstreamError(f"{name} closed the connection before the end of its stream.")
+        self.watch.fail("broken")
+        self.reserved.record_failure(self.candidate, Failure("broken", problem.message))
+        return problem
+
+    def _describe(self, broken: StreamBroken) -> str:
+        """What was wrong with a stream, with the provider's own message if it sent an error."""
+        if not broken.event:
+            return str(broken)
+        message = failure_in_body(self.candidate, broken.event).message
+        return f"{broken}: {message.rstrip('.')}"
+
+    def _settle(self, bill: Bill, problem: Problem | None, sent: SentBytes) -> None:
+        """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
+        if isinstance(problem, Cancelled) and self.reserved.gateway.interrupts.is_stopped:
+            problem = process_stopped()  # which did not come to be sent, because the caller did not read
+        is_charged = problem is None or isinstance(problem, Cancelled)
+        if not is_charged:
+            self.reserved.losses.append(bill.cost)
+        is_cancelled = isinstance(problem, Cancelled | Unavailable)
+        self.reserved.settle(
+            "completed" if problem is None else "cancelled" if is_cancelled else "upstream_failure",
+            candidate=self.candidate,
+            bill=bill if is_charged else None,
+            response_bytes=sent.size,
+            response=bytes(sent.stored),
+            problem=problem,
+        )
