@@ -1,6 +1,9 @@
-"""Check the fields of a call that the interface does not name: which of them may be sent to the provider."""
+"""Check the fields of a call that the interface does not name: which of them may be sent to the provider.
 
-import re
+They are added to the provider's body as they are. They must not change where the request is sent, which URL is called
+back or what the call costs; `field_guesses` guesses from their names whether they would.
+"""
+
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
@@ -11,55 +14,10 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import Model, Operation
+from penstock.upstream import field_guesses
 from penstock.upstream.translate import INTERNAL
 from penstock.values import INPUT_VIDEOS
 
-# A caller's extra fields are added to the provider's body. They must not change where the request is sent, which URL is
-# called back or what the call costs. Names are compared without case and punctuation: `webhookUrl` is `webhook_url`.
-_NEVER_SENT = frozenset(
-    """api_base base_url api_key api_token headers extra_headers extra_body extra_query proxy proxies webhook webhooks
-    webhook_url webhook_secret webhook_events webhook_events_filter callback callback_url notify_hook notify_url
-    notification_url""".replace("_", "").split()
-)
-_NOT_SENT_AT_TOP_LEVEL = frozenset(
-    """key token access_token authorization organization project model_name model_id endpoint url host stream
-    partial_images""".replace("_", "").split()
-)
-# How many outputs are made, how long, how large and how fast: by name, and by pattern where names follow one.
-_PRICED = frozenset(
-    """samples n_iter sequential_image_generation frames frames_per_second video_length width height image_size
-    output_size megapixels generate_audio""".replace("_", "").split()
-)
-_PRICED_PATTERN = re.compile(
-    r"(num|number|max|nb|n)(of)?(image|output|sample|result|video|clip|variation|generation|frame)s?"
-    r"|(image|output|sample|result|video|clip|variation|generation|frame)s?(count|number|num)"
-    r"|.*batch.*|.*duration.*|.*seconds|.*fps|.*servicetier|.*priority"
-)
-# Fields by which providers take input files, which some of them bill. Nobody lists all of them, so this is a guess by
-# name; a file in a field of another name is recognised by its value.
-_INPUT_FILE_PATTERN = re.compile(
-    r"(input|reference|source|init|start|first|last|end|tail)?(frame)?(image|video|mask|reference)s?"
-    r"(input|url|uri|data|base64|ref)?s?\d*|(start|first|last|end|tail)frames?(url|uri|data)?|source"
-)
-_FILE_TEXT = re.compile(r"\s*(data:|[a-z][a-z0-9+.-]{1,20}://|[a-z0-9+/=_-]{200})", re.IGNORECASE)  # or base64
-# What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
-_PRICED_CHAT_PATTERN = re.compile(
-    r".*(search|plugin|tier|priority|modalit|audio|ground|retriev|brows|interpreter|mcp|connector|servertool).*"
-    r"|prediction|speed|fastmode"
-)
-# On a server of the operator's own the price depends on what its unit counts, and on nothing else. By unit: names of
-# fields that change nothing about the price.
-_SIZE_NAMES = frozenset(
-    "width height image_size output_size megapixels fps frames_per_second generate_audio".replace("_", "").split()
-)
-_LENGTH_NAMES = frozenset(
-    "num_frames frames frame_count duration duration_seconds seconds video_length".replace("_", "").split()
-)
-_FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
-    "image": _SIZE_NAMES | _LENGTH_NAMES,
-    "call": _SIZE_NAMES | _LENGTH_NAMES,
-    "second": _SIZE_NAMES,
-}
 _BYTES_MAX = 64 * 1024
 _COMPARED_LENGTH_MAX = 64  # of a name, with those that a caller may have meant
 _NAMES_MAX = 500  # different ones: each is compared with all that may change a price
@@ -108,18 +66,13 @@ def check_extras_size(extras: Mapping[str, Any]) -> None:
 
 
 def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
-    plain = _plain(inner)
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
-    if is_top and plain == "dryrun":  # a call that was to cost nothing must not be made
+    if is_top and field_guesses.asks_for_dry_run(inner):
         raise InvalidRequest(f"{shown} belongs in the query of the URL: `?dryRun=true`.", param=name)
-    if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
+    if field_guesses.redirects(inner, is_top=is_top):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
-    if inner in model.op.priced_extras or _is_priced(model, plain):
+    if field_guesses.changes_price(model, inner):
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _check_input_file(model: Model, name: str, value: Any) -> None:
@@ -135,19 +88,8 @@ def _check_input_file(model: Model, name: str, value: Any) -> None:
 
 def _has_files(name: str, value: Any) -> bool:
     """Whether a field is named as fields with files are, or has a file or the URL of one."""
-    is_named = any(_INPUT_FILE_PATTERN.fullmatch(_plain(each)) for each in {name, *_names(value)})
-    return is_named or any(_FILE_TEXT.match(text) for text in _texts(value))
-
-
-def _is_priced(model: Model, plain: str) -> bool:
-    """Whether an extra field of this name may change what a call of the model costs."""
-    if model.op.task == "chat":
-        return _PRICED_CHAT_PATTERN.fullmatch(plain) is not None
-    units = {price.unit for price in model.prices}
-    has_one_price = model.on_own_server and len(units) == 1 and not any(price.when for price in model.prices)
-    if has_one_price and plain in _FREE_ON_OWN_SERVER.get(units.pop(), ()):
-        return False
-    return plain in _PRICED or _PRICED_PATTERN.fullmatch(plain) is not None
+    is_named = any(map(field_guesses.is_named_like_a_file, {name, *_names(value)}))
+    return is_named or any(map(field_guesses.looks_like_a_file, _texts(value)))
 
 
 def _names(value: Any) -> Iterator[str]:
