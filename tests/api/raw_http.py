@@ -10,8 +10,8 @@ from typing import Any, Self
 from uvicorn.server import ServerState
 
 from penstock.api.asgi import AsgiApp
+from penstock.api.open_connections import OpenConnections
 from penstock.api.server import configure
-from penstock.api.waiting import WaitingConnections
 from penstock.clock import Clock
 from penstock.settings import Settings
 
@@ -156,8 +156,8 @@ async def serving(
     edge: AsgiApp, settings: Settings, *, most: int = 100, head_seconds: float = 10.0, **how: Any
 ) -> AsyncIterator[Server]:
     """Serve an application with our protocol class, but without uvicorn's main loop, which takes time to stop."""
-    waiting = WaitingConnections(most, head_seconds, Clock(), **how)
-    config = configure(edge, settings, waiting)
+    connections = OpenConnections(most, head_seconds, Clock(), **how)
+    config = configure(edge, settings, connections)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
@@ -166,7 +166,7 @@ async def serving(
         yield Server(listener.sockets[0].getsockname()[1], state)
     finally:
         listener.close()
-        waiting.close()
+        connections.close()
         for connection in list(state.connections):
             connection.transport.abort()
         tasks = list(state.tasks)

@@ -22,10 +22,10 @@ from uvicorn.server import ServerState
 
 from penstock.api.addresses import Proxies, address_group
 from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES, LINE
+from penstock.api.open_connections import OpenConnections
 from penstock.api.response_cycle import ResponseCycle
 from penstock.api.response_transport import ResponseTransport
 from penstock.api.transfer_speed import Transferred, TransferSpeed
-from penstock.api.waiting import WaitingConnections
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.interrupts import CallerLine
 from penstock.values import new_id
@@ -41,11 +41,23 @@ _UNSENT_BYTES = 128 * 1024
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
 
+_TOO_MANY_CONNECTIONS = RateLimited(
+    "Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True
+)
+_TOO_MANY_BYTES = InvalidRequest(
+    f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request."
+)
+_LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {HEADER_BYTES} bytes at most.")
+_HEAD_TOO_LARGE = HeadersTooLarge(
+    f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
+)
+
 
 class Connection(HttpToolsProtocol):
     """Serves clean HTTP/1.1; answers anything else with an error and closes the connection."""
 
-    waiting: WaitingConnections  # set by the subclass that each server makes, and so are
+    # Both are set by the subclass that each server makes.
+    open_connections: OpenConnections
     proxies: Proxies
 
     def __init__(
@@ -78,21 +90,21 @@ class Connection(HttpToolsProtocol):
         self._is_proxied = self.proxies.trust(host)
         if not self._take_place("" if self._is_proxied else host):
             self.refuse(_TOO_MANY_CONNECTIONS)
-        elif not self.waiting.add(self):
+        elif not self.open_connections.add(self):
             self.refuse(Unavailable("Too many connections."))
         else:
-            self.waiting.start_head(self)
+            self.open_connections.start_head(self)
 
     def _take_place(self, host: str) -> bool:
         """Count the connection for an address; return False if the address has too many."""
         self.address = address_group(host)
-        if self.waiting.enter(self):
+        if self.open_connections.enter_address(self):
             return True
         self.address = ""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.waiting.discard(self)
+        self.open_connections.discard(self)
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         super().connection_lost(exc)
@@ -133,7 +145,7 @@ class Connection(HttpToolsProtocol):
         if was_in_head:
             self._head_bytes += len(data)
             if not self._is_busy:
-                self.waiting.start_head(self)
+                self.open_connections.start_head(self)
         else:
             self._trailer_bytes += len(data)
         try:
@@ -154,7 +166,7 @@ class Connection(HttpToolsProtocol):
         self._is_busy = not self.cycle.response_complete  # it may be that of a later request
         self.transport.flush()  # type: ignore[attr-defined]
         if self._is_proxied:
-            self.waiting.leave(self)
+            self.open_connections.leave_address(self)
         if self.flow.write_paused and not self.transport.is_closing():
             self._is_response_unread = True
             self.flow.pause_reading()
@@ -181,11 +193,11 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing() or self._is_busy or not self._in_head:
             return
         if self._head_bytes:
-            self.waiting.start_head(self)
+            self.open_connections.start_head(self)
         else:
-            self.waiting.set_idle(self)
+            self.open_connections.set_idle(self)
 
-    def end_waiting(self) -> None:
+    def end(self) -> None:
         """End a connection whose head took too long, or whose place another connection needs."""
         if self.transport.get_write_buffer_size():
             self.transport.close()
@@ -201,7 +213,7 @@ class Connection(HttpToolsProtocol):
         """Send an error and close; a call that came before on this connection gets its own response instead."""
         self._ignores_input = True
         self._unparsed = b""
-        self.waiting.remove(self)
+        self.open_connections.stop_waiting(self)
         if self.transport.is_closing():
             return
         if self._is_busy:
@@ -214,7 +226,7 @@ class Connection(HttpToolsProtocol):
             if self.cycle.response_started:
                 self.transport.close()
                 return
-        self.transport.write(_response_bytes(problem, new_id("req", self.waiting.clock.now_ms())))
+        self.transport.write(_response_bytes(problem, new_id("req", self.open_connections.clock.now_ms())))
         if isinstance(problem, Unavailable) or not self.transport.can_write_eof():
             self.transport.close()
             return
@@ -267,8 +279,8 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self._trailer_bytes = 0
-        self.waiting.remove(self)
-        self._problem = self._head_problem() or self._crowd_problem()
+        self.open_connections.stop_waiting(self)
+        self._problem = self._head_problem() or self._pipeline_problem() or self._count_for_client()
         if self._problem is not None:
             raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
         self.scope[LINE] = self._line  # type: ignore[literal-required]
@@ -277,8 +289,8 @@ class Connection(HttpToolsProtocol):
         self._is_busy = True
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if self.waiting.is_crowd(self):
-            self.waiting.start_in_turn(self, partial(super()._start_asgi_task, cycle, app))
+        if self.open_connections.is_in_crowd(self):
+            self.open_connections.start_in_turn(self, partial(super()._start_asgi_task, cycle, app))
         else:
             super()._start_asgi_task(cycle, app)
 
@@ -312,13 +324,19 @@ class Connection(HttpToolsProtocol):
             return InvalidRequest("Transfer-Encoding must be chunked or absent.")
         return None
 
-    def _crowd_problem(self) -> Problem | None:
-        """Return what is wrong if the client has too many requests open."""
-        if len(self.pipeline) >= _MAX_PIPELINED:
-            return InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
+    def _pipeline_problem(self) -> Problem | None:
+        """Return what is wrong if the client has sent too many requests before the response to the first."""
+        if len(self.pipeline) < _MAX_PIPELINED:
+            return None
+        return InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
+
+    def _count_for_client(self) -> Problem | None:
+        """Count a connection of a proxy for the client that the request comes from; return what is wrong if that
+        client has too many.
+        """
         if not self._is_proxied:
             return None
-        self.waiting.leave(self)
+        self.open_connections.leave_address(self)
         forwarded = b",".join(value for name, value in self.headers if name == b"x-forwarded-for")
         if forwarded and not self._take_place(self.proxies.client(forwarded.decode("latin-1"))):
             return _TOO_MANY_CONNECTIONS
@@ -343,18 +361,6 @@ class _BodyCallbacks:
     def __init__(self, connection: Connection) -> None:
         self.on_body = connection.on_body
         self.on_message_complete = connection.on_message_complete
-
-
-_TOO_MANY_CONNECTIONS = RateLimited(
-    "Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True
-)
-_TOO_MANY_BYTES = InvalidRequest(
-    f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request."
-)
-_LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {HEADER_BYTES} bytes at most.")
-_HEAD_TOO_LARGE = HeadersTooLarge(
-    f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
-)
 
 
 def _response_bytes(problem: Problem, request_id: str) -> bytes:

@@ -18,7 +18,7 @@ import uvicorn
 
 from penstock.api.addresses import Proxies
 from penstock.api.connection import Connection
-from penstock.api.waiting import WaitingConnections
+from penstock.api.open_connections import OpenConnections
 from penstock.clock import Clock
 from penstock.settings import Settings
 
@@ -60,20 +60,20 @@ async def serve(
     listener = listener or listen(settings.host, settings.port)
     listeners = [listener, *(listener.dup() for _ in range(_LISTENERS // max(1, settings.processes) - 1))]
     limit = settings.connections_per_address
-    waiting = WaitingConnections(_max_connections(), head_seconds, Clock(), address_limit=limit)
+    connections = OpenConnections(_max_connections(), head_seconds, Clock(), address_limit=limit)
     try:
-        server = _Server(configure(app, settings, waiting), app, settings.drain_seconds, ready, signals)
+        server = _Server(configure(app, settings, connections), app, settings.drain_seconds, ready, signals)
         await server.serve(sockets=listeners)
     finally:
-        waiting.close()
+        connections.close()
         for copy in listeners:
             copy.close()
         app.close()
 
 
-def configure(app: Application, settings: Settings, waiting: WaitingConnections) -> uvicorn.Config:
+def configure(app: Application, settings: Settings, connections: OpenConnections) -> uvicorn.Config:
     """Return the configuration of uvicorn."""
-    shared = {"waiting": waiting, "proxies": Proxies(settings.trusted_proxies)}
+    shared = {"open_connections": connections, "proxies": Proxies(settings.trusted_proxies)}
     return uvicorn.Config(
         app,
         http=type("ServedConnection", (Connection,), shared),

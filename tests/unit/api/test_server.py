@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
-from penstock.api.waiting import ServedConnection, WaitingConnections
+from penstock.api.open_connections import OpenConnections, ServedConnection
 from tests.api.accounts import opened
 from tests.api.raw_http import RawResponse, Server, request, until
 
@@ -188,8 +188,8 @@ def test_the_limit_of_connections_follows_the_limit_of_descriptors(
 async def test_forwarded_headers_are_used_only_from_trusted_proxies(tmp_path: Path) -> None:
     for proxies, trusts in (((), False), (("10.0.0.1",), True)):
         async with opened(tmp_path / str(trusts), trusted_proxies=proxies) as gateway:
-            waiting = WaitingConnections(1, 1, gateway.clock)
-            config = server.configure(AsgiApp(gateway), gateway.settings, waiting)
+            connections = OpenConnections(1, 1, gateway.clock)
+            config = server.configure(AsgiApp(gateway), gateway.settings, connections)
             assert (config.proxy_headers, config.forwarded_allow_ips) == (trusts, list(proxies))
             assert config.server_header is False
 
@@ -229,7 +229,7 @@ def test_several_connections_are_accepted_in_each_round_of_the_event_loop(
     count = 80
     accepted: list[ServedConnection] = []
 
-    class Counted(WaitingConnections):
+    class Counted(OpenConnections):
         def add(self, connection: ServedConnection) -> bool:
             accepted.append(connection)
             return super().add(connection)
@@ -249,7 +249,7 @@ def test_several_connections_are_accepted_in_each_round_of_the_event_loop(
             await task
             return rounds
 
-    monkeypatch.setattr(server, "WaitingConnections", Counted)
+    monkeypatch.setattr(server, "OpenConnections", Counted)
     listener = server.listen("127.0.0.1", 0)
     with ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         for _ in range(count):

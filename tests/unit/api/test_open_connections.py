@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.api.asgi import AsgiApp
+from penstock.api.open_connections import _SLOW_BYTES_PER_SECOND, OpenConnections
 from penstock.api.route import Route
-from penstock.api.waiting import _SLOW_BYTES_PER_SECOND, WaitingConnections
 from penstock.clock import Clock
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -224,14 +224,14 @@ async def test_one_address_cannot_have_more_than_its_share(tmp_path: Path) -> No
 
 async def test_an_address_with_few_connections_takes_a_place_from_one_with_many() -> None:
     """Also while no transfer is called slow yet; and nobody is served at the cost of an equal."""
-    waiting = WaitingConnections(6, 10.0, Clock())
+    connections = OpenConnections(6, 10.0, Clock())
     many = [FreshTransfer(f"198.51.100.{number % 2}") for number in range(6)]
     few = [FreshTransfer("198.51.100.9") for _ in range(3)]
-    found = [waiting.enter(connection) and waiting.add(connection) for connection in [*many, *few]]
+    found = [connections.enter_address(connection) and connections.add(connection) for connection in [*many, *few]]
     assert found == [True] * 6 + [True, True, False]
     assert sum(connection.is_ended for connection in many) == 2
     assert not any(connection.is_ended for connection in few)
-    waiting.close()
+    connections.close()
 
 
 class FreshTransfer:
@@ -241,7 +241,7 @@ class FreshTransfer:
         self.address = address
         self.is_ended = False
 
-    def end_waiting(self) -> None:
+    def end(self) -> None:
         self.is_ended = True
 
     def end_window(self) -> None: ...
@@ -259,51 +259,51 @@ class Unstarted(FreshTransfer):
 
 async def test_the_calls_of_an_address_with_many_connections_start_a_few_at_a_time() -> None:
     """So that others need not wait until all of them, which may arrive together, have begun."""
-    waiting = WaitingConnections(2000, 10.0, Clock())
+    connections = OpenConnections(2000, 10.0, Clock())
     crowd = [FreshTransfer("198.51.100.1") for _ in range(200)]
     for connection in [*crowd, FreshTransfer("198.51.100.2")]:
-        assert waiting.enter(connection)
-    assert not waiting.is_crowd(FreshTransfer("198.51.100.2"))
+        assert connections.enter_address(connection)
+    assert not connections.is_in_crowd(FreshTransfer("198.51.100.2"))
     started: list[int] = []
     now = 0
     for connection in crowd:
-        assert waiting.is_crowd(connection)
-        waiting.start_in_turn(connection, lambda: started.append(now))
+        assert connections.is_in_crowd(connection)
+        connections.start_in_turn(connection, lambda: started.append(now))
     for connection in crowd[:150]:
-        waiting.discard(connection)  # it was closed before its turn
+        connections.discard(connection)  # it was closed before its turn
     while len(started) < 50:
         now += 1
         await asyncio.sleep(0)
     for connection in crowd[:2]:  # as many at a time also after there were none
-        waiting.start_in_turn(connection, lambda: started.append(now))
-        waiting.discard(connection)
+        connections.start_in_turn(connection, lambda: started.append(now))
+        connections.discard(connection)
     for connection in crowd[100:]:
-        waiting.start_in_turn(connection, lambda: started.append(now))
+        connections.start_in_turn(connection, lambda: started.append(now))
     while len(started) < 150:
         now += 1
         await asyncio.sleep(0)
     assert max(started.count(turn) for turn in set(started)) <= 4
     assert len(started) == 150
-    waiting.close()
+    connections.close()
 
 
 async def test_calls_that_have_not_been_started_make_room_for_other_addresses() -> None:
-    waiting = WaitingConnections(200, 10.0, Clock())
+    connections = OpenConnections(200, 10.0, Clock())
     crowd = [Unstarted("198.51.100.1") for _ in range(200)]
     started: list[Unstarted] = []
     for connection in crowd:
-        assert waiting.enter(connection)
-        assert waiting.add(connection)
-        waiting.start_in_turn(connection, partial(started.append, connection))
+        assert connections.enter_address(connection)
+        assert connections.add(connection)
+        connections.start_in_turn(connection, partial(started.append, connection))
     other = Unstarted("198.51.100.2")
-    assert waiting.enter(other)
-    assert waiting.add(other)
+    assert connections.enter_address(other)
+    assert connections.add(other)
     (ended,) = (connection for connection in crowd if connection.is_ended)
     for _ in range(200):
         await asyncio.sleep(0)
     assert {*started, ended} == {*crowd}
     assert ended not in started
-    waiting.close()
+    connections.close()
 
 
 async def test_an_address_over_its_share_loses_its_own_idle_connection(tmp_path: Path) -> None:

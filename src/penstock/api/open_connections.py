@@ -1,4 +1,4 @@
-"""The connections of a server that wait for their client, and which of them are ended for it."""
+"""The open connections of a server: how many there may be, and which of them are ended."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class ServedConnection(Protocol):
 
     address: str
 
-    def end_waiting(self) -> None:
+    def end(self) -> None:
         """End a connection whose head took too long, or whose place another connection needs."""
 
     def end_window(self) -> None:
@@ -31,13 +31,44 @@ class ServedConnection(Protocol):
         """How quickly the client sends its body or takes its response; None if it does neither, or just began."""
 
 
-class WaitingConnections:
-    """The connections of a server that wait for their client: for a head, a body, or that it reads a response.
+class _StartsInTurn:
+    """Starts calls that arrive together: in each round of the event loop only a few, so that others need not wait for
+    all of them.
+    """
 
-    A head that takes longer than `head_seconds` is ended, and so is a response that nobody reads. A connection without
-    requests is closed after `idle_seconds`, or up to a window of time later. When there are more than `limit`
-    connections, the one that has waited longest is closed, or the slowest transfer, or one of an address that has more
-    than its share; when one address has more than `address_limit`, its own.
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._starts: dict[ServedConnection, Callable[[], None]] = {}  # in the order of their arrival
+        self._is_starting = False
+
+    def __contains__(self, connection: ServedConnection) -> bool:
+        return connection in self._starts
+
+    def add(self, connection: ServedConnection, start: Callable[[], None]) -> None:
+        self._starts[connection] = start
+        if not self._is_starting:
+            self._is_starting = True
+            self._loop.call_soon(self._start_some)
+
+    def discard(self, connection: ServedConnection) -> None:
+        self._starts.pop(connection, None)
+
+    def _start_some(self) -> None:
+        for connection in list(islice(self._starts, _STARTED_AT_ONCE)):
+            self._starts.pop(connection)()
+        self._is_starting = bool(self._starts)
+        if self._is_starting:
+            self._loop.call_soon(self._start_some)
+
+
+class OpenConnections:
+    """The open connections of a server.
+
+    Most of them wait for their client: for a head, a body, or that it reads a response. A head that takes longer than
+    `head_seconds` is ended, and so is a response that nobody reads. A connection without requests is closed after
+    `idle_seconds`, or up to a window of time later. When there are more than `limit` connections, the one that has
+    waited longest is closed, or the slowest transfer, or one of an address that has more than its share; when one
+    address has more than `address_limit`, its own.
     """
 
     def __init__(
@@ -64,11 +95,9 @@ class WaitingConnections:
         self._idle: dict[ServedConnection, float] = {}  # and since when; the longest idle first
         self._slow: list[ServedConnection] = []  # the slowest last
         self._slow_at = 0.0  # when they were found
-        # What starts the calls of addresses with many connections, in the order of their arrival.
-        self._starts: dict[ServedConnection, Callable[[], None]] = {}
-        self._is_starting = False
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._starts = _StartsInTurn(self._loop)
+        self._head_timer: asyncio.TimerHandle | None = None
         self._window_timer: asyncio.TimerHandle | None = None
 
     # -------------------------------------------------------------------------------------------------------- places
@@ -82,12 +111,12 @@ class WaitingConnections:
 
     def discard(self, connection: ServedConnection) -> None:
         """Forget a connection that was closed."""
-        self.remove(connection)
-        self.leave(connection)
-        self._starts.pop(connection, None)
+        self.stop_waiting(connection)
+        self.leave_address(connection)
+        self._starts.discard(connection)
         self._everyone.discard(connection)
 
-    def enter(self, connection: ServedConnection) -> bool:
+    def enter_address(self, connection: ServedConnection) -> bool:
         """Count a connection for its address; return False if the address has too many that cannot be ended."""
         if not connection.address:
             return True
@@ -97,7 +126,7 @@ class WaitingConnections:
         self._addresses[connection.address] = count + 1
         return True
 
-    def leave(self, connection: ServedConnection) -> None:
+    def leave_address(self, connection: ServedConnection) -> None:
         """Stop counting a connection for its address."""
         count = self._addresses.get(connection.address, 0)
         if count > 1:
@@ -110,13 +139,13 @@ class WaitingConnections:
         """End the connection that has waited longest, idle ones first, else the slowest transfer, else one of an
         address that has more than its share; False for none.
         """
-        longest = next(iter(self._idle), None) or next(iter(self._heads), None) or self._slowest()
-        longest = longest or self._above_share(new)
-        if longest is None:
+        ended = next(iter(self._idle), None) or next(iter(self._heads), None) or self._slowest()
+        ended = ended or self._above_share(new)
+        if ended is None:
             return False
-        self.remove(longest)
-        self._starts.pop(longest, None)
-        longest.end_waiting()
+        self.stop_waiting(ended)
+        self._starts.discard(ended)
+        ended.end()
         return True
 
     def _above_share(self, new: ServedConnection) -> ServedConnection | None:
@@ -139,8 +168,8 @@ class WaitingConnections:
         for group in (self._idle, self._heads):
             for connection in group:
                 if connection.address == address:
-                    self.remove(connection)
-                    connection.end_waiting()
+                    self.stop_waiting(connection)
+                    connection.end()
                     return True
         return False
 
@@ -162,25 +191,13 @@ class WaitingConnections:
 
     # -------------------------------------------------------------------------------------------------------- starts
 
-    def is_crowd(self, connection: ServedConnection) -> bool:
+    def is_in_crowd(self, connection: ServedConnection) -> bool:
         """Whether the address of a connection has so many that their calls are started a few at a time."""
         return self._addresses.get(connection.address, 0) > _CROWD
 
     def start_in_turn(self, connection: ServedConnection, start: Callable[[], None]) -> None:
-        """Start the call of a crowd: in each round of the event loop only a few, so that others need not wait for all
-        that arrived together. It is not started if the connection is closed before.
-        """
-        self._starts[connection] = start
-        if not self._is_starting:
-            self._is_starting = True
-            self._loop.call_soon(self._start_some)
-
-    def _start_some(self) -> None:
-        for connection in list(islice(self._starts, _STARTED_AT_ONCE)):
-            self._starts.pop(connection)()
-        self._is_starting = bool(self._starts)
-        if self._is_starting:
-            self._loop.call_soon(self._start_some)
+        """Start the call of a connection in a crowd; it is not started if the connection is closed before."""
+        self._starts.add(connection, start)
 
     # ----------------------------------------------------------------------------------------------------- transfers
 
@@ -191,8 +208,8 @@ class WaitingConnections:
             connection.end_window()
         last = self._loop.time() - self._idle_seconds
         for connection in [connection for connection, since in self._idle.items() if since <= last]:
-            self.remove(connection)
-            connection.end_waiting()
+            self.stop_waiting(connection)
+            connection.end()
         if self._everyone:
             self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
 
@@ -202,30 +219,31 @@ class WaitingConnections:
         """Start the time of a head; does nothing if it runs already."""
         self._idle.pop(connection, None)
         self._heads.setdefault(connection, self._loop.time() + self._head_seconds)
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._head_seconds, self._end_slow_heads)
+        if self._head_timer is None:
+            self._head_timer = self._loop.call_later(self._head_seconds, self._end_slow_heads)
 
     def set_idle(self, connection: ServedConnection) -> None:
         """Note that a connection waits for its next request."""
         self._idle[connection] = self._loop.time()
 
-    def remove(self, connection: ServedConnection) -> None:
+    def stop_waiting(self, connection: ServedConnection) -> None:
+        """Note that a connection waits neither for a head nor for its next request."""
         self._heads.pop(connection, None)
         self._idle.pop(connection, None)
 
     def close(self) -> None:
-        for timer in (self._timer, self._window_timer):
+        for timer in (self._head_timer, self._window_timer):
             if timer is not None:
                 timer.cancel()
 
     def _end_slow_heads(self) -> None:
         """End the heads whose deadline has passed; one timer is enough, since deadlines are in the order of arrival."""
-        self._timer = None
+        self._head_timer = None
         now = self._loop.time()
         while self._heads:
             connection, deadline = next(iter(self._heads.items()))
             if deadline > now:
-                self._timer = self._loop.call_at(deadline, self._end_slow_heads)
+                self._head_timer = self._loop.call_at(deadline, self._end_slow_heads)
                 return
-            self.remove(connection)
-            connection.end_waiting()
+            self.stop_waiting(connection)
+            connection.end()
