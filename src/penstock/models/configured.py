@@ -50,7 +50,7 @@ def providers(known: Mapping[str, Provider], written: Mapping[str, Any], folder:
     Files that the tables name are in the folder.
     """
     for slug, provider in known.items():
-        yield _changed(provider, written[slug], folder) if slug in written else provider
+        yield _changed_provider(provider, written[slug], folder) if slug in written else provider
     for slug, table in written.items():
         if slug not in known:
             near = get_close_matches(slug, known, n=1)
@@ -58,10 +58,11 @@ def providers(known: Mapping[str, Provider], written: Mapping[str, Any], folder:
                 raise Misconfigured(
                     f"there is no provider {slug}; did you mean {near[0]}? A server of your own needs speaks"
                 )
-            yield _own(slug, table)
+            yield _own_provider(slug, table)
 
 
-def _changed(provider: Provider, written: Any, folder: Path) -> Provider:
+def _changed_provider(provider: Provider, written: Any, folder: Path) -> Provider:
+    """A known provider with the operator's changes."""
     where = f"providers.{provider.slug}"
     table = convert(written, ProviderChanges, where=where)
     if provider.local and table.base_url is not UNSET:
@@ -73,7 +74,7 @@ def _changed(provider: Provider, written: Any, folder: Path) -> Provider:
     provider = replace(provider, live=_catalogue(where, provider.live, table))
     if provider.local and table.models:
         raise Misconfigured(f"{where} answers inside the gateway and takes no other models")
-    added = [model for each in table.models for model in _further_models(where, provider, each, folder)]
+    added = [model for each in table.models for model in _added_models(where, provider, each, folder)]
     provider = replace(provider, models=(*provider.models, *_all_different(where, added)))
     return provider if table.responses is UNSET else _with_responses(where, provider, has_responses=table.responses)
 
@@ -120,19 +121,20 @@ def with_base_url(provider: Provider, url: str) -> Provider:
     return replace(provider, base_url=url)
 
 
-def _further_models(where: str, provider: Provider, table: KnownProviderModel, folder: Path) -> list[Model]:
+def _added_models(where: str, provider: Provider, table: KnownProviderModel, folder: Path) -> list[Model]:
     """Models under a table's names that are called as others of the provider. They have no prices but the table's."""
     where = f'{where}.models["{table.id}"]'
     if table.is_own:
-        return _models_of_own(where, provider, table, folder)
+        return _own_models(where, provider, table, folder)
     if table.like is UNSET:
-        found = [_only_kind(where, provider, table.task)]
+        found = [_only_model_for(where, provider, table.task)]
     else:
-        found = _named_models(where, provider, table.like, table.task)
-    return [_like(where, provider, table, model) for model in found]
+        found = _models_named(where, provider, table.like, table.task)
+    return [_model_like(where, provider, table, model) for model in found]
 
 
-def _models_of_own(where: str, provider: Provider, table: KnownProviderModel, folder: Path) -> list[Model]:
+def _own_models(where: str, provider: Provider, table: KnownProviderModel, folder: Path) -> list[Model]:
+    """Models of the operator's own on a known provider: a workflow, a checkpoint or the like."""
     own = OwnModel(
         task=None if table.task is UNSET else table.task,
         like="" if table.like is UNSET else table.like,
@@ -149,7 +151,7 @@ def _models_of_own(where: str, provider: Provider, table: KnownProviderModel, fo
     ]
 
 
-def _only_kind(where: str, provider: Provider, task: Task | UnsetType) -> Model:
+def _only_model_for(where: str, provider: Provider, task: Task | UnsetType) -> Model:
     """A model for the task, if the provider takes the same parameters for all of them."""
     if task is UNSET:
         raise Misconfigured(f"{where} needs task or like")
@@ -157,12 +159,12 @@ def _only_kind(where: str, provider: Provider, task: Task | UnsetType) -> Model:
     if not found:
         raise Misconfigured(f"{where}.task is {task}, for which {provider.name} has no models here")
     if len({id(model.op) for model in found}) > 1:
-        ids = _some([model.id for model in found])
+        ids = _listed([model.id for model in found])
         raise Misconfigured(f"{where} needs like: the parameters of {provider.name} differ by model. It can be {ids}")
     return found[0]
 
 
-def _named_models(where: str, provider: Provider, like: str, task: Task | UnsetType) -> list[Model]:
+def _models_named(where: str, provider: Provider, like: str, task: Task | UnsetType) -> list[Model]:
     """The models that `like` names, by id or by the provider's own name; all of one name there."""
     models = [model for model in provider.models if task in (UNSET, model.op.task)]
     named = [model for model in provider.models if like in (model.id, model.upstream, f"{provider.slug}/{model.id}")]
@@ -171,20 +173,22 @@ def _named_models(where: str, provider: Provider, like: str, task: Task | UnsetT
         tasks = ", ".join(dict.fromkeys(model.op.task for model in named))
         raise Misconfigured(f"{where}.task is {task}, which {like} of {provider.name} does not do; it can be {tasks}")
     if not found:
-        ids = _some(get_close_matches(like, [model.id for model in models], cutoff=0.3) or [each.id for each in models])
-        raise Misconfigured(f"{where}.like is {like}; it must be a model that {provider.name} has here, such as {ids}")
+        ids = [model.id for model in models]
+        near = _listed(get_close_matches(like, ids, cutoff=0.3) or ids)
+        raise Misconfigured(f"{where}.like is {like}; it must be a model that {provider.name} has here, such as {near}")
     upstreams = [model.upstream for model in found]
     if len(set(upstreams)) > 1:
-        raise Misconfigured(f"{where}.like is {like}, which is several models there; it can be {_some(upstreams)}")
+        raise Misconfigured(f"{where}.like is {like}, which is several models there; it can be {_listed(upstreams)}")
     return found
 
 
-def _some(names: list[str]) -> str:
+def _listed(names: list[str]) -> str:
     """Names for a message, not too many and each once."""
     return ", ".join(list(dict.fromkeys(names))[:_NAMES_MAX])
 
 
-def _like(where: str, provider: Provider, table: KnownProviderModel, model: Model) -> Model:
+def _model_like(where: str, provider: Provider, table: KnownProviderModel, model: Model) -> Model:
+    """A model with the names of a table that is called as another one."""
     plain = replace(model, prices=(), priority=0, weight=1, aliases=(), enabled=True)
     changed = _described_model(where, provider.slug, table, plain)
     if not ("{model}" in model.op.send or model.op.model_field) and changed.upstream != model.upstream:
@@ -193,13 +197,15 @@ def _like(where: str, provider: Provider, table: KnownProviderModel, model: Mode
 
 
 def _all_different(where: str, models: list[Model]) -> list[Model]:
+    """The models. Raises Misconfigured if two have one id and are called in the same way."""
     keys = [(model.id, model.op.task, id(model.op)) for model in models]
     if twice := sorted({f"{name} ({task})" for name, task, op in keys if keys.count((name, task, op)) > 1}):
         raise Misconfigured(f"{where} describes a model twice: {', '.join(twice)}")
     return models
 
 
-def _own(slug: str, written: Any) -> Provider:
+def _own_provider(slug: str, written: Any) -> Provider:
+    """A server of the operator's own."""
     where = f"providers.{slug}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", slug) or slug == "router":
         raise Misconfigured(f"{where} must be named in lower-case letters, digits, - and _, and not router")
@@ -214,7 +220,7 @@ def _own(slug: str, written: Any) -> Provider:
         auth=_auth(table),
         headers={name.lower(): value for name, value in table.headers.items()},
         query=table.query,
-        models=_models(where, slug, table.models, table.priority, table.callback_field),
+        models=_own_provider_models(where, slug, table),
         error_message=error_message,
         failure_kind=failure_kind,
         callback_key_env=table.callback_key_env or None,
@@ -229,36 +235,22 @@ def _auth(table: ProviderTable) -> Callable[[str], Mapping[str, str]]:
     return bearer if table.key_env else lambda _: {}
 
 
-def _models(
-    where: str, slug: str, tables: tuple[ModelTable, ...], priority: int = 0, callback_field: str = ""
-) -> tuple[Model, ...]:
-    models = _all_different(
-        where,
-        [
-            _described_model(
-                f'{where}.models["{table.id}"]',
-                slug,
-                table,
-                Model(
-                    id="",
-                    upstream="",
-                    op=_operation(where, table),
-                    prices=(),
-                    priority=priority,
-                    on_own_server=True,
-                ),
-            )
-            for table in tables
-        ],
-    )
-    if callback_field:
-        models = [replace(model, op=replace(model.op, callback_field=callback_field)) for model in models]
+def _own_provider_models(where: str, slug: str, table: ProviderTable) -> tuple[Model, ...]:
+    """The models of a server of the operator's own."""
+    models = []
+    for described in table.models:
+        op = _operation(where, described)
+        model = Model(id="", upstream="", op=op, prices=(), priority=table.priority, on_own_server=True)
+        models.append(_described_model(f'{where}.models["{described.id}"]', slug, described, model))
+    models = _all_different(where, models)
+    if table.callback_field:
+        models = [replace(model, op=replace(model.op, callback_field=table.callback_field)) for model in models]
     return tuple(models)
 
 
 def _described_model(where: str, slug: str, table: AddedModel, model: Model) -> Model:
     """The model with the names and changes of a table."""
-    changes = _changes(where, table)
+    changes = _model_fields(where, table)
     prices = changes.get("prices", ())
     if model.op.task != "chat" and any(price.unit == "token" and not price.max_tokens for price in prices):
         raise Misconfigured(
@@ -275,6 +267,7 @@ def _described_model(where: str, slug: str, table: AddedModel, model: Model) -> 
 
 
 def _operation(where: str, table: ModelTable) -> Operation:
+    """How a model of an OpenAI-compatible server is called."""
     op = OPERATIONS[table.task]
     if table.asks_for_data:
         if table.task not in ("image", "edit", "upscale"):
@@ -305,7 +298,7 @@ def changes(
         if not owners and not name.startswith(live):
             raise Misconfigured(f"{where} changes a model that no provider here has")
         changed = convert(table, ModelChanges, where=where)
-        change = _changes(where, changed)
+        change = _model_fields(where, changed)
         if changed.upstream is not UNSET:
             if len(owners) != 1:
                 raise Misconfigured(f'{where}.upstream: write it under models["PROVIDER/{name}"]')
@@ -316,7 +309,7 @@ def changes(
 _CHANGEABLE = ("priority", "weight", "aliases", "enabled", "max_image_tokens")
 
 
-def _changes(where: str, table: ModelChanges) -> dict[str, Any]:
+def _model_fields(where: str, table: ModelChanges) -> dict[str, Any]:
     """The fields of a Model that a table sets."""
     fields = {name: getattr(table, name) for name in _CHANGEABLE}
     if table.price is not UNSET:
