@@ -35,7 +35,7 @@ from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
 from penstock.upstream.candidate import Candidate
-from penstock.values import InputFile, OrgId, new_id
+from penstock.values import InputFile, Nanos, OrgId, new_id
 
 _FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
@@ -213,12 +213,13 @@ def _rows(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> tuple[A
     request = new_call.request
     plan = planned.plan
     org_id = call.caller.org_id
-    columns = _generation_columns(gateway, new_call, planned)
+    hold = plan.hold
+    columns = _generation_columns(gateway, new_call, planned, hold)
     inputs_until_ms = new_call.at_ms + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
     attempt_id = new_call.attempt_id if _is_sent_at_once(planned) else None
     first = plan.candidates[0] if attempt_id else None
     changes: list[Change] = [
-        ("add_request", opened_request(call, request, plan.hold, sent_to=first)),
+        ("add_request", opened_request(call, request, hold, sent_to=first)),
         ("add_generation", columns),
         *(
             ("add_media", row)
@@ -230,11 +231,11 @@ def _rows(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> tuple[A
         changes.append(("add_attempt", _first_attempt(new_call, first)))
     row = GenerationRow(**columns, **NEW_GENERATION)
     new = NewGeneration(row, call.caller.key_id, request, plan, planned.candidates, attempt_id, planned.inputs)
-    hold = NewHold(org_id, call.id, plan.hold, call.at_ms)
-    return Accepted(row, new_call.lease, new), Acceptance(hold, changes)
+    acceptance = Acceptance(NewHold(org_id, call.id, hold, call.at_ms), changes)
+    return Accepted(row, new_call.lease, new), acceptance
 
 
-def _generation_columns(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> Row:
+def _generation_columns(gateway: Gateway, new_call: _NewCall, planned: PlannedCall, hold: Nanos) -> Row:
     call = new_call.call
     validated = planned.validated
     lease = new_call.lease
@@ -245,7 +246,7 @@ def _generation_columns(gateway: Gateway, new_call: _NewCall, planned: PlannedCa
         "model": new_call.request.model,
         "request": msgspec.json.encode(new_call.request),
         "plan": msgspec.json.encode(planned.plan),
-        "hold": planned.plan.hold,
+        "hold": hold,
         "created_at_ms": call.at_ms,
         "deadline_ms": gateway.clock.steady_ms() + _job_ms(gateway),
         "retention_seconds": validated.retention_seconds,

@@ -62,7 +62,7 @@ class Job:
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
-def new_job(running: RunningJob, new: NewGeneration) -> Job:
+def new_job(running: RunningJob, new: NewGeneration, mailbox: Mailbox | None) -> Job:
     """The job of a generation that this process has just stored."""
     history = PartHistory()
     if new.attempt_id:
@@ -76,11 +76,12 @@ def new_job(running: RunningJob, new: NewGeneration) -> Job:
         plan=new.plan,
         candidates=new.candidates,
         history=history,
+        mailbox=mailbox,
         inputs=new.inputs,
     )
 
 
-async def read_job(gateway: Gateway, running: RunningJob) -> Job:
+async def read_job(gateway: Gateway, running: RunningJob, mailbox: Mailbox | None = None) -> Job:
     """The job of a generation that is read from the store with its attempts. Raises LeaseLost when the lease is no
     longer valid.
     """
@@ -105,6 +106,7 @@ async def read_job(gateway: Gateway, running: RunningJob) -> Job:
         candidates=await _restore_candidates(gateway, plan, row.task),
         history=PartHistory.of_attempts(attempts, running.send_guard.unsent_attempts),
         stored_percent=row.progress if row.status == "in_progress" else None,
+        mailbox=mailbox,
     )
 
 

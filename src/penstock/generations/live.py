@@ -95,10 +95,7 @@ class _Round:
     made: list[AttemptResult] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     failed_attempts: list[AttemptSummary] = field(default_factory=list)  # the failures, as the caller sees them
-
-    @property
-    def output_count(self) -> int:
-        return sum(len(attempt.outputs) for attempt in self.made)
+    output_count: int = 0
 
     @property
     def allows_failover(self) -> bool:
@@ -109,6 +106,7 @@ class _Round:
         for outcome in outcomes:
             if isinstance(outcome, AttemptResult):
                 self.made.append(outcome)
+                self.output_count += len(outcome.outputs)
                 continue
             executed_model = f"{planned.provider}/{planned.upstream}"
             self.failures.append(outcome)

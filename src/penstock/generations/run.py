@@ -40,8 +40,7 @@ async def run_generation(
     """
 
     async def run() -> None:
-        job = new_job(running, new.pop()) if new else await read_job(gateway, running)
-        job.mailbox = mailbox
+        job = new_job(running, new.pop(), mailbox) if new else await read_job(gateway, running, mailbox)
         with gateway.tracing.continue_trace(job.row.trace_context) if gateway.tracing else nullcontext():
             try:
                 await complete(gateway, job, await _make(gateway, job))
