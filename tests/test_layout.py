@@ -28,10 +28,9 @@ ONLY_IN = {
     "gzip": {"web"},  # compresses the pages
 }
 
-# Modules that decode images, videos and XML, and what others may use of them: `shrink`, for a command that runs beside
-# the gateway.
+# Modules that decode images, videos and XML, and what others may use of them.
 DECODERS = {
-    ("imaging", "convert"): {"shrink"},
+    ("imaging", "convert"): set[str](),
     ("imaging", "svg"): set[str](),
     ("imaging", "previews"): set[str](),
     ("imaging", "video"): set[str](),

@@ -1,7 +1,7 @@
 """The tools that agents get: models and prices, images, edits, upscales, videos, and request records.
 
 Needs the extra `mcp`. A tool returns the gateway's response as text, a link to each file, and a small preview of each
-image.
+image that can be decoded, which is done in a confined child process as in the gateway.
 """
 
 import asyncio
@@ -18,13 +18,15 @@ from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 from penstock import __version__
 from penstock.commands.call_options import given, input_url
 from penstock.commands.gateway_client import CallFailed, GatewayClient
-from penstock.imaging.convert import shrink
 from penstock.imaging.formats import SVG_TYPE
+from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.values import OrgId
 
 _IMAGES = "/compat/v1/images/generations"
 _EDITS = "/compat/v1/images/edits"
 _VIDEOS = "/compat/v1/videos"
 _PREVIEW_SIDE = 384
+_NO_ORG = OrgId("")  # all previews are for the agents of one key
 _URLS = ("https://", "http://", "data:")
 
 _INSTRUCTIONS = (
@@ -173,15 +175,14 @@ class _Tools:
     async def _images(self, path: str, body: Mapping[str, Any]) -> list[ContentBlock]:
         result = (await asyncio.to_thread(self._gateway.post, path, {**body, "response_format": "url"})).body
         blocks: list[ContentBlock] = [_text(result)]
-        for item in result["data"]:
-            content = await asyncio.to_thread(self._fetch, item["url"])
-            if result["output_format"] == "svg":
-                blocks.append(_link(item["url"], SVG_TYPE, len(content)))
-                continue
-            small = await asyncio.to_thread(shrink, content, _PREVIEW_SIDE)
-            blocks.append(_link(item["url"], f"image/{result['output_format']}", len(content)))
-            data = base64.b64encode(small.data).decode()
-            blocks.append(ImageContent(type="image", data=data, mime_type=small.content_type))
+        is_svg = result["output_format"] == "svg"
+        content_type = SVG_TYPE if is_svg else f"image/{result['output_format']}"
+        async with WorkerPool() as pool:
+            for item in result["data"]:
+                content = await asyncio.to_thread(self._fetch, item["url"])
+                blocks.append(_link(item["url"], content_type, len(content)))
+                if not is_svg:
+                    blocks += await _preview(pool, content)
         return blocks
 
     async def _await_video(self, video_id: str, context: Context) -> dict[str, Any]:
@@ -201,6 +202,16 @@ class _Tools:
             if not image.startswith(_URLS) and (image == "-" or not self._reads_files):
                 raise CallFailed("an image must be an HTTPS URL or a data URI")
         return [input_url(image) for image in images]
+
+
+async def _preview(pool: WorkerPool, content: bytes) -> list[ImageContent]:
+    """A small copy of an image; none of one that cannot be decoded, whose link is of use all the same."""
+    try:
+        small = await pool.run("image.shrink", for_org=_NO_ORG, data=content, side=_PREVIEW_SIDE)
+    except WorkFailed:
+        return []
+    data = base64.b64encode(small["data"]).decode()
+    return [ImageContent(type="image", data=data, mime_type=small["content_type"])]
 
 
 def _text(value: Mapping[str, Any]) -> TextContent:

@@ -27,12 +27,14 @@ from penstock.values import OrgId
 Report = Callable[[float], None]
 
 
-# What the gateway itself runs in children; providers that answer inside this process add tasks of their own.
+# What the gateway itself and the tools of agents run in children; providers that answer inside this process add tasks
+# of their own.
 TASKS: Mapping[str, ChildTask] = {
     "image.convert": ChildTask("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
     "image.normalise_input": ChildTask("penstock.imaging.convert:normalise_input"),
     "image.limit_bytes": ChildTask("penstock.imaging.convert:limit_bytes", cpu_seconds=30, wall_seconds=90),
     "image.convert_mask": ChildTask("penstock.imaging.convert:convert_mask"),
+    "image.shrink": ChildTask("penstock.imaging.convert:shrink"),
     "image.clean_svg": ChildTask("penstock.imaging.svg:clean"),
     "image.is_cleaned_svg": ChildTask("penstock.imaging.svg:is_cleaned"),
     "video.measure": ChildTask("penstock.imaging.video:measure"),
