@@ -1,16 +1,29 @@
 """Create, list and revoke API keys."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from penstock.accounts.key_records import KeyRow, KeyUsage, key_record
 from penstock.accounts.keys import Keys, NewKey
 from penstock.clock import Clock
+from penstock.commands.output import usd
 from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
+
+# The limits of a key as people read them.
+_LIMITS: dict[str, Callable[[Any], str]] = {
+    "requests_per_minute": lambda count: f"{count}/minute",
+    "concurrent_requests": lambda count: f"{count} at a time",
+    "usd_per_day": lambda amount: f"{usd(amount)}/day",
+    "usd_per_month": lambda amount: f"{usd(amount)}/month",
+    "models": lambda names: f"only {' '.join(names)}",
+    "expires_at": lambda time: f"until {time[:10]}",
+}
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
@@ -68,15 +81,20 @@ def create_key(
 
 @app.command("list")
 def list_keys(data: Data = None, config: Config = None, org: Org = None, as_json: Json = False) -> None:
-    """List an organization's keys, newest first."""
+    """List an organization's keys with the limits that they have, newest first."""
     settings = load_settings(data=data, config=config)
 
-    async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        keys = await Keys(store, vault, Clock()).list_all(await org_id(store, org, settings))
-        return [[key.id, key.name, key.last_four, key.status, iso(key.created_at_ms)] for key in keys]
+    async def work(store: Store, vault: Vault) -> list[KeyRow]:
+        return await Keys(store, vault, Clock()).list_all(await org_id(store, org, settings))
 
-    rows = with_store(settings, work)
-    show("Keys", ["id", "name", "ends in", "status", "created"], rows, as_json)
+    rows = []
+    for key in with_store(settings, work):
+        record = key_record(key, KeyUsage())
+        limits = {name: record[name] for name in _LIMITS if record[name] is not None}
+        shown = limits if as_json else ", ".join(_LIMITS[name](limit) for name, limit in limits.items())
+        rows.append([key.id, key.name, key.last_four, key.status, iso(key.created_at_ms), shown])
+    columns = ["id", "name", "ends in", "status", "created", "limits"]
+    show("Keys", columns, rows, as_json, on_terminal=[column for column in columns if column != "created"])
 
 
 @app.command("revoke")

@@ -125,16 +125,28 @@ def _print_table(title: str, columns: list[str], cells: list[list[str]]) -> None
 
     console = Console()
     words = [max(_longest_word(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
-    fits = sum(words) + _COLUMN_GAP * len(columns) <= console.width
+    room = console.width - _COLUMN_GAP * len(columns)
+    fits = sum(words) <= room
     if columns[0] == "id" and not fits:
         _print_below_ids(title, columns, cells)
         return
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, width in zip(columns, words, strict=True):
-        table.add_column(column, min_width=width if fits else None, overflow="fold")
+    texts = [max(len(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
+    widths = _narrowed(texts, words, room) if fits else [None] * len(columns)
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column, width=width, overflow="fold")
     for row in cells:
         table.add_row(*row)
     console.print(table)
+
+
+def _narrowed(widths: list[int], least: list[int], room: int) -> list[int]:
+    """Widths that fit into the room together: the widest columns lose most, and none gets less than its least."""
+    widths = [*widths]
+    while sum(widths) > room:
+        _, place = max((width, place) for place, width in enumerate(widths) if width > least[place])
+        widths[place] -= 1
+    return widths
 
 
 def _print_below_ids(title: str, columns: list[str], cells: list[list[str]]) -> None:

@@ -80,12 +80,21 @@ def test_output_to_a_terminal_is_a_table() -> None:
 ROWS = [["req_01a1ec2cdd7696f2619bd132099d4ec8", "2026-11-18T01:02:05.686Z", "upstream_failure", None]]
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(200, 1), (80, 1), (60, 2), (20, 2)])
+@pytest.mark.parametrize(("columns", "lines"), [(200, 1), (90, 1), (80, 2), (60, 2), (20, 2)])
 def test_words_on_a_terminal_are_not_broken(columns: int, lines: int) -> None:
     seen = shown(columns, f"show('Requests', ['id', 'created', 'status', 'error'], {ROWS})").split("\r\n")
     [with_id] = [number for number, line in enumerate(seen) if "req_01a1ec2cdd7696f2619bd132099d4ec8" in line]
     row = " ".join(seen[with_id : with_id + lines]).split()
-    assert row == ["req_01a1ec2cdd7696f2619bd132099d4ec8", "2026-11-18", "01:02", "upstream_failure"]
+    assert sorted(row) == ["01:02", "2026-11-18", "req_01a1ec2cdd7696f2619bd132099d4ec8", "upstream_failure"]
+
+
+def test_a_long_text_on_a_terminal_is_wrapped_and_not_cut() -> None:
+    """Beside an id and other columns that leave it little room."""
+    text = " ".join(f"word-{number}" for number in range(12))
+    rows = [["key_01a1ece6cad919ba29b96a6ad79260ab", "for the web page", "active", "2026-11-18T01:02:05.686Z", text]]
+    seen = shown(100, f"show('Keys', ['id', 'name', 'status', 'created', 'limits'], {rows})")
+    assert [word for word in seen.split() if word.startswith("word-")] == text.split()
+    assert max(map(len, seen.split("\r\n"))) <= 100
 
 
 COMMANDS = [
