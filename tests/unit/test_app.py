@@ -196,7 +196,8 @@ async def test_the_work_that_is_repeated(
     async with build_gateway(chosen, installation.clock, {}) as gateway:
         before = asyncio.all_tasks()
         async with run_background_work(gateway, sweeps=sweeps):
-            assert {task.get_name() for task in asyncio.all_tasks() - before} == expected
+            names = {task.get_name() for task in asyncio.all_tasks() - before}
+            assert {name for name in names if not name.startswith("Task-")} == expected  # the others soon end
 
 
 async def test_the_lease_of_chats_is_renewed(open_gateway: OpenGateway) -> None:
