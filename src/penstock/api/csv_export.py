@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -30,7 +31,8 @@ COLUMNS = (
     "request_size_bytes",
     "response_size_bytes",
 )
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Where a formula would begin: at the start of a cell, and after a semicolon, which separates cells in some countries.
+_FORMULA_START = re.compile(r"(?:^|(?<=;))(?=[=+\-@\t\r])")
 
 
 async def csv_lines(rows: AsyncIterator[RequestRow]) -> AsyncIterator[bytes]:
@@ -50,5 +52,5 @@ def _line(cells: Any) -> bytes:
 def _cell(value: Any) -> str:
     """Return a value as text. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+        return _FORMULA_START.sub("'", value)
     return "" if value is None else f"{value:f}" if hasattr(value, "normalize") else str(value)

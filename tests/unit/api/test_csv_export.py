@@ -29,12 +29,12 @@ async def test_everything_that_matches_is_exported(tmp_path: Path) -> None:
 
 async def test_a_text_that_is_a_formula_is_not_run_by_a_spreadsheet(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
-        for model in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", 'a"b,c\nd'):
+        for model in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "a;=1+1;b", 'a"b,c\nd'):
             body = {"prompt": "x", "model": model}
             await here.served.call("POST", "/compat/v1/images/generations", key=here.mine.plain.key, body=body)
         text = (await here.get("/v1/requests?format=csv")).body.decode()
         models = {row["model"] for row in csv.DictReader(io.StringIO(text, newline=""))}
-        assert {"'=1+1", "'+1", "'-1", "'@SUM(A1)", 'a"b,c\nd'} <= models
+        assert {"'=1+1", "'+1", "'-1", "'@SUM(A1)", "a;'=1+1;b", 'a"b,c\nd'} <= models
         assert not any(model.startswith(("=", "+", "-", "@", "\t")) for model in models)
 
 
