@@ -23,6 +23,8 @@ log = structlog.get_logger("penstock.alerts")
 _WARNING_PERCENT = 80
 _FULL_PERCENT = 100
 _MAX_REMEMBERED = 10_000
+# About budgets of an organization's keys, in a month. Who may create keys could otherwise send any number of alerts.
+_KEY_ALERTS_MAX = 100
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class Alert(msgspec.Struct, frozen=True):
     event: str
     data: dict[str, Any]
     unless: str | None = None  # not sent after the alert with this name
+    limited_prefix: str | None = None  # not sent after so many alerts whose names begin with this
 
 
 class Alerts:
@@ -125,6 +128,8 @@ class Alerts:
         async def write(tx: Transaction) -> bool:
             if alert.unless and await tx.one("get_fact", name=alert.unless) is not None:
                 return False
+            if alert.limited_prefix and await _has_many(tx, alert.limited_prefix):
+                return False
             if not await tx.run("add_fact", name=alert.name, value=message_id):
                 return False
             body = alert_body(alert.event, message_id, alert.data)
@@ -144,6 +149,12 @@ class Alerts:
         self._known.add(name)
 
 
+async def _has_many(tx: Transaction, prefix: str) -> bool:
+    """Whether the limit of alerts whose names begin with this was reached."""
+    found = await tx.all("list_facts", low=prefix, high=prefix + "~", limit=_KEY_ALERTS_MAX)
+    return len(found) >= _KEY_ALERTS_MAX
+
+
 def _checked_url(settings: Settings) -> str:
     if not settings.alert_url:
         return ""
@@ -155,7 +166,10 @@ def _checked_url(settings: Settings) -> str:
 
 def _budget_alert(budget: _Budget, period: str, percent: int) -> Alert:
     """The alert about a budget of a key or an organization. A changed budget is another one: it has alerts anew."""
-    name = f"alert {budget.key_id or budget.org_id} {period} {budget.nanos_per_month}"
+    of_org = f"alert {budget.org_id} {period}"
+    of_keys = f"{of_org} key " if budget.key_id else None
+    name = f"{of_keys}{budget.key_id}" if of_keys else of_org
+    name = f"{name} {budget.nanos_per_month}"
     data = {
         "object": "budget",
         "org_id": budget.org_id,
@@ -168,7 +182,7 @@ def _budget_alert(budget: _Budget, period: str, percent: int) -> Alert:
         "spent": dollars(budget.spent),
     }
     unless = f"{name} {_FULL_PERCENT}" if percent < _FULL_PERCENT else None
-    return Alert(f"{name} {percent}", "budget.reached", data, unless)
+    return Alert(f"{name} {percent}", "budget.reached", data, unless, of_keys)
 
 
 def _balance_alert(balance: _LowBalance, low: Nanos) -> Alert:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.accounts import alerts as alerts_module
 from penstock.accounts.alerts import Alerts
 from penstock.accounts.limits import next_month_ms
 from penstock.accounts.orgs import change_org
@@ -95,6 +96,29 @@ async def test_a_refused_call_shows_that_a_budget_is_used_up(open_gateway: OpenG
         assert [(each["data"]["percent"], each["data"]["spent"]) for each in await stored(running)] == [(100, 0.7)]
         await spend(running, caller, 2)
         assert await alerts.check() == 0, "no warning after the last one"
+
+
+async def test_an_organization_causes_few_alerts_however_many_keys_it_creates(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor by changing the budget of a key again and again. Others, and the organization itself, are announced."""
+    monkeypatch.setattr(alerts_module, "_KEY_ALERTS_MAX", 3)
+    async with open_gateway() as running:
+        alerts = alerts_of(running)
+        org_id = running.caller.org_id
+        for number in range(5):
+            key = await running.create_caller(usd_per_month="0.01")
+            await running.gateway.keys.change_key(org_id, key.key_id, {"usd_per_month": f"0.0{number + 1}"})
+            await alerts.note_refusal(key.key_id)
+            assert len(await stored(running)) == min(number + 1, 3)
+        await change_org(running.gateway.store, org_id, {"nanos_per_month": nanos("1")})
+        await alerts.note_refusal(org_id)
+        other = await running.create_caller_in_new_org()
+        theirs = await running.create_caller(other.org_id, usd_per_month="0.01")
+        await alerts.note_refusal(theirs.key_id)
+        told = {(each["data"]["org_id"], each["data"]["key_id"]) for each in await stored(running)}
+        assert len(told) == 5
+        assert told >= {(org_id, None), (other.org_id, theirs.key_id)}
 
 
 @sqlite_only

@@ -97,6 +97,10 @@ WHERE ref > 'crd_' AND ref < 'crd_~' AND step = 'credit' AND org_id = :org_id OR
 -- A fact about this installation.
 SELECT value FROM facts WHERE name = :name;
 
+-- name: list_facts
+-- Facts whose names are in a range.
+SELECT name FROM facts WHERE name >= :low AND name < :high LIMIT :limit;
+
 -- name: set_fact
 -- Store a fact, or replace it.
 INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
