@@ -70,6 +70,9 @@ class Catalog:
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """Apply `[models]`: the table of an id is for all providers, the table of `{provider}/{id}` for that one."""
+        self._live_changes: dict[str, Any] = {}
+        if not written:
+            return candidates
         ids: dict[str, set[str]] = {}  # with the providers of each
         known = self.providers.known.values()
         for provider in known:
