@@ -13,7 +13,7 @@ from penstock.accounts.acceptances import Acceptance
 from penstock.accounts.limits import check_limits, check_org_budget
 from penstock.accounts.requests import opened_request
 from penstock.accounts.transfers import NewHold
-from penstock.errors import InsufficientBalance, nothing_sent
+from penstock.errors import InsufficientBalance, RateLimited, nothing_sent
 from penstock.event_loop import run_aside
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -69,18 +69,38 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     transaction and sent right after it. After a crash in between, its outcome is unknown and it is not sent again: the
     caller is gone, and would pay for an image that it does not get.
 
-    Raises InsufficientBalance, RateLimited when a limit of the key is reached, or StorageQuotaExceeded. Where the
-    balance does not cover the dearest candidates, the call is accepted without them.
+    Raises InsufficientBalance, RateLimited when a limit of the key is reached, or StorageQuotaExceeded; of a call that
+    is refused no input files are kept. Where the balance does not cover the dearest candidates, the call is accepted
+    without them.
     """
-    await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
+    await gateway.quota.check(call.caller.org_id, _size_bytes(planned))
     failpoint("accept.before_tx")
     stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
     new_call = await _new_call(gateway, call, planned, stored_inputs, is_awaited)
     store = partial(_store_affordable, gateway, new_call, planned)
-    accepted = await gateway.chat_settlement.accept(call.caller.org_id, store)
+    try:
+        accepted = await gateway.chat_settlement.accept(call.caller.org_id, store)
+    except (InsufficientBalance, RateLimited):
+        await _delete_inputs(gateway, call.caller.org_id, planned, stored_inputs)
+        raise
     failpoint("accept.after_commit")
+    if accepted.is_repeated:
+        await _delete_inputs(gateway, call.caller.org_id, planned, stored_inputs)
     call.release_body()
     return accepted
+
+
+def _size_bytes(planned: PlannedCall) -> int:
+    """The bytes of all input files."""
+    return sum(len(file.data) for file in planned.inputs)
+
+
+async def _delete_inputs(
+    gateway: Gateway, org_id: OrgId, planned: PlannedCall, stored_inputs: Sequence[tuple[Input, bytes]]
+) -> None:
+    """Delete the input files of a call for which nothing was stored."""
+    await gateway.transfer.delete_inputs([stored for stored, _ in stored_inputs])
+    gateway.quota.count(org_id, -_size_bytes(planned))
 
 
 # -------------------------------------------------------------------------------------------------------------- storing

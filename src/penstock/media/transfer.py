@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -149,6 +150,14 @@ class Transfer:
             )
             stored.append((record, await run_aside(len(file.data), _sha256, file.data)))
         return stored
+
+    async def delete_inputs(self, stored: Sequence[Input]) -> None:
+        """Delete the input files of a request that was not accepted. A file that cannot be deleted now has no row, so
+        it is deleted with the stray files.
+        """
+        for file in stored:
+            with suppress(StorageUnavailable):
+                await self._storage.delete(storage_key(file.media_id))
 
     async def read_inputs(
         self,

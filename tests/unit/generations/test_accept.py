@@ -94,6 +94,23 @@ async def test_one_idempotency_key_is_one_generation(open_gateway: OpenGateway) 
         assert await running.money() == (nanos("10") - row.hold, row.hold)
 
 
+async def test_a_call_that_repeats_a_key_leaves_no_input_files(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        for _ in range(2):
+            await accept_video(running, idempotency_key="k1", input_reference=IMAGE)
+        assert len(await running.storage.list_files()) == 1
+
+
+@sqlite_only
+async def test_the_input_files_of_a_refused_call_take_no_room(open_gateway: OpenGateway) -> None:
+    """Otherwise calls that are refused would use up the quota until the stored bytes are added up again."""
+    async with open_gateway(works=False, storage_bytes_per_org=len(png(32, 32))) as running:
+        caller = await without_balance(running)
+        for _ in range(2):
+            with pytest.raises(InsufficientBalance):
+                await accept_video(running, caller, input_reference=IMAGE)
+
+
 async def without_balance(running: RunningGateway) -> Caller:
     return await running.create_caller_in_new_org("0.000001")
 
@@ -124,12 +141,14 @@ async def a_cent_a_day(running: RunningGateway) -> Caller:
     ],
 )
 async def test_a_refused_call_stores_nothing(open_gateway: OpenGateway, who: Any, kind: type[Problem]) -> None:
+    """Neither rows nor input files: callers without money could fill the disk with them."""
     async with open_gateway(works=False) as running:
         caller = await who(running)
         before = await row_counts(running)
         with pytest.raises(kind):
-            await accept_video(running, caller)
+            await accept_video(running, caller, input_reference=IMAGE)
         assert await row_counts(running) == before
+        assert await running.storage.list_files() == []
         assert not (await accept_video(running)).is_repeated, "other callers are not affected"
 
 
