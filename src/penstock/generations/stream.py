@@ -62,8 +62,8 @@ async def _events(
                 yield _COMMENT
         if isinstance(mailbox.end, Problem):
             raise mailbox.end
+        await _wait_until_due(gateway, planned, mailbox)
         result = (await job_result(gateway, call, mailbox)).json
-        await gateway.clock.sleep(max(0.0, (planned.due_ms[1] - gateway.clock.steady_ms()) / 1000))
         for event in _completed_events(planned, result):
             size_bytes += len(event)
             yield event
@@ -82,6 +82,16 @@ async def _wait(gateway: Gateway, running: RunningJob, mailbox: Mailbox, seconds
             return await mailbox.wait(running, seconds)
     except ProcessStopped:
         return False
+
+
+async def _wait_until_due(gateway: Gateway, planned: PlannedCall, mailbox: Mailbox) -> None:
+    """Wait until the images of a replay or mock are to be sent. Those in the mailbox are dropped meanwhile, and read
+    from the storage afterwards, so that a waiting call holds little memory.
+    """
+    seconds = (planned.due_ms[1] - gateway.clock.steady_ms()) / 1000
+    if seconds > 0:
+        mailbox.end = None
+        await gateway.clock.sleep(seconds)
 
 
 def _partial_event(call: Call, planned: PlannedCall, image: Mapping[str, Any], number: int) -> bytes:
