@@ -193,7 +193,8 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await import_vector(running)
         await running.storage.delete(storage_key(found.output.media_id))
     assert {owner for _, owner in seen} == {org_id}
-    assert {name for name, _ in seen} == {*TASKS, *local.child_tasks([PROVIDER])}
+    of_agents = {"image.shrink"}  # `penstock mcp` makes previews in children of its own, for nobody's share
+    assert {name for name, _ in seen} == {*TASKS, *local.child_tasks([PROVIDER])} - of_agents
 
 
 @sqlite_only
