@@ -22,6 +22,7 @@ CONDITIONS = {"input_video": "from a video"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
 UNITS |= {"frame": "a frame", "megapixel_second": "a megapixel and second"}
+UNITS |= {"video_megapixel": "a megapixel of all frames"}
 MILLION = Decimal(1_000_000)
 PIXELS_OF_1024 = Decimal("1.048576")  # 1024 x 1024 pixels in megapixels; some providers state prices for them
 LONGEST_AMOUNT = 10  # characters

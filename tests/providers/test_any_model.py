@@ -4,6 +4,8 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from decimal import Decimal
+from math import ceil
 from typing import Any
 
 import pytest
@@ -305,6 +307,42 @@ async def test_an_edit_by_an_unknown_id(open_gateway: OpenGateway) -> None:
         record = await edit_image(running, model="fal/fal-ai/flux-2/edit", size="1024x1024")
         assert record["status"] == "completed"
         assert len(fal.received("submit")[0].fields["image_urls"]) == 1
+
+
+LTX = "fal-ai/ltx-2-19b/image-to-video"
+
+
+async def test_a_video_with_a_price_by_the_megapixel_is_held_for_all_its_frames(open_gateway: OpenGateway) -> None:
+    """fal counts width x height x frames: 121 frames of 1280 x 720 are 112 megapixels."""
+    fal = FalWithCatalogue()
+    fal.prices[LTX] = (0.0018, "megapixels")
+    fal.billed[LTX] = "112"
+    async with with_fal(open_gateway, fal) as running:
+        video: dict[str, Any] = {
+            "model": f"fal/{LTX}",
+            "size": "1280x720",
+            "seconds": 4.84,
+            "input_reference": {"image_url": IMAGE_URI},
+        }
+        record = await create_video(running, **video)
+        assert fal.received("submit")[0].fields["num_frames"] == 121
+        assert (record["status"], record["metadata"]["cost"]) == ("completed", Decimal("0.2016"))
+        assert await running.rows("SELECT * FROM transfers WHERE kind = 'loss'") == []
+        for more in ({"num_frames": 481}, {"fps": 60}):
+            with pytest.raises(InvalidRequest, match="is not a parameter of this model"):
+                await running.video(**{**video, **more})
+
+
+async def test_an_upscaled_video_with_a_price_by_the_megapixel_is_held_for_the_frames_of_its_input(
+    open_gateway: OpenGateway,
+) -> None:
+    fal = FalWithCatalogue()
+    upscaler = "fal-ai/seedvr/upscale/video"
+    fal.prices[upscaler] = (0.001, "megapixels")
+    async with with_fal(open_gateway, fal) as running:
+        await running.video(model=f"fal/{upscaler}", prompt=None, resolution="2160p", input_reference=INPUT_VIDEO)
+        (row,) = await running.rows("SELECT hold FROM generations")
+        assert row["hold"] == nanos("0.001") * 2 * ceil(8 * 2160 * 2160 / 1_000_000)
 
 
 async def test_a_catalogue_is_searched_and_a_model_of_it_retrieved(open_gateway: OpenGateway) -> None:

@@ -16,6 +16,7 @@ _MAX_TOKENS_PER_IMAGE = 3000
 _DEFAULT_PIXELS = (1024, 1024)
 _DEFAULT_SCALE_FACTOR = 2
 _UNSTATED_SECONDS = 10  # of a video whose length neither the caller nor the model's table says
+_FRAMES_PER_SECOND = 30  # of a video whose frames nobody has counted
 _NAMED_SOUND_SECONDS = 60
 _TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
 
@@ -210,6 +211,8 @@ class _Amounts(msgspec.Struct, frozen=True):
             return self.outputs * self._seconds()
         if price.unit == "megapixel_second":
             return self._seconds() * self._pixels() / 1_000_000
+        if price.unit == "video_megapixel":
+            return Decimal(ceil(self._frames() * self._pixels() / 1_000_000))
         if price.unit == "frame":
             return Decimal(self.outputs * sum(item.frames for item in self.request.inputs))
         if price.unit == "megapixel":
@@ -240,6 +243,11 @@ class _Amounts(msgspec.Struct, frozen=True):
             return Decimal(str(reported))
         requested = _requested_seconds(self.model, self.request)
         return max(requested, _named_sound_seconds(self.request)) if self.is_quote else requested
+
+    def _frames(self) -> Decimal:
+        """Return how many frames one output has: as many as a video that is edited, or as usual for its length."""
+        counted = sum(item.frames for item in self.request.inputs if item.role == EDIT_VIDEO)
+        return Decimal(counted) or self._seconds() * _FRAMES_PER_SECOND
 
     def _pixels(self) -> int:
         if self.pixels is not None:

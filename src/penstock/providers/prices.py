@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 # `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
 # `compute_second` counts the time that the provider's machine took. Of upscaled videos, `frame` counts the frames of
-# the input, and `megapixel_second` multiplies the megapixels of the output with its seconds.
+# the input, and `megapixel_second` multiplies the megapixels of the output with its seconds. `video_megapixel` counts
+# the megapixels of all frames of a video together.
 Unit = Literal[
     "image",
     "megapixel",
@@ -17,6 +18,7 @@ Unit = Literal[
     "compute_second",
     "frame",
     "megapixel_second",
+    "video_megapixel",
 ]
 
 

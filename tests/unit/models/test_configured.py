@@ -287,7 +287,8 @@ HEADER = "must be the name of a header: letters, digits and -"
 ONE_LINE = "must be text in ASCII, on one line"
 TASKS = "must be one of chat, edit, image, upscale, video"
 UNITS = (
-    "must be one of call, compute_second, frame, image, megapixel, megapixel_second, second, started_megapixel, token"
+    "must be one of call, compute_second, frame, image, megapixel, megapixel_second, second, started_megapixel, token, "
+    "video_megapixel"
 )
 AMOUNT = 'must be an amount of dollars as text, such as "0.04"'
 M = 'providers.lab.models["m"]'

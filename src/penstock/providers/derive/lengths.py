@@ -12,6 +12,7 @@ _LENGTHS = ("duration", "seconds", "duration_seconds", "video_duration", "video_
 _SECONDS_LIKELY_MAX = 60  # a default above it counts frames
 _FRAMES = ("num_frames", "frames", "video_frames", "frame_count", "max_frames", "video_length", "length")
 _RATES = ("fps", "frames_per_second", "frame_rate", "framerate")
+_MORE_FRAMES = re.compile(r".*(fps|frames?_per_second|frame_?rate|interpolated_frames)")
 
 
 def take_seconds(draft: Draft, *, as_long_as_input: bool = False) -> Param | None:
@@ -54,6 +55,11 @@ def without_frame_counts(rows: Sequence[Param]) -> tuple[Param, ...]:
     nobody knows how many seconds they are, and the model has a number of its own.
     """
     return tuple(row for row in rows if row.name not in _FRAMES or row.required)
+
+
+def without_frame_rates(rows: Sequence[Param]) -> tuple[Param, ...]:
+    """The rows without those by which a caller says how many frames a second has, for a model that bills frames."""
+    return tuple(row for row in rows if not _MORE_FRAMES.fullmatch(row.name) or row.required)
 
 
 def _shortest(known: Mapping[float, Any]) -> Callable[[float], Any]:

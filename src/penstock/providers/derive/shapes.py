@@ -25,6 +25,7 @@ _NAMED_SIZES = {
     "landscape_16_9": "1024x576",
 }
 _NAMED_RATIOS = {"landscape": "16:9", "portrait": "9:16", "square": "1:1", "vertical": "9:16", "horizontal": "16:9"}
+_SIZE_WORD = re.compile(r".*(width|height|size|mega_?pixels?|resolution)", re.IGNORECASE)
 _MULTIPLE = re.compile(r"(?:multiples? of|divisible by) (\d+)", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?:width|height|sides?|dimensions?)\b[^.]*\bbetween (\d{2,5}) and (\d{2,5})", re.IGNORECASE)
 _MULTIPLE_DEFAULT = 8  # what the machinery of most image models needs
@@ -54,6 +55,15 @@ def _take_size(draft: Draft) -> Param | None:
             draft.take((name,), is_any)
             return converted("frame", to=name, convert=closest_label(known))
     return None
+
+
+def without_sizes(rows: Sequence[Param]) -> tuple[Param, ...]:
+    """The rows without fields for a size beside the one that is recognised, for a model with a price by its pixels:
+    they may make the output larger than the frame that the caller asked for.
+    """
+    return tuple(
+        row for row in rows if row.handling != "passthrough" or row.required or not _SIZE_WORD.fullmatch(row.name)
+    )
 
 
 def _sides_of(schema: Schema) -> tuple[Schema, Schema] | None:

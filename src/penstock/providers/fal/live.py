@@ -12,7 +12,8 @@ from penstock.providers.convert import data_uri
 from penstock.providers.derive.ceilings import with_ceilings
 from penstock.providers.derive.factors import without_factors
 from penstock.providers.derive.inputs import mask_colour
-from penstock.providers.derive.lengths import without_frame_counts
+from penstock.providers.derive.lengths import without_frame_counts, without_frame_rates
+from penstock.providers.derive.shapes import without_sizes
 from penstock.providers.derive.table import tables
 from penstock.providers.fal.queue import model, read_job
 from penstock.json_schema import read_schema
@@ -101,7 +102,9 @@ def _without_unpriced(rows: tuple[Param, ...], prices: tuple[Price, ...]) -> tup
     units = {price.unit for price in prices}
     if "second" in units:
         return without_frame_counts(rows)
-    return without_factors(rows) if "started_megapixel" in units else rows
+    if "video_megapixel" in units:
+        rows = without_frame_rates(without_frame_counts(rows))
+    return without_sizes(without_factors(rows)) if units & {"started_megapixel", "video_megapixel"} else rows
 
 
 def _outputs(live: LiveModel) -> tuple[str, tuple[str, ...]]:
@@ -128,6 +131,8 @@ def prices(live: LiveModel, task: Task) -> tuple[Price, ...]:
         unit = UNITS.get(str(row.get("unit")).lower().replace("_", " ").removesuffix("s"))
         if unit is None or row.get("currency", "USD") != "USD":
             continue
+        if unit == "started_megapixel" and task == "video":  # fal counts width x height x frames
+            unit = "video_megapixel"
         longest = VIDEO_COMPUTE_SECONDS if task == "video" else IMAGE_COMPUTE_SECONDS
         try:
             usd = format(Decimal(str(row["unit_price"])), "f")

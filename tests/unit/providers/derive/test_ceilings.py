@@ -36,3 +36,18 @@ def test_a_video_of_the_caller_is_held_for_more_seconds() -> None:
     assert ceiling(video, passthrough("scale_factor")) == "10"
     (by_call,) = with_ceilings({}, (video,), (Price(unit="call", usd="0.1"),))
     assert by_call.ceiling == "1"
+
+
+def test_a_price_by_the_megapixels_of_all_frames_is_held_for_60_frames_a_second() -> None:
+    """The size that is sent is counted; where none is sent, the highest resolution is held for."""
+    by_frames = Price(unit="video_megapixel", usd="0.002")
+    found = with_ceilings(SCHEMA, (FRAME,), (by_frames,))
+    assert [(price.when, price.ceiling) for price in found] == [
+        ({"sent.resolution": "480p"}, "2"),
+        ({"sent.resolution": "720p"}, "2"),
+        ({"sent.resolution": "1080p"}, "2"),
+        ({"sent.resolution": "4k"}, "2"),
+        ({}, "16"),
+    ]
+    (named,) = with_ceilings({}, (passthrough("video_url"),), (by_frames,))
+    assert named.ceiling == "12", "for a minute, as above"

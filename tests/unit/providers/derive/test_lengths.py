@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.providers.derive.draft import Draft
-from penstock.providers.derive.lengths import take_seconds, without_frame_counts
+from penstock.providers.derive.lengths import take_seconds, without_frame_counts, without_frame_rates
 from penstock.providers.spec import passthrough
 
 
@@ -30,3 +30,9 @@ def test_lengths() -> None:
 def test_a_number_of_frames_that_nobody_can_tell_in_seconds_is_no_parameter_where_a_second_has_a_price() -> None:
     rows = (passthrough("num_frames"), passthrough("seconds"), passthrough("frames", required=True))
     assert [row.name for row in without_frame_counts(rows)] == ["seconds", "frames"]
+
+
+def test_how_many_frames_a_second_has_is_no_parameter_where_frames_have_a_price() -> None:
+    names = ("fps", "target_fps", "frames_per_second", "num_interpolated_frames", "seconds", "frame_rate")
+    rows = (*map(passthrough, names), passthrough("framerate", required=True))
+    assert [row.name for row in without_frame_rates(rows)] == ["seconds", "framerate"]

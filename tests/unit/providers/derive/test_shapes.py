@@ -3,7 +3,8 @@
 from typing import Any
 
 from penstock.providers.derive.draft import Draft
-from penstock.providers.derive.shapes import take_frame
+from penstock.providers.derive.shapes import take_frame, without_sizes
+from penstock.providers.spec import converted, ignored, passthrough
 from penstock.values import Frame
 
 SQUARE, WIDE = Frame(1024, 1024), Frame(1280, 720)
@@ -45,3 +46,12 @@ def test_proportions_and_resolutions() -> None:
     custom = {"enum": ["1:1", "16:9", "9:16", "custom"], "type": "string"}
     values = [("custom", 1024, 1024), ("custom", 1280, 720), ("9:16", None, None), ("9:16", None, None)]
     assert frames(aspect_ratio=custom, width=side, height=side)[1] == values
+
+
+def test_a_second_field_for_the_size_is_no_parameter_where_pixels_have_a_price() -> None:
+    """An `aspect_ratio` that is sent with `width` and `height` beside it does not say how large the output becomes."""
+    frame = converted("frame", to="aspect_ratio", convert=str)
+    sizes = [passthrough(name) for name in ("width", "max_height", "output_size", "megapixels", "imageResolution")]
+    canvas = passthrough("canvas_size", required=True)
+    rows = (frame, *sizes, *ignored("resolution"), canvas, passthrough("strength"))
+    assert [row.name for row in without_sizes(rows)] == ["frame", "resolution", "canvas_size", "strength"]
