@@ -25,8 +25,12 @@ _FORMATS = ("output_format", "format", "image_format", "output_type")
 _UPSCALER = re.compile(r"upscal|super.?res|esrgan|\bsr\b|enlarge|clarity", re.IGNORECASE)
 _EXTENDER = re.compile(r"extend|extension|continu", re.IGNORECASE)
 _N_MAX = 10
-# Further numbers of outputs, which would be paid for and thrown away.
-_MULTIPLYING = re.compile(r"(max|num|number_of)_(images|outputs|videos|samples|generations)|.*batch_?(size|count)?")
+# Further numbers of outputs, which would be paid for and thrown away; without case and underscores.
+_OUTPUT_WORD = "(image|output|video|clip|sample|result|variation|generation)"
+_MULTIPLYING = re.compile(
+    rf"(max|num|numberof|n|nb){_OUTPUT_WORD}s?(perprompt)?|{_OUTPUT_WORD}s?(count|number|num)"
+    r"|samples|variations|niter|.*batch(size|count)?"
+)
 _QUALITIES = TABLES["image"]["quality"].one_of
 
 
@@ -159,7 +163,7 @@ def _passed(task: Task, rest: list[Named]) -> list[Param]:
     """Rows for fields that only this model has. One that is named like a field of the interface cannot be reached."""
     rows = []
     for field in rest:
-        if _MULTIPLYING.fullmatch(field.name):
+        if _MULTIPLYING.fullmatch(field.name.lower().replace("_", "")):
             continue
         if field.name not in TABLES[task]:
             rows.append(row_for(field.name, field, required=field.is_required, schema=field.schema))

@@ -55,6 +55,20 @@ def test_standard_fields_are_recognised() -> None:
     assert (video["generate_audio"].to, video["negative_prompt"].to) == (("enable_audio",), ("n_prompt",))
 
 
+@pytest.mark.parametrize(
+    "name",
+    """num_results num_variations num_images_per_prompt numImages samples n_samples image_number output_count n_iter
+    image_batch_size""".split(),
+)
+@pytest.mark.parametrize("makes", ["image", "video"])
+def test_a_second_number_of_outputs_is_no_parameter(makes: Any, name: str) -> None:
+    """The outputs would be made and billed, and nothing was held for them; `num_images` is `n`."""
+    counts: dict[str, Any] = {"num_images": {"type": "integer", "maximum": 4}}
+    counts[name] = {"type": "integer", "maximum": 100}
+    found = made(makes, ["prompt"], prompt=TEXT, num_inference_steps={"type": "integer"}, **counts)[makes]
+    assert (name in found, "num_inference_steps" in found) == (False, True)
+
+
 def test_a_model_that_needs_what_nobody_can_say_is_not_offered() -> None:
     with pytest.raises(Underivable, match="it needs `style`"):
         made("image", ["style"], prompt=TEXT, style=TEXT)
