@@ -9,7 +9,7 @@ import structlog
 from penstock.accounts.transfers import record_loss
 from penstock.gateway import Gateway
 from penstock.generations.job import billed_cost, restore_candidate
-from penstock.generations.rows import AttemptRow, GenerationRow, get_generation
+from penstock.generations.rows import AttemptRow, GenerationRow, get_generation, list_last_attempts
 from penstock.providers.spec import Result
 from penstock.store.base import Change, Transaction
 from penstock.upstream.candidate import Candidate
@@ -39,8 +39,15 @@ async def check_due(gateway: Gateway) -> int:
         "pause_ms": int(FIRST_PAUSE_SECONDS * 1000),
         "limit": _CHECKS_AT_ONCE,
     }
-    rows = await gateway.store.write(lambda tx: tx.all("claim_due_checks", **due))
-    return sum(await asyncio.gather(*(_check(gateway, AttemptRow(**row)) for row in rows)))
+
+    async def claim(tx: Transaction) -> list[AttemptRow]:
+        attempts = [AttemptRow(**row) for row in await tx.all("claim_due_checks", **due)]
+        for attempt in sorted(attempts, key=lambda attempt: attempt.id):
+            if attempt.check_at_ms is None:
+                await tx.run("forget_purged_job", id=attempt.id)
+        return attempts
+
+    return sum(await asyncio.gather(*(_check(gateway, attempt) for attempt in await gateway.store.write(claim))))
 
 
 async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
@@ -48,7 +55,7 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
     row = await get_generation(gateway.store, attempt.request_id, attempt.org_id)
     assert row is not None, "generations are never deleted"
     candidate = await restore_candidate(gateway, row.decode_plan().candidates[attempt.candidate], row.task)
-    if candidate is None or attempt.ref is None:  # no longer configured, or purged
+    if candidate is None or attempt.ref is None:  # no longer configured, or purged after the last check
         return False
     try:
         result = await gateway.upstream.poll(candidate, msgspec.json.decode(attempt.ref))
@@ -58,16 +65,24 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
         result = Result(status="cancelled")  # the provider no longer knows the job: it was cancelled as asked
     if not result.done:
         return False
-    loss = _loss(row, attempt, candidate, result) if result.status == "completed" else ZERO
+    loss = await _loss(gateway, row, attempt, candidate, result) if result.status == "completed" else ZERO
     return await _settle(gateway, attempt, result, loss)
 
 
-def _loss(row: GenerationRow, attempt: AttemptRow, candidate: Candidate, result: Result) -> Nanos:
-    """What the provider bills for this attempt's part of the outputs."""
+async def _loss(
+    gateway: Gateway, row: GenerationRow, attempt: AttemptRow, candidate: Candidate, result: Result
+) -> Nanos:
+    """What the provider bills for this attempt's part of the outputs. For a purged request it is what the provider
+    reports, or else the part of the hold.
+    """
     request = row.decode_request()
-    if request is None:
-        return row.hold if result.cost_usd is None else nanos(Decimal(result.cost_usd))
-    return billed_cost(candidate, request, attempt.count, result)
+    if request is not None:
+        return billed_cost(candidate, request, attempt.count, result)
+    if result.cost_usd is not None:
+        return nanos(Decimal(result.cost_usd))
+    attempts = await list_last_attempts(gateway.store, row.id)
+    count = sum(other.count for other in attempts if other.candidate == attempt.candidate)
+    return Nanos(row.hold * attempt.count // max(count, attempt.count))
 
 
 async def _settle(gateway: Gateway, attempt: AttemptRow, result: Result, loss: Nanos) -> bool:
@@ -77,6 +92,8 @@ async def _settle(gateway: Gateway, attempt: AttemptRow, result: Result, loss: N
 
     async def write(tx: Transaction) -> bool:
         ended = await tx.run("settle_checked_attempt", id=attempt.id, state=state, cost=loss or None, at_ms=now)
+        if ended:
+            await tx.run("forget_purged_job", id=attempt.id)
         if ended and loss:
             await record_loss(tx, attempt.org_id, attempt.id, loss, now)
         return bool(ended)

@@ -155,15 +155,34 @@ async def test_two_checks_at_once_record_one_loss(open_gateway: OpenGateway) -> 
         assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
 
 
-@sqlite_only
-async def test_a_purged_request_is_not_checked(open_gateway: OpenGateway) -> None:
+async def test_a_purge_hides_no_job_that_is_completed_late(open_gateway: OpenGateway) -> None:
+    """Otherwise a caller who cancels and purges would make the provider's bill and the books differ."""
     async with open_gateway(job_deadline_seconds=60) as running:
-        video_id = await fail_by_deadline(running)
+        running.lab.videos.next(faults.never_ends, faults.never_ends)
+        video_id = await fail_by_deadline(running, n=3)
         await running.purge(video_id)
-        before = len(running.lab.polls)
-        running.clock.advance(DAY)
-        assert await check_due(running.gateway) == 0
-        assert len(running.lab.polls) == before
+        finish(running, "completed")
+        await running.wait_until(is_now(running, video_id, "completed", "completed", "completed"), step_seconds=10)
+        assert await losses(running) == [nanos("0.4")] * 3
+        assert await running.money() == UNTOUCHED
+        assert [attempt["ref"] for attempt in await running.attempts(video_id)] == [None] * 3
+
+
+async def test_the_last_check_forgets_the_job_of_a_purged_request(open_gateway: OpenGateway) -> None:
+    async with two_providers() as labs:
+        async with open_gateway(labs=labs, job_deadline_seconds=60) as running:
+            video_id = await fail_by_deadline(running)
+            await running.purge(video_id)
+        before = len(labs[0].polls)
+        async with open_gateway(labs=labs, works=False) as running:
+            has_ref = []
+            for _ in range(6):
+                (attempt,) = await running.attempts(video_id)
+                has_ref.append(attempt["ref"] is not None)
+                running.clock.advance(DAY)
+                assert await check_due(running.gateway) == 0
+        assert has_ref == [True] * 5 + [False]
+        assert len(labs[0].polls) == before + 5
 
 
 @sqlite_only

@@ -223,8 +223,9 @@ UPDATE generations SET request = NULL, plan = :plan, result = :result, error_mes
 WHERE id = :id AND org_id = :org_id;
 
 -- name: purge_attempts
--- Remove providers' messages and job references, which may quote the request.
-UPDATE attempts SET failure_message = NULL, ref = NULL, check_at_ms = NULL WHERE id IN (
+-- Remove providers' messages and job references, which may quote the request. The reference of a job that is still to be
+-- checked stays until its last check.
+UPDATE attempts SET failure_message = NULL, ref = CASE WHEN check_at_ms IS NULL THEN NULL ELSE ref END WHERE id IN (
     SELECT id FROM attempts WHERE request_id = :request_id AND org_id = :org_id ORDER BY id FOR NO KEY UPDATE
 );
 

@@ -26,6 +26,12 @@ RETURNING *;
 UPDATE attempts SET state = :state, cost = :cost, check_at_ms = NULL, updated_at_ms = :at_ms
 WHERE id = :id AND state IN ('submitted', 'unknown');
 
+-- name: forget_purged_job
+-- Remove the reference of a job that is not checked any more, if its request was purged.
+UPDATE attempts SET ref = NULL
+WHERE id = :id AND check_at_ms IS NULL
+    AND EXISTS (SELECT 1 FROM generations g WHERE g.id = attempts.request_id AND g.request IS NULL);
+
 -- name: check_attempt_now
 -- Check now, because the provider reported that the job has ended; also when no further check was scheduled.
 UPDATE attempts SET check_at_ms = :now_ms
