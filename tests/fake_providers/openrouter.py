@@ -62,6 +62,10 @@ class OpenRouter(FakeProvider):
     def __init__(self) -> None:
         super().__init__()
         self.unknown: set[str] = set()  # models that nobody there has
+        self.image_prices: list[dict[str, Any]] = [
+            {"billable": "output_image", "cost_usd": 0.03, "unit": "image"},
+            {"billable": "input_image", "cost_usd": 0.000002, "unit": "token"},
+        ]
         self.error: dict[str, Any] | None = None  # comes under a status of success, in a stream after the first word
 
     @route("POST /api/v1/chat/completions")
@@ -97,13 +101,9 @@ class OpenRouter(FakeProvider):
 
     @route("GET /api/v1/images/models/{name*}/endpoints")
     def image_endpoints(self, call: Exchange) -> FakeResponse:
-        pricing = [
-            {"billable": "output_image", "cost_usd": 0.03, "unit": "image"},
-            {"billable": "input_image", "cost_usd": 0.000002, "unit": "token"},
-        ]
         endpoint: dict[str, Any] = {
             "allowed_passthrough_parameters": [],
-            "pricing": pricing,
+            "pricing": self.image_prices,
             "provider_name": "Acme",
             "provider_slug": "acme",
             "provider_tag": None,

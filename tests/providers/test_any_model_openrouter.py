@@ -47,6 +47,19 @@ async def test_an_image_and_an_edit(open_gateway: OpenGateway) -> None:
         assert len(router.received("image_models")) == 1
 
 
+async def test_a_long_prompt_is_held_for_with_all_its_bytes(open_gateway: OpenGateway) -> None:
+    """A rare letter may be as many tokens as it has bytes, and a prompt may have 32,000 letters."""
+    router = OpenRouter()
+    router.image_prices.append({"billable": "input_text", "cost_usd": 0.00001, "unit": "token"})
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
+        for prompt, micros in (("a fox", 30_050), ("\N{EGYPTIAN HIEROGLYPH A001}" * 32_000, 1_310_000)):
+            call = running.call(
+                {"model": IMAGE, "prompt": prompt}, endpoint="/compat/v1/images/generations", query={"dryRun": "true"}
+            )
+            dry = (await endpoints.make_images(running.gateway, call)).json
+            assert dry["total_cost_micros"] == micros
+
+
 async def test_a_video(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:

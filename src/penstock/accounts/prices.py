@@ -176,6 +176,8 @@ def _lines(price: Price | None, amounts: "_Amounts") -> list[Line]:
     if Decimal(price.input_usd):
         metric = "image" if price.unit in ("image", "second", "call") else price.unit
         lines.append(Line(price.input_usd, metric, amounts.input_quantity(price), is_input=True))
+    if Decimal(price.prompt_usd):
+        lines.append(Line(price.prompt_usd, "token", Decimal(amounts.prompt_tokens), is_input=True))
     for name, usd in price.other_usd.items():
         if count := amounts.usage.get(name):
             lines.append(Line(usd, name, Decimal(str(count))))
@@ -230,12 +232,16 @@ class _Amounts(msgspec.Struct, frozen=True):
         """
         images = self.request.inputs
         if price.unit == "token":
-            prompt = str(self.request.values.get("prompt", ""))
-            most = len(prompt.encode()) + len(images) * _MAX_TOKENS_PER_IMAGE
-            return Decimal(str(self.usage.get("input", most * self.calls)))
+            most = self.prompt_tokens + self.calls * len(images) * _MAX_TOKENS_PER_IMAGE
+            return Decimal(str(self.usage.get("input", most)))
         if price.unit in ("megapixel", "started_megapixel"):
             return self.calls * sum((_megapixels(price, image.width * image.height) for image in images), Decimal(0))
         return Decimal(self.calls * len(images))
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The most tokens that the prompt can be in all calls: no tokenizer makes more than one of a byte."""
+        return self.calls * len(str(self.request.values.get("prompt", "")).encode())
 
     def _seconds(self) -> Decimal:
         reported = self.usage.get("second")

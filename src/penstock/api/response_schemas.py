@@ -169,6 +169,7 @@ _MODEL = closed_object(
                 optional={
                     "input_usd": TEXT,
                     "each_usd": TEXT,
+                    "prompt_usd": TEXT,
                     "other_usd": {"type": "object"},
                     "when": {"type": "object"},
                     "above": INTEGER,

@@ -98,7 +98,9 @@ def shown_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:
 def pricing(price: Price) -> dict[str, Any]:
     """A price as the model list shows it; fields without meaning for it are left out."""
     shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
-    shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
+    shown.update(
+        {name: usd for name in ("input_usd", "each_usd", "prompt_usd") if (usd := getattr(price, name)) != "0"}
+    )
     shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
     if price.above:
         shown["above"] = price.above

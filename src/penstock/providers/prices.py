@@ -44,6 +44,7 @@ class Price:
     usd: str
     input_usd: str = "0"
     each_usd: str = "0"  # added once for every output
+    prompt_usd: str = "0"  # for each token of the prompt, where the unit is another; held for each of its bytes
     # The row is for these values of fields of the request or, with the prefix `sent.`, of the provider's body.
     when: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take

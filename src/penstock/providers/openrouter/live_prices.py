@@ -1,6 +1,7 @@
 """The most that a model of OpenRouter's lists can cost, which is held; what OpenRouter reports is charged."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -10,27 +11,36 @@ from penstock.providers.spec import Price, Source, price_list
 
 TOKENS_PER_IMAGE = 10_000  # more than any model uses for one image
 TOKENS_PER_INPUT = 3_000
-TOKENS_PER_PROMPT = 8_000
 MEGAPIXELS_MAX = 17  # of one image: 4K, square
 FRAMES_PER_SECOND = 30
 price = price_list(Source("the most of OpenRouter's own list; what is reported is charged"))
 
 
 def image_prices(live: LiveModel) -> tuple[Price, ...]:
-    """The most that one output and one input can cost at any of the providers behind OpenRouter."""
+    """The most that one output, one input and a token of the prompt can cost at any of the providers behind
+    OpenRouter.
+    """
     made = max((_most(line) for line in live.prices if line.get("billable") == "output_image"), default=Decimal(0))
     inputs = ("input_image", "input_reference")
     taken = max((_most(line) for line in live.prices if line.get("billable") in inputs), default=Decimal(0))
-    text = max((_most(line) for line in live.prices if line.get("billable") == "input_text"), default=Decimal(0))
-    return (price(str(made + text), "image", input_usd=str(taken)),) if made else ()
+    if not made:
+        return ()
+    texts = [line for line in live.prices if line.get("billable") == "input_text"]
+    token = max((_cost(line) for line in texts if line.get("unit") == "token"), default=Decimal(0))
+    other = max((_most(line) for line in texts if line.get("unit") != "token"), default=Decimal(0))
+    row = price(str(made + other), "image", input_usd=str(taken))
+    return (replace(row, prompt_usd=format(token, "f")),)
 
 
 def _most(line: Mapping[str, Any]) -> Decimal:
-    """The most that one image, or the prompt, can cost by a line of the list."""
-    billable = str(line.get("billable"))
-    tokens = {"output_image": TOKENS_PER_IMAGE, "input_text": TOKENS_PER_PROMPT}.get(billable, TOKENS_PER_INPUT)
+    """The most that one image can cost by a line of the list."""
+    tokens = TOKENS_PER_IMAGE if line.get("billable") == "output_image" else TOKENS_PER_INPUT
     units = {"image": 1, "request": 1, "megapixel": MEGAPIXELS_MAX, "token": tokens}
-    return Decimal(str(line["cost_usd"])) * units.get(str(line.get("unit")), TOKENS_PER_IMAGE)
+    return _cost(line) * units.get(str(line.get("unit")), TOKENS_PER_IMAGE)
+
+
+def _cost(line: Mapping[str, Any]) -> Decimal:
+    return Decimal(str(line["cost_usd"]))
 
 
 def video_prices(live: LiveModel) -> tuple[Price, ...]:
