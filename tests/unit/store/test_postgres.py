@@ -124,7 +124,7 @@ async def test_a_deadlock_is_retried(postgres_database: Database) -> None:
             store.write(lambda transaction: move(transaction, "a", "b")),
             store.write(lambda transaction: move(transaction, "b", "a")),
         )
-        assert runs in (3, 4), "one of them was run again; on a busy machine Postgres may stop both"
+        assert runs > 2, "one of them was run again; on a busy machine Postgres may stop both, and several times"
         assert [row["available"] for row in await store.all("list_accounts")] == [1000, 1000]
 
 
