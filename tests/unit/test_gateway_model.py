@@ -8,6 +8,7 @@ each do more.
 
 import asyncio
 import itertools
+import traceback
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Mapping
 from contextlib import suppress
@@ -277,13 +278,14 @@ class Organization(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if not self.is_broken:  # or the first failure would be hidden by another one
-            self.world.run(self._finish())
+            self._run(self._finish())
 
     def _run(self, step: Coroutine[Any, Any, None]) -> None:
         try:
             self.world.run(step)
         except BaseException:
             self.is_broken = True
+            traceback.print_exc()  # Hypothesis plays it again, and may report only that it went otherwise
             raise
 
     async def _wait(self, seconds: int) -> None:
