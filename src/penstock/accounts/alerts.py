@@ -23,7 +23,7 @@ log = structlog.get_logger("penstock.alerts")
 _WARNING_PERCENT = 80
 _FULL_PERCENT = 100
 _MAX_REMEMBERED = 10_000
-# About budgets of an organization's keys, in a month. Who may create keys could otherwise send any number of alerts.
+# Alerts about the keys of one organization in a month: who may create keys could otherwise cause any number of them.
 _KEY_ALERTS_MAX = 100
 
 
@@ -58,7 +58,7 @@ class Alert(msgspec.Struct, frozen=True):
     event: str
     data: dict[str, Any]
     unless: str | None = None  # not sent after the alert with this name
-    limited_prefix: str | None = None  # not sent after so many alerts whose names begin with this
+    limited_prefix: str | None = None  # not sent after `_KEY_ALERTS_MAX` alerts whose names begin with this
 
 
 class Alerts:
@@ -150,7 +150,7 @@ class Alerts:
 
 
 async def _has_many(tx: Transaction, prefix: str) -> bool:
-    """Whether the limit of alerts whose names begin with this was reached."""
+    """Whether `_KEY_ALERTS_MAX` alerts were sent whose names begin with this."""
     found = await tx.all("list_facts", low=prefix, high=prefix + "~", limit=_KEY_ALERTS_MAX)
     return len(found) >= _KEY_ALERTS_MAX
 
@@ -166,10 +166,10 @@ def _checked_url(settings: Settings) -> str:
 
 def _budget_alert(budget: _Budget, period: str, percent: int) -> Alert:
     """The alert about a budget of a key or an organization. A changed budget is another one: it has alerts anew."""
-    of_org = f"alert {budget.org_id} {period}"
-    of_keys = f"{of_org} key " if budget.key_id else None
-    name = f"{of_keys}{budget.key_id}" if of_keys else of_org
-    name = f"{name} {budget.nanos_per_month}"
+    of_org = f"alert {budget.org_id} {period} "
+    of_keys = f"{of_org}key "
+    name = f"{of_keys}{budget.key_id} " if budget.key_id else of_org
+    name += str(budget.nanos_per_month)
     data = {
         "object": "budget",
         "org_id": budget.org_id,
@@ -182,7 +182,7 @@ def _budget_alert(budget: _Budget, period: str, percent: int) -> Alert:
         "spent": dollars(budget.spent),
     }
     unless = f"{name} {_FULL_PERCENT}" if percent < _FULL_PERCENT else None
-    return Alert(f"{name} {percent}", "budget.reached", data, unless, of_keys)
+    return Alert(f"{name} {percent}", "budget.reached", data, unless, of_keys if budget.key_id else None)
 
 
 def _balance_alert(balance: _LowBalance, low: Nanos) -> Alert:
