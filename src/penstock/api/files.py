@@ -26,7 +26,7 @@ FILE_QUERY = (
 
 async def download_file(gateway: Gateway, call: Call) -> Response:
     """Send a file, or the range of it that was asked for; the signature in the query is the permission."""
-    return await _read_first_chunk(
+    return await read_first_chunk(
         await gateway.media.open(call.path["media_id"], call.query, call.headers.get("range"))
     )
 
@@ -35,10 +35,10 @@ async def download_video(gateway: Gateway, call: Call) -> Response:
     """Send the first output of a video, or the range of it that was asked for, or an image made from it."""
     if call.query.get("variant") in ("thumbnail", "spritesheet"):
         return await retrieve.video_preview(gateway, call, call.query["variant"])
-    return await _read_first_chunk(await retrieve.video_content(gateway, call))
+    return await read_first_chunk(await retrieve.video_content(gateway, call))
 
 
-async def _read_first_chunk(response: Response) -> Response:
+async def read_first_chunk(response: Response) -> Response:
     """Read the first chunk before the status is sent, so that a missing file is a 404 and not half a response."""
     if response.chunks is None or response.status == 416:
         return response

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.api import query
+from penstock.api.files import read_first_chunk
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.fields import Field
 from penstock.gateway import Gateway
@@ -77,7 +78,8 @@ async def export_recording(gateway: Gateway, call: Call) -> Response:
     """Return one JSON document with the outputs in it, which `import_recording` accepts."""
     row = await gateway.recordings.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
     file_id, pieces = await files.stream_recording(gateway.recordings, row)
-    return Response(chunks=pieces, headers={"content-disposition": f'attachment; filename="{file_id}.json"'})
+    headers = {"content-disposition": f'attachment; filename="{file_id}.json"'}
+    return await read_first_chunk(Response(chunks=pieces, headers=headers))
 
 
 async def import_recording(gateway: Gateway, call: Call) -> Response:

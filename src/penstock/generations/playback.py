@@ -4,14 +4,14 @@ import hashlib
 
 import msgspec
 
-from penstock.errors import Cancelled, RecordingNotFound, UpstreamError
+from penstock.errors import Cancelled, NotFound, RecordingNotFound, UpstreamError
 from penstock.gateway import Gateway
 from penstock.generations.finish import NewResult
 from penstock.generations.job import Job, check_lease, is_cancel_requested
 from penstock.generations.rows import Follow, Mock, Recording, Replay
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing, storage_key
-from penstock.recordings.rows import find_recording, get_recording
+from penstock.recordings.rows import RecordingRow, find_recording, get_recording
 from penstock.schema import Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction
 from penstock.upstream.failures import AttemptFailed
@@ -24,22 +24,13 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> NewResult:
     """Copy a recording's outputs under new media ids, so that they expire with this request; costs nothing."""
     found = await get_recording(gateway.store, source.recording_id, job.org_id)
     if found is None:
-        raise RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
+        raise _deleted()
     await _wait_until_due(gateway, job, source.due_ms)  # before images are read into memory
     recorded = found.decode_result()
-    outputs = []
-    for position, file in enumerate(await gateway.recordings.list_files(found.id)):
-        output = msgspec.structs.replace(recorded.files[position], media_id=_media_id(job, position))
-        data: bytes | None = None
-        try:
-            if job.row.task == "video":
-                await gateway.transfer.copy_file(storage_key(file.media_id), output)
-            else:
-                data = await gateway.recordings.read_file(file)
-                await gateway.transfer.store_file(output, data)
-        except FileMissing:
-            raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
-        outputs.append(StoredOutput(output=output, sha256=file.sha256, data=data))
+    try:
+        outputs = await _copy_outputs(gateway, job, found)
+    except (NotFound, FileMissing):
+        raise _deleted() from None
     result = GenerationResult(
         provider=recorded.provider,
         provider_name=recorded.provider_name,
@@ -52,6 +43,25 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> NewResult:
         recording_id=found.id,
     )
     return NewResult(result, outputs)
+
+
+async def _copy_outputs(gateway: Gateway, job: Job, recording: RecordingRow) -> list[StoredOutput]:
+    """Raises NotFound or FileMissing if the recording is deleted meanwhile."""
+    outputs = []
+    for position, (recorded, file) in enumerate(await gateway.recordings.list_files(recording)):
+        output = msgspec.structs.replace(recorded, media_id=_media_id(job, position))
+        data: bytes | None = None
+        if job.row.task == "video":
+            await gateway.transfer.copy_file(storage_key(file.media_id), output)
+        else:
+            data = await gateway.recordings.read_file(file)
+            await gateway.transfer.store_file(output, data)
+        outputs.append(StoredOutput(output=output, sha256=file.sha256, data=data))
+    return outputs
+
+
+def _deleted() -> RecordingNotFound:
+    return RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
 
 
 async def mock(gateway: Gateway, job: Job, source: Mock) -> NewResult:

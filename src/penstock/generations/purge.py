@@ -1,5 +1,7 @@
 """Purge a request: delete its files, its fields and the provider's messages; keep its times and its cost."""
 
+from contextlib import suppress
+
 import msgspec
 
 from penstock.accounts.records import attempts_without_messages
@@ -67,7 +69,8 @@ async def _delete_files(gateway: Gateway, org_id: OrgId, request_id: str) -> int
     files = await list_media(gateway.store, request_id, org_id)
     deleted = await gateway.media.delete([file.id for file in files])
     for recording in await gateway.store.all("list_recordings_of_request", request_id=request_id, org_id=org_id):
-        deleted += await gateway.recordings.delete(org_id, recording["id"])
+        with suppress(NotFound):  # another call has just deleted it
+            deleted += await gateway.recordings.delete(org_id, recording["id"])
     return deleted
 
 

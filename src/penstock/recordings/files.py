@@ -103,7 +103,8 @@ async def export_recording(recordings: Recordings, row: RecordingRow) -> tuple[R
 async def stream_recording(recordings: Recordings, row: RecordingRow) -> tuple[str, AsyncIterator[bytes]]:
     """The id of the recording file, and its JSON in pieces, with the media files in it.
 
-    They may have hundreds of megabytes together, so each is read and encoded while the JSON is sent.
+    They may have hundreds of megabytes together, so each is read and encoded while the JSON is sent. Raises NotFound,
+    also for the first piece, if the recording was deleted meanwhile.
     """
     document, stored = await _describe(recordings, row)
     return document.id, _pieces(recordings, document, stored)
@@ -114,16 +115,17 @@ async def _pieces(
 ) -> AsyncIterator[bytes]:
     place = secrets.token_hex(16)
     files = tuple(msgspec.structs.replace(file, file=None, data=place) for file in document.files)
-    first, *others = msgspec.json.encode(msgspec.structs.replace(document, files=files)).split(place.encode())
-    yield first
+    text, *others = msgspec.json.encode(msgspec.structs.replace(document, files=files)).split(place.encode())
     for file, following in zip(stored, others, strict=True):
         rest = b""
         async for chunk in recordings.read_chunks(file):
             data = rest + chunk
             end = len(data) // 3 * 3  # so that there is padding only at the end
-            yield base64.b64encode(data[:end])
+            yield text + base64.b64encode(data[:end])
+            text = b""
             rest = data[end:]
-        yield base64.b64encode(rest) + following
+        text += base64.b64encode(rest) + following
+    yield text
 
 
 async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[RecordingFile, list[RecordingFileRow]]:
@@ -134,7 +136,7 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
     """
     file_id = await recordings.pinned_id(row)
     result = row.decode_result()
-    stored = await recordings.list_files(row.id)
+    stored = await recordings.list_files(row)
     files = tuple(
         _MediaFile(
             content_type=output.content_type,
@@ -143,7 +145,7 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
             revised_prompt=output.revised_prompt,
             file=f"{file_id}-{number}.{extension(file.content_type)}",
         )
-        for number, (output, file) in enumerate(zip(result.files, stored, strict=True))
+        for number, (output, file) in enumerate(stored)
     )
     document = RecordingFile(
         penstock_recording=VERSION,
@@ -163,7 +165,7 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
         standard=row.standard.hex(),
         strict=row.strict.hex(),
     )
-    return document, stored
+    return document, [file for _, file in stored]
 
 
 async def import_recording(

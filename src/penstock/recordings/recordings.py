@@ -8,7 +8,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import NotFound
 from penstock.event_loop import run_aside
-from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
+from penstock.media.storage import RECORDING_FILE_PREFIX, FileMissing, Storage, storage_key
 from penstock.recordings.replay_headers import ReplayOptions
 from penstock.recordings.rows import (
     ListedRecording,
@@ -82,7 +82,7 @@ class Recordings:
         if is_id(recording_id, "rec"):
             recording = await get_recording(self._store, recording_id, org_id)
         if recording is None:
-            raise NotFound(f"No such recording: {recording_id}.")
+            raise _not_found(recording_id)
         return recording
 
     async def pinned_id(self, recording: RecordingRow) -> str:
@@ -106,18 +106,29 @@ class Recordings:
         """Return every row, newest first, without results and without very long requests."""
         return await self._pager.all(org_id, max_bytes=SHOWN_REQUEST_BYTES)
 
-    async def list_files(self, recording_id: str) -> list[RecordingFileRow]:
-        """The rows of a recording's files, in order."""
+    async def list_files(self, recording: RecordingRow) -> list[tuple[Output, RecordingFileRow]]:
+        """The outputs of a recording and the rows of their files. Raises NotFound if it was deleted meanwhile."""
+        outputs = recording.decode_result().files
+        rows = await self._list_rows(recording.id)
+        if len(rows) != len(outputs):
+            raise _not_found(recording.id)
+        return list(zip(outputs, rows, strict=True))
+
+    async def _list_rows(self, recording_id: str) -> list[RecordingFileRow]:
         rows = await self._store.all("list_recording_files", recording_id=recording_id)
         return [RecordingFileRow(**row) for row in rows]
 
     async def read_file(self, file: RecordingFileRow) -> bytes:
-        """The bytes of a recording's file, given its row."""
+        """The bytes of a recording's file. Raises NotFound if the recording was deleted meanwhile."""
         return b"".join([chunk async for chunk in self.read_chunks(file)])
 
-    def read_chunks(self, file: RecordingFileRow) -> AsyncIterator[bytes]:
-        """The bytes of a recording's file as they are read."""
-        return self._storage.read(storage_key(file.media_id), 0, file.size_bytes)
+    async def read_chunks(self, file: RecordingFileRow) -> AsyncIterator[bytes]:
+        """The same as they are read."""
+        try:
+            async for chunk in self._storage.read(storage_key(file.media_id), 0, file.size_bytes):
+                yield chunk
+        except FileMissing:
+            raise _not_found(file.recording_id) from None
 
     # ------------------------------------------------------------------------------------------------------ recording
 
@@ -156,7 +167,7 @@ class Recordings:
     async def delete(self, org_id: OrgId, recording_id: str) -> int:
         """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
         recording = await self.get(org_id, recording_id)
-        deleted = await self.delete_files(await self.list_files(recording.id))
+        deleted = await self.delete_files(await self._list_rows(recording.id))
 
         async def write(tx: Transaction) -> None:
             await tx.one("lock_recording", id=recording.id)
@@ -173,6 +184,10 @@ class Recordings:
     def new_id(self) -> str:
         """An id for a new recording."""
         return new_id("rec", self._clock.now_ms())
+
+
+def _not_found(recording_id: str) -> NotFound:
+    return NotFound(f"No such recording: {recording_id}.")
 
 
 def _first_match(rows: Sequence[Row], wanted: Mapping[str, Any]) -> str | None:

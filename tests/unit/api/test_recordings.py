@@ -50,6 +50,19 @@ async def test_a_recording_is_exported_and_imported_by_another_organization(open
         assert len(api.running.lab.images) == 1
 
 
+async def test_a_recording_without_its_file_is_not_found(open_gateway: OpenGateway) -> None:
+    """Its export is refused, instead of ending in the middle: another call may be deleting it."""
+    async with served_api(open_gateway) as api:
+        recording = await made(api)
+        (file,) = [file for file in await api.running.storage.list_files() if "rfl_" in file.key]
+        await api.running.storage.delete(file.key)
+        assert (await api.call("GET", f"/v1/recordings/{recording}/export")).code == "NOT_FOUND"
+        headers = {"x-service-replay": "replay-or-error"}
+        replay = await api.call("POST", "/compat/v1/images/generations", BODY, headers=headers)
+        assert (replay.status, replay.code) == (404, "RECORDING_NOT_FOUND")
+        await api.call("DELETE", f"/v1/recordings/{recording}")
+
+
 async def test_recordings_of_other_organizations_are_not_found(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         recording = await made(api)

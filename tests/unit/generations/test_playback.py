@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import Problem
-from penstock.generations import endpoints, retrieve
+from penstock.generations import endpoints, playback, retrieve
 from penstock.media.storage import Folder
 from tests.api.raw_http import until
 from tests.fake_providers import faults
@@ -157,6 +157,29 @@ async def test_a_replay_fails_when_its_recording_was_deleted(open_gateway: OpenG
         async with open_gateway(labs=labs) as running:
             record = await running.wait_for_request(again.json["id"])
             assert (record["status"], record["error_code"]) == ("upstream_failure", "RECORDING_NOT_FOUND")
+
+
+@sqlite_only
+async def test_a_replay_fails_when_its_recording_is_deleted_while_it_waits(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not be completed without outputs."""
+    async with open_gateway() as running:
+        first = await endpoints.start_video(
+            running.gateway, running.call(VIDEO, headers={"x-service-replay": "record"})
+        )
+        await running.wait_for_request(first.json["id"])
+        wait_until_due = playback._wait_until_due
+
+        async def purge_and_wait(*replay: Any) -> None:
+            await running.purge(first.json["id"])
+            await wait_until_due(*replay)
+
+        monkeypatch.setattr(playback, "_wait_until_due", purge_and_wait)
+        headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "1000,1000"}
+        waiting = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
+        record = await running.wait_for_request(waiting.json["id"])
+        assert (record["status"], record["error_code"]) == ("upstream_failure", "RECORDING_NOT_FOUND")
 
 
 @sqlite_only

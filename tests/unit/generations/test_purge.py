@@ -8,8 +8,9 @@ import pytest
 
 from penstock.errors import Conflict, NotFound
 from penstock.failpoints import FailpointRaised
-from penstock.generations import retrieve
+from penstock.generations import endpoints, retrieve
 from penstock.generations.purge import purge
+from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, files_with, sqlite_only
@@ -78,6 +79,27 @@ async def test_a_purge_that_was_interrupted(open_gateway: OpenGateway) -> None:
             await running.purge(video_id)
         assert (await running.purge(video_id))["already_purged"] is False
         assert files_with(running.gateway.settings.data, CANARY) == []
+
+
+async def test_a_purge_does_not_fail_because_another_call_deletes_the_recording(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a second purge of the same request."""
+    async with open_gateway() as running:
+        recordings = running.gateway.recordings
+        image = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
+        made = running.call(image, endpoint="/image", headers={"x-service-replay": "record"})
+        await endpoints.make_images(running.gateway, made)
+        delete = recordings.delete
+
+        async def delete_twice(org_id: OrgId, recording_id: str) -> int:
+            await delete(org_id, recording_id)
+            return await delete(org_id, recording_id)
+
+        monkeypatch.setattr(recordings, "delete", delete_twice)
+        assert (await running.purge(made.id))["purged"] is True
+        assert (await running.purge(made.id))["already_purged"] is True
+        assert await running.storage.list_files() == []
 
 
 @sqlite_only

@@ -107,7 +107,7 @@ async def test_an_import_replaces_no_file(open_gateway: OpenGateway, monkeypatch
         row = await record(running)
         document = json.loads(msgspec.json.encode(await exported(gateway.recordings, row)))
         document["files"][0]["data"] = base64.b64encode(png(9, 9)).decode()
-        (file,) = await gateway.recordings.list_files(row.id)
+        ((_, file),) = await gateway.recordings.list_files(row)
         before = await gateway.recordings.read_file(file)
         monkeypatch.setattr(files, "new_id", lambda *_: row.id)
         with pytest.raises(FileExists):
@@ -215,6 +215,28 @@ async def test_a_recording_is_exported_in_pieces(open_gateway: OpenGateway) -> N
         assert await peak_bytes(read) < 8 * 2**20
         large = await exported(gateway.recordings, row)
         assert [file.data for file in large.files] == [file["data"] for file in document["files"]]
+
+
+@sqlite_only
+@pytest.mark.parametrize("point", ["before its files are listed", "before the first file is read"])
+async def test_a_recording_that_is_deleted_while_it_is_exported_is_not_found(
+    open_gateway: OpenGateway, point: str
+) -> None:
+    """Before anything is sent, so that the caller gets an error instead of half a file."""
+    async with open_gateway() as running:
+        recordings = running.gateway.recordings
+        row = await record(running)
+        if point == "before its files are listed":
+            await recordings.delete(row.org_id, row.id)
+            with pytest.raises(NotFound, match=row.id):
+                await files.stream_recording(recordings, row)
+            with pytest.raises(NotFound, match=row.id):
+                await files.export_recording(recordings, row)
+        else:
+            _, pieces = await files.stream_recording(recordings, row)
+            await recordings.delete(row.org_id, row.id)
+            with pytest.raises(NotFound, match=row.id):
+                await anext(pieces)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ async def test_a_vector_image_must_be_as_a_gateway_stores_it(
                     await imported
                 continue
             imported_ids.append(await imported)
-        (_, stored) = await gateway.recordings.list_files(*imported_ids)
+        row = await gateway.recordings.get(running.caller.org_id, *imported_ids)
+        _, (_, stored) = await gateway.recordings.list_files(row)
         assert await gateway.recordings.read_file(stored) == clean
         assert len(await gateway.recordings.all(running.caller.org_id)) == 1
 
