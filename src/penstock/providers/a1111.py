@@ -8,9 +8,9 @@ from typing import Any
 from penstock.providers.convert import first_image, pixels, plain_base64
 from penstock.providers.live import Underivable
 from penstock.providers.spec import (
+    OWN_HARDWARE,
     File,
     Model,
-    OWN_HARDWARE,
     Operation,
     OwnModel,
     Param,

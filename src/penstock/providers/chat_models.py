@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.openai_compatible import CHAT
-from penstock.providers.spec import Model, OWN_HARDWARE, Operation, Param, Price, Source, converted, renamed
+from penstock.providers.spec import OWN_HARDWARE, Model, Operation, Param, Price, Source, converted, renamed
 
 RESPONSES = "POST /responses"  # of providers that have OpenAI's Responses API beside chat
 

@@ -6,8 +6,8 @@ from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat
 from penstock.providers.convert import pixels, size_text
 from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
 from penstock.providers.spec import (
-    FailureKind,
     LITELLM,
+    FailureKind,
     Model,
     Price,
     Provider,

@@ -6,8 +6,8 @@ from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, chat_models, cha
 from penstock.providers.convert import closest, data_uri, first_image, on_off
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
-    File,
     LITELLM,
+    File,
     Model,
     Operation,
     Param,

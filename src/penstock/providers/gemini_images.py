@@ -7,9 +7,9 @@ from typing import Any
 
 from penstock.providers.convert import both, closest, closest_resolution, each_image, inline_image, lookup
 from penstock.providers.spec import (
+    LITELLM,
     FailureKind,
     File,
-    LITELLM,
     Model,
     Operation,
     Param,

@@ -9,8 +9,8 @@ from penstock.providers.convert import plain_base64, with_unit
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
     ALWAYS_SOUND,
-    File,
     LITELLM,
+    File,
     Model,
     Operation,
     Price,

@@ -5,9 +5,9 @@ from dataclasses import replace
 from penstock.providers.convert import pixels, size_text
 from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
 from penstock.providers.spec import (
+    LITELLM,
     FailureKind,
     File,
-    LITELLM,
     Model,
     Operation,
     Price,

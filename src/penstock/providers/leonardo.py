@@ -8,10 +8,10 @@ from typing import Any
 
 from penstock.providers.convert import closest, closest_resolution, lookup, on_off, pixels
 from penstock.providers.spec import (
+    NEVER_SOUND,
     FailureKind,
     File,
     Model,
-    NEVER_SOUND,
     Operation,
     Param,
     Provider,

@@ -8,8 +8,8 @@ import msgspec
 from penstock.providers.convert import each_image, first_image, pixels, plain_base64, size_text
 from penstock.providers.openai_compatible import form_file, read_images
 from penstock.providers.spec import (
-    Model,
     OWN_HARDWARE,
+    Model,
     Operation,
     Param,
     Price,

@@ -5,10 +5,10 @@ from typing import Any
 from penstock.providers.convert import both, closest, each_image, plain_base64, with_unit
 from penstock.providers.spec import (
     COMFY,
+    NEVER_SOUND,
     FailureKind,
     File,
     Model,
-    NEVER_SOUND,
     Operation,
     Param,
     Price,

@@ -9,9 +9,9 @@ from typing import Any
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.convert import data_uri, first_and_last
 from penstock.providers.spec import (
+    LITELLM,
     FailureKind,
     File,
-    LITELLM,
     Model,
     Operation,
     Param,

@@ -5,9 +5,9 @@ from penstock.providers.chat_models import RESPONSES, chat_operation
 from penstock.providers.gpt_chats import MAX_TOKENS, gpt_chats
 from penstock.providers.gpt_images import (
     FREE_SIZE,
-    IMAGE_15,
     IMAGE_1_MINI,
     IMAGE_2,
+    IMAGE_15,
     IMAGE_25,
     IMAGE_26,
     THREE_SIZES,

@@ -6,10 +6,10 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, each_image, number_text, pixels, size_text
 from penstock.providers.spec import (
+    RASTER,
     FailureKind,
     File,
     Operation,
-    RASTER,
     Reply,
     Result,
     Status,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from re import Pattern
 from typing import Any, Literal, Protocol
 
-from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.child import ChildTask
+from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution
 from penstock.providers.exchange import FailureKind as FailureKind
 from penstock.providers.exchange import File as File

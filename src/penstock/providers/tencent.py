@@ -11,9 +11,9 @@ from penstock.providers import openai_compatible
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.convert import data_uri, each_image, pixels, size_text
 from penstock.providers.spec import (
+    LITELLM,
     FailureKind,
     File,
-    LITELLM,
     Model,
     Operation,
     Param,

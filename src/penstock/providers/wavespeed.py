@@ -4,8 +4,17 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from penstock.providers.convert import both, closest_short_side, data_uri, each_image, first_and_last, first_image
-from penstock.providers.convert import pixels, plain_base64, size_text
+from penstock.providers.convert import (
+    both,
+    closest_short_side,
+    data_uri,
+    each_image,
+    first_and_last,
+    first_image,
+    pixels,
+    plain_base64,
+    size_text,
+)
 from penstock.providers.spec import (
     ALWAYS_SOUND,
     COMFY,

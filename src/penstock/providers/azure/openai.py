@@ -6,9 +6,9 @@ from penstock.providers.chat_models import chat_operation
 from penstock.providers.gpt_chats import MAX_TOKENS, gpt_chats
 from penstock.providers.gpt_images import (
     FREE_SIZE,
-    IMAGE_15,
     IMAGE_1_MINI,
     IMAGE_2,
+    IMAGE_15,
     IMAGE_25,
     THREE_SIZES,
     UP_TO_MAX,

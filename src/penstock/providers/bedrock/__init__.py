@@ -12,9 +12,9 @@ from typing import Any
 from penstock.providers.bedrock import credentials
 from penstock.providers.convert import first_image, plain_base64
 from penstock.providers.spec import (
+    LITELLM,
     FailureKind,
     File,
-    LITELLM,
     Model,
     Operation,
     Param,

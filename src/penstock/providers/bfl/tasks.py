@@ -3,8 +3,19 @@
 from decimal import Decimal
 from typing import Any
 
-from penstock.providers.spec import File, Operation, Param, Reply, Result, Source, Status, Task, complete_table
-from penstock.providers.spec import passthrough, price_list
+from penstock.providers.spec import (
+    File,
+    Operation,
+    Param,
+    Reply,
+    Result,
+    Source,
+    Status,
+    Task,
+    complete_table,
+    passthrough,
+    price_list,
+)
 
 # "Task not found" is left out on purpose: a cluster that does not know a new task yet says so too. It is polled again.
 STATUS: dict[str, Status] = {

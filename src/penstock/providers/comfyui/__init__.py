@@ -11,10 +11,10 @@ from penstock.providers.comfyui.workflows import uploaded_name
 from penstock.providers.convert import first_image, pixels
 from penstock.providers.live import Underivable
 from penstock.providers.spec import (
-    ImageUpload,
-    Model,
     NEVER_SOUND,
     OWN_HARDWARE,
+    ImageUpload,
+    Model,
     Operation,
     OwnModel,
     Param,

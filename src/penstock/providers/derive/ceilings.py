@@ -5,9 +5,9 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
+from penstock.json_schema import Schema
 from penstock.providers.derive.draft import choices
 from penstock.providers.derive.resolutions import resolution_side
-from penstock.json_schema import Schema
 from penstock.providers.spec import Param, Price
 from penstock.values import INPUT_VIDEOS
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.json_schema import Schema
 from penstock.providers.convert import each_image, first_and_last, first_image
 from penstock.providers.derive.draft import Draft, Named, is_list_of_text, is_text, limit
-from penstock.json_schema import Schema
 from penstock.providers.spec import Param, converted, input_video, refused
 from penstock.values import InputFile
 

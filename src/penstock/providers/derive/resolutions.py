@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.values import SHORT_SIDES, Frame
 
-
 _VIDEO_SIDES = {"hd": 720, "fhd": 1080, "2k": 1440, "qhd": 1440, "4k": 2160, "uhd": 2160}
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from penstock.json_schema import Schema
 from penstock.providers.convert import closest_label, pixels
 from penstock.providers.derive.draft import Draft, choices, is_any, is_number, is_text, limit
-from penstock.json_schema import Schema
 from penstock.providers.derive.resolutions import closest_side, resolution_sides
 from penstock.providers.spec import Param, converted
 from penstock.values import Frame

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from penstock.json_schema import read_schema
 from penstock.providers.convert import data_uri
 from penstock.providers.derive.ceilings import with_ceilings
 from penstock.providers.derive.factors import without_factors
@@ -16,7 +17,6 @@ from penstock.providers.derive.lengths import without_frame_counts, without_fram
 from penstock.providers.derive.shapes import without_sizes
 from penstock.providers.derive.table import tables
 from penstock.providers.fal.queue import model, read_job
-from penstock.json_schema import read_schema
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, LiveCatalogue, Model, Param, Price, Source, Task, Unit
 

@@ -1,13 +1,14 @@
 """fal's queue: submitting, polling, fetching and reading jobs, the same for all models."""
 
 from collections.abc import Mapping, Sequence
-from msgspec.structs import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from penstock.providers.spec import (
+    LITELLM,
     FailureKind,
     File,
-    LITELLM,
     Model,
     Operation,
     Param,

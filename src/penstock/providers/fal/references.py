@@ -3,7 +3,7 @@
 from penstock.providers.convert import data_uri, each_image
 from penstock.providers.fal.queue import PROMPT, litellm_price, model, stored_price
 from penstock.providers.fal.videos import NEGATIVE_PROMPT, SEED, SOUND, WAN_FRAMES, duration_text
-from penstock.providers.spec import Param, ALWAYS_SOUND, converted, duration, frame, renamed
+from penstock.providers.spec import ALWAYS_SOUND, Param, converted, duration, frame, renamed
 
 
 def references(field: str, max_images: int) -> Param:

@@ -5,14 +5,14 @@ from typing import Any
 from penstock.providers.convert import data_uri, first_and_last, first_image, number_text
 from penstock.providers.fal.queue import PROMPT, litellm_price, model, other_price, stored_price
 from penstock.providers.spec import (
+    ALWAYS_SOUND,
+    NEVER_SOUND,
     Model,
     Param,
     Price,
-    ALWAYS_SOUND,
     converted,
     duration,
     frame,
-    NEVER_SOUND,
     passthrough,
     renamed,
 )

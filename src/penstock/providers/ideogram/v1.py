@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.providers.convert import closest, closest_label, first_image, lookup, on_off
-from penstock.providers.ideogram.images import PROMPT, N, SEED, read_images
+from penstock.providers.ideogram.images import PROMPT, SEED, N, read_images
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
     Model,

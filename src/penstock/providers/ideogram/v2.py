@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.providers.convert import closest, each_image, lookup, on_off, pixels, size_text
-from penstock.providers.ideogram.images import PROMPT, N, SEED, read_images
+from penstock.providers.ideogram.images import PROMPT, SEED, N, read_images
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
     Model,

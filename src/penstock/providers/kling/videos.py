@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from penstock.providers.convert import first_and_last, number_text, plain_base64
 from penstock.providers.spec import (
+    NEVER_SOUND,
     FailureKind,
     File,
     Model,
-    NEVER_SOUND,
     Operation,
     Param,
     Price,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from penstock.providers.convert import data_uri, first_and_last, first_image
 from penstock.providers.minimax.codes import code_kind, price
 from penstock.providers.spec import (
+    NEVER_SOUND,
     File,
     Model,
     Operation,
@@ -16,7 +17,6 @@ from penstock.providers.spec import (
     converted,
     duration,
     frame,
-    NEVER_SOUND,
     passthrough,
 )
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from penstock.json_schema import read_schema
 from penstock.providers.derive.inputs import mask_colour
 from penstock.providers.derive.table import tables
-from penstock.json_schema import read_schema
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.replicate.predictions import model, output_urls, uploaded_url
 from penstock.providers.spec import Document, LiveCatalogue, Model

@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.providers.convert import first_and_last, first_image
 from penstock.providers.replicate.predictions import PROMPT, model, other_price, uploaded_url
-from penstock.providers.spec import converted, duration, frame, NEVER_SOUND, passthrough
+from penstock.providers.spec import NEVER_SOUND, converted, duration, frame, passthrough
 from penstock.values import InputFile
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.openai_compatible import error_message
-from penstock.providers.spec import FailureKind, LITELLM, Reply, price_list
+from penstock.providers.spec import LITELLM, FailureKind, Reply, price_list
 
 REFUSAL = re.compile(r"moderation|usage guidelines|SAFETY_CHECK", re.IGNORECASE)
 BLOCKED_MESSAGE = "The output did not pass xAI's moderation."
