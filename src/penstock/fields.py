@@ -65,17 +65,21 @@ class Field:
 Table = Mapping[str, Field]
 
 
-def _table(*rows: Field) -> Table:
+def field_table(*rows: Field) -> Table:
     return {row.name: row for row in rows}
 
 
-def _typed(kind: str) -> Callable[..., Field]:
-    return lambda name, about, **rest: Field(name=name, types=(kind,), about=about, **rest)
+def _field_maker(kind: str) -> Callable[..., Field]:
+    """A function that makes fields of one type, from a name, a description and the limits."""
+    return lambda name, about, **limits: Field(name=name, types=(kind,), about=about, **limits)
 
 
-_text = _typed("string")
-_integer = _typed("integer")
-_number = _typed("number")
+text_field = _field_maker("string")
+integer_field = _field_maker("integer")
+number_field = _field_maker("number")
+flag_field = _field_maker("boolean")
+object_field = _field_maker("object")
+array_field = _field_maker("array")
 
 AUTO = "auto"
 _THINKING = ("off", "on", "minimal", "high")
@@ -85,52 +89,57 @@ _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high", "xhigh", "max")
 PROMPT_LENGTH_MAX = 32_000
 _SHAPE_LENGTH_MAX = 64
 
-_MODEL = _text("model", "Model identifier.", required=True, max_length=256)
+_MODEL = text_field("model", "Model identifier.", required=True, max_length=256)
 _RECORDS = (
-    _text("user", "Identifier of your end user.", handling="passthrough", max_length=512),
-    _text("session_id", "Groups requests in the records.", max_length=256),
+    text_field("user", "Identifier of your end user.", handling="passthrough", max_length=512),
+    text_field("session_id", "Groups requests in the records.", max_length=256),
 )
-_PROVIDER = Field(
-    name="provider",
-    types=("object",),
-    about="Which providers are tried, in which order and at what price.",
+_PROVIDER = object_field(
+    "provider",
+    "Which providers are tried, in which order and at what price.",
     has_parts=True,
 )
 _ASYNCHRONOUS = (
-    _text("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
-    _text("media_retention", "How long produced media is kept, such as `12h` or `7d`.", max_length=16),
+    text_field("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
+    text_field("media_retention", "How long produced media is kept, such as `12h` or `7d`.", max_length=16),
 )
 _FRAME = (
-    _text(
+    text_field(
         "aspect_ratio",
         "Proportion such as `16:9`, when `size` gives no pixels.",
         max_length=_SHAPE_LENGTH_MAX,
         handling="converted",
     ),
-    _text("resolution", "How large, when `size` gives no pixels.", one_of=tuple(SHORT_SIDES), handling="converted"),
+    text_field(
+        "resolution", "How large, when `size` gives no pixels.", one_of=tuple(SHORT_SIDES), handling="converted"
+    ),
 )
 _OUTPUT = (
-    _text(
+    text_field(
         "response_format", "How images are returned.", one_of=("url", "b64_json"), default="url", handling="emulated"
     ),
-    _text("output_format", "File format of the images.", one_of=ALL_FORMATS, default="png", handling="emulated"),
-    _integer("output_compression", "Quality of jpeg, webp, avif.", low=1, high=100, default=100, handling="emulated"),
+    text_field("output_format", "File format of the images.", one_of=ALL_FORMATS, default="png", handling="emulated"),
+    integer_field(
+        "output_compression", "Quality of jpeg, webp, avif.", low=1, high=100, default=100, handling="emulated"
+    ),
 )
 _STREAM = (
-    Field(name="stream", types=("boolean",), about="Respond with server-sent events; the images are in base64."),
-    _integer("partial_images", "Streams of one image: how many unfinished ones at most.", low=0, high=3),
+    flag_field("stream", "Respond with server-sent events; the images are in base64."),
+    integer_field("partial_images", "Streams of one image: how many unfinished ones at most.", low=0, high=3),
 )
 _MODEL_EFFORT = (
-    _text("thinking", "How much the model thinks.", one_of=_THINKING, handling="converted"),
-    _text("thinking_level", "Another name of `thinking`.", one_of=_THINKING, alias_of="thinking"),
-    _text("prompt_enhancement", "Let the provider rewrite the prompt.", one_of=("on", "off"), handling="converted"),
+    text_field("thinking", "How much the model thinks.", one_of=_THINKING, handling="converted"),
+    text_field("thinking_level", "Another name of `thinking`.", one_of=_THINKING, alias_of="thinking"),
+    text_field(
+        "prompt_enhancement", "Let the provider rewrite the prompt.", one_of=("on", "off"), handling="converted"
+    ),
 )
 
-IMAGE = _table(
-    _text("prompt", "Description of the image.", required=True, max_length=PROMPT_LENGTH_MAX, handling="renamed"),
+IMAGE = field_table(
+    text_field("prompt", "Description of the image.", required=True, max_length=PROMPT_LENGTH_MAX, handling="renamed"),
     _MODEL,
-    _integer("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
-    _text(
+    integer_field("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
+    text_field(
         "size",
         "`WIDTHxHEIGHT`, or a proportion such as `16:9`.",
         default="1024x1024",
@@ -138,8 +147,8 @@ IMAGE = _table(
         handling="converted",
     ),
     *_FRAME,
-    _text("quality", "Quality of the image.", one_of=_QUALITIES, default="standard", handling="passthrough"),
-    _text("style", "Style of the image.", one_of=("vivid", "natural"), default="vivid", handling="passthrough"),
+    text_field("quality", "Quality of the image.", one_of=_QUALITIES, default="standard", handling="passthrough"),
+    text_field("style", "Style of the image.", one_of=("vivid", "natural"), default="vivid", handling="passthrough"),
     *_OUTPUT,
     *_STREAM,
     *_MODEL_EFFORT,
@@ -148,7 +157,7 @@ IMAGE = _table(
     _PROVIDER,
 )
 
-EDIT = _table(
+EDIT = field_table(
     Field(
         name="image",
         types=("file", "array"),
@@ -156,7 +165,9 @@ EDIT = _table(
         required=True,
         handling="renamed",
     ),
-    _text("prompt", "What to change; not needed by upscale models.", max_length=PROMPT_LENGTH_MAX, handling="renamed"),
+    text_field(
+        "prompt", "What to change; not needed by upscale models.", max_length=PROMPT_LENGTH_MAX, handling="renamed"
+    ),
     _MODEL,
     Field(
         name="mask",
@@ -164,8 +175,8 @@ EDIT = _table(
         about="PNG of the image's dimensions; where it is fully transparent, the image is edited.",
         handling="passthrough",
     ),
-    _integer("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
-    _text(
+    integer_field("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
+    text_field(
         "size",
         "As for generation; `auto` is the first image's size.",
         default="1024x1024",
@@ -173,18 +184,20 @@ EDIT = _table(
         handling="converted",
     ),
     *_FRAME,
-    _text("quality", "Quality of the image.", one_of=_QUALITIES, default="auto", handling="passthrough"),
+    text_field("quality", "Quality of the image.", one_of=_QUALITIES, default="auto", handling="passthrough"),
     *_OUTPUT,
     *_STREAM,
-    _number("scale_factor", "Upscale models: multiplies each dimension.", low=0, high=1_000_000, handling="renamed"),
+    number_field(
+        "scale_factor", "Upscale models: multiplies each dimension.", low=0, high=1_000_000, handling="renamed"
+    ),
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
     _PROVIDER,
 )
 
-VIDEO = _table(
-    _text(
+VIDEO = field_table(
+    text_field(
         "prompt",
         "Description of the video; models that upscale an input video need none.",
         required=True,
@@ -194,10 +207,10 @@ VIDEO = _table(
     _MODEL,
     Field(name="seconds", types=("string", "number"), about="Length of the video in seconds.", handling="converted"),
     Field(name="duration", types=("string", "number"), about="Another name of `seconds`.", alias_of="seconds"),
-    _text(
+    text_field(
         "size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", max_length=_SHAPE_LENGTH_MAX, handling="converted"
     ),
-    _integer("n", "How many videos.", low=1, high=4, default=1, handling="emulated"),
+    integer_field("n", "How many videos.", low=1, high=4, default=1, handling="emulated"),
     *_FRAME,
     Field(
         name="input_reference",
@@ -206,61 +219,62 @@ VIDEO = _table(
         "each perhaps with a `role`; or files in a form.",
         handling="renamed",
     ),
-    _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
-    _number("scale_factor", "Models that upscale videos: multiplies each side.", low=0, high=100, handling="renamed"),
-    Field(name="generate_audio", types=("boolean",), about="Whether the video has sound.", handling="renamed"),
+    text_field("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
+    number_field(
+        "scale_factor", "Models that upscale videos: multiplies each side.", low=0, high=100, handling="renamed"
+    ),
+    flag_field("generate_audio", "Whether the video has sound.", handling="renamed"),
     *_ASYNCHRONOUS,
-    _text("idempotency_key", "A repeated key returns the first video.", max_length=256),
-    Field(name="metadata", types=("object",), about="Your own pairs of strings, stored with the video."),
+    text_field("idempotency_key", "A repeated key returns the first video.", max_length=256),
+    object_field("metadata", "Your own pairs of strings, stored with the video."),
     *_RECORDS,
     _PROVIDER,
 )
 
-CHAT = _table(
+CHAT = field_table(
     _MODEL,
-    Field(name="messages", types=("array",), about="The conversation.", required=True),
-    Field(name="stream", types=("boolean",), about="Respond with server-sent events.", default=False),
-    _number("temperature", "Randomness.", low=0, high=2, default=1),
-    _integer("max_tokens", "Maximum number of output tokens.", low=1),
-    _number("top_p", "Nucleus sampling.", low=0, high=1, default=1),
-    _number("frequency_penalty", "Positive values reduce repetition.", low=-2, high=2, default=0),
-    _number("presence_penalty", "Positive values favour new topics.", low=-2, high=2, default=0),
+    array_field("messages", "The conversation.", required=True),
+    flag_field("stream", "Respond with server-sent events.", default=False),
+    number_field("temperature", "Randomness.", low=0, high=2, default=1),
+    integer_field("max_tokens", "Maximum number of output tokens.", low=1),
+    number_field("top_p", "Nucleus sampling.", low=0, high=1, default=1),
+    number_field("frequency_penalty", "Positive values reduce repetition.", low=-2, high=2, default=0),
+    number_field("presence_penalty", "Positive values favour new topics.", low=-2, high=2, default=0),
     Field(name="stop", types=("string", "array"), about="Up to 4 sequences that end the response."),
-    Field(name="tools", types=("array",), about="Functions the model may call."),
+    array_field("tools", "Functions the model may call."),
     Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one function."),
-    Field(name="response_format", types=("object",), about="`{type: json_object}` asks for JSON."),
-    _integer("seed", "For repeatable responses, where supported."),
-    _text("user", "Identifier of your end user.", max_length=512),
-    Field(name="logprobs", types=("boolean",), about="Return log probabilities.", default=False),
-    _integer("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
-    Field(name="stream_options", types=("object",), about="`include_usage` adds a last chunk with usage."),
-    _text("session_id", "Groups requests in the records.", max_length=256),
+    object_field("response_format", "`{type: json_object}` asks for JSON."),
+    integer_field("seed", "For repeatable responses, where supported."),
+    text_field("user", "Identifier of your end user.", max_length=512),
+    flag_field("logprobs", "Return log probabilities.", default=False),
+    integer_field("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
+    object_field("stream_options", "`include_usage` adds a last chunk with usage."),
+    text_field("session_id", "Groups requests in the records.", max_length=256),
     _PROVIDER,
 )
 
-RESPONSES = _table(
+RESPONSES = field_table(
     _MODEL,
     Field(name="input", types=("string", "array"), about="The conversation: a text, or items.", required=True),
-    _text("instructions", "What the model is told before the conversation."),
-    Field(name="stream", types=("boolean",), about="Respond with server-sent events.", default=False),
-    _number("temperature", "Randomness.", low=0, high=2, default=1),
-    _number("top_p", "Nucleus sampling.", low=0, high=1, default=1),
-    _integer("max_output_tokens", "Maximum number of output tokens.", low=1),
-    Field(
-        name="tools",
-        types=("array",),
-        about="Functions, custom tools and `image_generation`.",
+    text_field("instructions", "What the model is told before the conversation."),
+    flag_field("stream", "Respond with server-sent events.", default=False),
+    number_field("temperature", "Randomness.", low=0, high=2, default=1),
+    number_field("top_p", "Nucleus sampling.", low=0, high=1, default=1),
+    integer_field("max_output_tokens", "Maximum number of output tokens.", low=1),
+    array_field(
+        "tools",
+        "Functions, custom tools and `image_generation`.",
     ),
     Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one tool."),
-    Field(name="parallel_tool_calls", types=("boolean",), about="Whether several tools may be called at once."),
-    Field(name="text", types=("object",), about="`format`: `text`, `json_object` or `json_schema`."),
-    Field(name="reasoning", types=("object",), about="`effort` is passed on to models that think."),
-    Field(name="include", types=("array",), about="`message.output_text.logprobs` or `reasoning.encrypted_content`."),
-    _integer("top_logprobs", "Alternatives per token, with `include`.", low=0, high=20),
-    Field(name="metadata", types=("object",), about="Up to 16 pairs of strings, returned with the response."),
-    Field(name="store", types=("boolean",), about="Accepted; nothing is stored."),
-    _text("user", "Identifier of your end user.", max_length=512),
-    _text("session_id", "Groups requests in the records.", max_length=256),
+    flag_field("parallel_tool_calls", "Whether several tools may be called at once."),
+    object_field("text", "`format`: `text`, `json_object` or `json_schema`."),
+    object_field("reasoning", "`effort` is passed on to models that think."),
+    array_field("include", "`message.output_text.logprobs` or `reasoning.encrypted_content`."),
+    integer_field("top_logprobs", "Alternatives per token, with `include`.", low=0, high=20),
+    object_field("metadata", "Up to 16 pairs of strings, returned with the response."),
+    flag_field("store", "Accepted; nothing is stored."),
+    text_field("user", "Identifier of your end user.", max_length=512),
+    text_field("session_id", "Groups requests in the records.", max_length=256),
     _PROVIDER,
 )
 

@@ -11,7 +11,7 @@ from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
-from penstock.fields import Field
+from penstock.fields import Field, array_field, field_table, integer_field, number_field, text_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import KEY
@@ -20,28 +20,17 @@ from penstock.values import REPLAY_MODES, OrgId
 KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
 
 _MAX_COUNT = 2**31 - 1
-KEY_FIELDS: Mapping[str, Field] = {
-    row.name: row
-    for row in (
-        Field(name="name", types=("string",), about="Name of the key.", max_length=200),
-        Field(name="scopes", types=("array",), about=f"`{ADMIN}` lets the key create and revoke keys."),
-        Field(
-            name="requests_per_minute", types=("integer",), about="Maximum requests per minute.", low=1, high=_MAX_COUNT
-        ),
-        Field(
-            name="concurrent_requests", types=("integer",), about="Maximum requests at once.", low=1, high=_MAX_COUNT
-        ),
-        Field(name="usd_per_day", types=("number",), about="Maximum spend per UTC day.", low=0, high=1_000_000),
-        Field(name="usd_per_month", types=("number",), about="Maximum spend per UTC month.", low=0, high=1_000_000),
-        Field(
-            name="models",
-            types=("array",),
-            about="Models that the key may use: ids, or beginnings that end with `*`; null for all.",
-        ),
-        Field(name="expires_at", types=("string",), about="When the key stops working, in ISO 8601."),
-        Field(name="replay_mode", types=("string",), about="Replay mode of calls that name none.", one_of=REPLAY_MODES),
-    )
-}
+KEY_FIELDS = field_table(
+    text_field("name", "Name of the key.", max_length=200),
+    array_field("scopes", f"`{ADMIN}` lets the key create and revoke keys."),
+    integer_field("requests_per_minute", "Maximum requests per minute.", low=1, high=_MAX_COUNT),
+    integer_field("concurrent_requests", "Maximum requests at once.", low=1, high=_MAX_COUNT),
+    number_field("usd_per_day", "Maximum spend per UTC day.", low=0, high=1_000_000),
+    number_field("usd_per_month", "Maximum spend per UTC month.", low=0, high=1_000_000),
+    array_field("models", "Models that the key may use: ids, or beginnings that end with `*`; null for all."),
+    text_field("expires_at", "When the key stops working, in ISO 8601."),
+    text_field("replay_mode", "Replay mode of calls that name none.", one_of=REPLAY_MODES),
+)
 CHANGE_FIELDS: Mapping[str, Field] = {name: row for name, row in KEY_FIELDS.items() if name != "scopes"}
 
 

@@ -1,6 +1,5 @@
 """List, create and change organizations, add credit to them and create keys for them; for operators."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +10,7 @@ from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.keys import create_key_of
 from penstock.api.paging import LIMIT, path_id
-from penstock.fields import Field
+from penstock.fields import field_table, integer_field, number_field, text_field
 from penstock.gateway import Gateway
 from penstock.schema import SLOT_MS, Call, Response
 from penstock.values import ZERO, Nanos, OrgId, dollars, iso, nanos
@@ -20,45 +19,29 @@ _MIN_USD = 0.01
 _MAX_USD = 1_000_000
 _MAX_BYTES = 2**53 - 1  # what a number in JSON can say exactly
 CREDITS_QUERY = (LIMIT,)
-ORG_FIELDS: Mapping[str, Field] = {
-    row.name: row
-    for row in (
-        Field(name="name", types=("string",), about="Name.", required=True, max_length=MAX_NAME_CHARS),
-        Field(
-            name="billing_type",
-            types=("string",),
-            about="How it pays; by default as the setting `billing` says.",
-            one_of=BILLING_TYPES,
-        ),
-    )
-}
-ORG_CHANGE_FIELDS: Mapping[str, Field] = {
-    row.name: row
-    for row in (
-        Field(name="name", types=("string",), about="Name.", max_length=MAX_NAME_CHARS),
-        Field(
-            name="usd_per_month",
-            types=("number",),
-            about="Most that all its keys together may spend per UTC month; null for no limit.",
-            low=0,
-            high=_MAX_USD,
-        ),
-        Field(
-            name="storage_bytes",
-            types=("integer",),
-            about="Most bytes of its stored files; 0 for no limit, null for the setting `storage_bytes_per_org`.",
-            low=0,
-            high=_MAX_BYTES,
-        ),
-    )
-}
-CREDIT_FIELDS: Mapping[str, Field] = {
-    row.name: row
-    for row in (
-        Field(name="usd", types=("number",), about="Amount in US dollars.", required=True, low=_MIN_USD, high=_MAX_USD),
-        Field(name="note", types=("string",), about="Note that is stored with the credit.", max_length=200),
-    )
-}
+ORG_FIELDS = field_table(
+    text_field("name", "Name.", required=True, max_length=MAX_NAME_CHARS),
+    text_field("billing_type", "How it pays; by default as the setting `billing` says.", one_of=BILLING_TYPES),
+)
+ORG_CHANGE_FIELDS = field_table(
+    text_field("name", "Name.", max_length=MAX_NAME_CHARS),
+    number_field(
+        "usd_per_month",
+        "Most that all its keys together may spend per UTC month; null for no limit.",
+        low=0,
+        high=_MAX_USD,
+    ),
+    integer_field(
+        "storage_bytes",
+        "Most bytes of its stored files; 0 for no limit, null for the setting `storage_bytes_per_org`.",
+        low=0,
+        high=_MAX_BYTES,
+    ),
+)
+CREDIT_FIELDS = field_table(
+    number_field("usd", "Amount in US dollars.", required=True, low=_MIN_USD, high=_MAX_USD),
+    text_field("note", "Note that is stored with the credit.", max_length=200),
+)
 
 
 async def list_organizations(gateway: Gateway, call: Call) -> Response:
@@ -97,7 +80,7 @@ async def create_key_for_organization(gateway: Gateway, call: Call) -> Response:
 
 
 async def add_credit_to_organization(gateway: Gateway, call: Call) -> Response:
-    """Add credit. The ledger keeps it with a note and the key that added it."""
+    """Add credit. It is stored with a note that names the key which added it."""
     fields = checked_fields(call.json, CREDIT_FIELDS)
     amount = nanos(Decimal(str(fields["usd"])))
     org = await _org(gateway, call)

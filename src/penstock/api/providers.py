@@ -1,19 +1,16 @@
 """List providers with the health of their models, and check one with a real call."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from penstock.api.fields import checked_fields
 from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.errors import Conflict, NotFound, Problem
-from penstock.fields import Field
+from penstock.fields import field_table, text_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.values import Nanos, dollars
 
-CHECK_FIELDS: Mapping[str, Field] = {
-    "model": Field(name="model", types=("string",), about="Model to call; by default the cheapest.", max_length=256)
-}
+CHECK_FIELDS = field_table(text_field("model", "Model to call; by default the cheapest.", max_length=256))
 
 
 async def list_providers(gateway: Gateway, call: Call) -> Response:

@@ -1,11 +1,9 @@
 """List, retrieve, delete, export and import recordings."""
 
-from collections.abc import Mapping
-
 from penstock.api import query
 from penstock.api.files import read_first_chunk
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
-from penstock.fields import Field
+from penstock.fields import array_field, field_table, integer_field, number_field, object_field, text_field
 from penstock.gateway import Gateway
 from penstock.recordings import files
 from penstock.schema import Call, Response
@@ -23,37 +21,15 @@ _TEXTS = (
     "standard",
     "strict",
 )
-RECORDING_FIELDS: Mapping[str, Field] = {
-    row.name: row
-    for row in (
-        Field(
-            name="penstock_recording",
-            types=("integer",),
-            about="Version of the file format.",
-            required=True,
-            low=1,
-            high=1,
-        ),
-        *(
-            Field(name=name, types=("string",), about="As exported.", required=True, max_length=files.LONGEST_NAME)
-            for name in _TEXTS
-        ),
-        Field(
-            name="duration_ms",
-            types=("integer",),
-            about="How long the call took.",
-            required=True,
-            low=0,
-            high=files.LONGEST_DURATION_MS,
-        ),
-        Field(name="request", types=("object",), about="The fields of the call.", required=True),
-        Field(
-            name="upstream_id", types=("string",), about="The provider's id of the job.", max_length=files.LONGEST_NAME
-        ),
-        Field(name="seconds", types=("number",), about="Length of a video.", low=0, high=86_400),
-        Field(name="files", types=("array",), about="The outputs, in base64.", required=True),
-    )
-}
+RECORDING_FIELDS = field_table(
+    integer_field("penstock_recording", "Version of the file format.", required=True, low=1, high=1),
+    *(text_field(name, "As exported.", required=True, max_length=files.LONGEST_NAME) for name in _TEXTS),
+    integer_field("duration_ms", "How long the call took.", required=True, low=0, high=files.LONGEST_DURATION_MS),
+    object_field("request", "The fields of the call.", required=True),
+    text_field("upstream_id", "The provider's id of the job.", max_length=files.LONGEST_NAME),
+    number_field("seconds", "Length of a video.", low=0, high=86_400),
+    array_field("files", "The outputs, in base64.", required=True),
+)
 
 
 async def list_recordings(gateway: Gateway, call: Call) -> Response:
@@ -83,15 +59,9 @@ async def export_recording(gateway: Gateway, call: Call) -> Response:
 
 
 async def import_recording(gateway: Gateway, call: Call) -> Response:
-    now_ms, org_id = gateway.clock.now_ms(), call.caller.org_id
+    org_id = call.caller.org_id
+    now_ms = gateway.clock.now_ms()
     recording_id = await files.import_recording(
-        gateway.store,
-        gateway.recordings,
-        org_id,
-        call.json,
-        {},
-        now_ms,
-        gateway.quota,
-        pool=gateway.worker_pool,
+        gateway.store, gateway.recordings, org_id, call.json, {}, now_ms, gateway.quota, pool=gateway.worker_pool
     )
     return Response(json=files.summary(await gateway.recordings.get(org_id, recording_id)))

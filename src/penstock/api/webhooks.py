@@ -1,14 +1,12 @@
 """Show webhook messages and their deliveries, send them again, send a test event, show and rotate the secret."""
 
-from collections.abc import Mapping
-
 from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
 from penstock.errors import NotFound
-from penstock.fields import Field
+from penstock.fields import field_table, integer_field, text_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import MESSAGE
@@ -27,21 +25,16 @@ MESSAGES_QUERY = (
     Query(name="event", about="Of this type, such as `video.completed`."),
     Query(name="request_id", about="Of this request."),
 )
-TRIAL_FIELDS: Mapping[str, Field] = {
-    "url": Field(
-        name="url", types=("string",), about="HTTPS URL that gets the test event.", required=True, max_length=2048
-    )
-}
-ROTATE_FIELDS: Mapping[str, Field] = {
-    "overlap_hours": Field(
-        name="overlap_hours",
-        types=("integer",),
-        about="For how long deliveries are also signed with the former secret.",
+TRIAL_FIELDS = field_table(text_field("url", "HTTPS URL that gets the test event.", required=True, max_length=2048))
+ROTATE_FIELDS = field_table(
+    integer_field(
+        "overlap_hours",
+        "For how long deliveries are also signed with the former secret.",
         low=0,
         high=_MAX_OVERLAP_HOURS,
         default=_DEFAULT_OVERLAP_HOURS,
     )
-}
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
