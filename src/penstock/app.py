@@ -46,7 +46,7 @@ from penstock.models import shutdowns
 from penstock.models.catalog import Catalog
 from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
-from penstock.models.performance import Records
+from penstock.models.performance import PerformanceReader
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.net.client import HttpClient
@@ -150,7 +150,7 @@ async def build_gateway(
             alerts=Alerts(store, clock, settings, deliveries.wake),
             catalog=catalog,
             health=health,
-            routing=Routing(catalog, health.is_healthy, Records(store, clock).performance),
+            routing=Routing(catalog, health.is_healthy, PerformanceReader(store, clock).read),
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,

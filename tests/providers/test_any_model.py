@@ -293,7 +293,7 @@ async def test_a_video_goes_on_in_a_process_that_was_told_nothing(open_gateway: 
         started = await running.video(model=VIDEO, prompt="a fox", seconds=6)
         catalog = running.gateway.catalog
         catalog._live.clear()
-        running.gateway.live_models._ask_again_at.clear()
+        running.gateway.live_models._fresh.discard(VIDEO)
         fal.always("catalogue", responds({"detail": "out of order"}, 503))
         assert (await running.wait_for_video(started.json["id"]))["status"] == "completed"
         await running.gateway.live_models.prepare_accepted(VIDEO)

@@ -370,7 +370,7 @@ async def test_a_new_provider_is_one_file(
     acme, flux, fal = Acme(), BlackForestLabs(), Fal()
     flux.next("submit", wrong(500))
     async with gateways_for(open_gateway, {"acme": (acme, ""), "bfl": (flux, ""), "fal": (fal, "")}) as running:
-        assert "acme/anvil" in [model["id"] for model in running.gateway.catalog.list()]
+        assert "acme/anvil" in [model["id"] for model in running.gateway.catalog.describe_all()]
         anvil = await image(running, model="acme/anvil", size="70x64")
         assert (anvil["metadata"]["executed_model"], str(anvil["metadata"]["cost"])) == ("acme/anvil-9", "0.07")
         assert acme.received("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}

@@ -41,9 +41,9 @@ async def list_models(gateway: Gateway, call: Call) -> Response:
         encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, asked["schema"])
         together = b",".join([*encoded, *(encode(model) for model in of_servers)])
         return Response(body=b'{"object":"list","data":[%b]}' % together)
-    listed = await asyncio.to_thread(_list, gateway.catalog, asked["schema"])
+    listed = await asyncio.to_thread(_described_models, gateway.catalog, asked["schema"])
     models = [model for model in (*listed, *of_servers) if call.caller.may_use(model["id"])]
-    return Response(json={"object": "list", "data": await _detailed(gateway, call, models, asked["details"])})
+    return Response(json={"object": "list", "data": await _with_details(gateway, call, models, asked["details"])})
 
 
 async def _find_models(
@@ -55,16 +55,18 @@ async def _find_models(
         raise InvalidRequest(f"`provider` is `{provider}`, which this gateway does not know.", param="provider")
     if len(words) > _WORDS_LENGTH_MAX:
         raise InvalidRequest(f"`search` may have at most {_WORDS_LENGTH_MAX} characters.", param="search")
-    listed = await asyncio.to_thread(_list, gateway.catalog, asked["schema"])
+    listed = await asyncio.to_thread(_described_models, gateway.catalog, asked["schema"])
     models = [model for model in (*listed, *of_servers) if _fits(model, provider, words)]
-    models = await _detailed(
+    models = await _with_details(
         gateway, call, [each for each in models if call.caller.may_use(each["id"])], asked["details"]
     )
     if provider and gateway.live_models.has_catalogue(provider):
         found = await gateway.live_models.search(provider, words, call.caller.org_id)
         described = (describe_found(provider, model) for model in found)
         models += [
-            model for model in described if call.caller.may_use(model["id"]) and not gateway.catalog.has(model["id"])
+            model
+            for model in described
+            if call.caller.may_use(model["id"]) and not gateway.catalog.has_table(model["id"])
         ]
     return Response(json={"object": "list", "data": models})
 
@@ -76,12 +78,12 @@ def _fits(model: dict[str, Any], provider: str | None, words: str) -> bool:
 
 @lru_cache(maxsize=2)
 def _encoded_models(catalog: Catalog, schema: bool) -> list[bytes]:
-    return [encode(model) for model in _list(catalog, schema)]
+    return [encode(model) for model in _described_models(catalog, schema)]
 
 
 @lru_cache(maxsize=2)
-def _list(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
-    return tuple(catalog.list(schema))
+def _described_models(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
+    return tuple(catalog.describe_all(schema))
 
 
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:
@@ -89,10 +91,12 @@ async def retrieve_model(gateway: Gateway, call: Call) -> Response:
     if call.caller.may_use(call.path["model"]):
         await gateway.live_models.prepare(call.path["model"], call.caller.org_id)
     described = await gateway.server_models.describe(call.path["model"], asked["schema"])
-    return Response(json=(await _detailed(gateway, call, [described], asked["details"]))[0])
+    return Response(json=(await _with_details(gateway, call, [described], asked["details"]))[0])
 
 
-async def _detailed(gateway: Gateway, call: Call, models: list[dict[str, Any]], wanted: bool) -> list[dict[str, Any]]:
+async def _with_details(
+    gateway: Gateway, call: Call, models: list[dict[str, Any]], wanted: bool
+) -> list[dict[str, Any]]:
     """Return models with who serves them and an example, if that is wanted."""
     if not wanted:
         return models

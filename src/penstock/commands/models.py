@@ -22,7 +22,7 @@ def list_models(context: typer.Context, data: Data = None, config: Config = None
     """List the models that this configuration serves."""
     if context.invoked_subcommand is not None:
         return
-    listed = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).list()
+    listed = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).describe_all()
     if as_json:
         print_json(listed)
     else:

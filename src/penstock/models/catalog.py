@@ -93,7 +93,7 @@ class Catalog:
 
     # -------------------------------------------------------------------------------------------------- live catalogues
 
-    def has(self, model: str) -> bool:
+    def has_table(self, model: str) -> bool:
         """Whether a table describes the model."""
         return bool(self._find_named(model).candidates)
 
@@ -258,7 +258,7 @@ class Catalog:
 
     # ------------------------------------------------------------------------------------------------------ describing
 
-    def listed_ids(self, tasks: Sequence[str] = ()) -> "list[str]":
+    def listed_ids(self, tasks: Sequence[str] = ()) -> list[str]:
         """The ids of all models that callers can use, or of those that can do one of the tasks."""
         enabled = [
             candidate.model
@@ -267,11 +267,11 @@ class Catalog:
         ]
         return list(dict.fromkeys(model.id for model in enabled))
 
-    def serving(self, model: str) -> "list[Candidate]":
+    def serving(self, model: str) -> list[Candidate]:
         """Who serves a model, whatever the task, in no particular order."""
         return [candidate for candidate in self._named_or_live(model) if candidate.model.enabled]
 
-    def list(self, schema: bool = False) -> "list[dict[str, Any]]":
+    def describe_all(self, schema: bool = False) -> list[dict[str, Any]]:
         """All models that callers can use, as the model list shows them."""
         return [self.describe(model, schema) for model in self.listed_ids()]
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.counts import WindowCounts
 from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError
@@ -55,9 +56,9 @@ class LiveModels:
         self._store = store
         self._clock = clock
         self._on = frozenset(settings.live_catalogues)
-        self._ask_again_at: dict[str, float] = {}  # by id, of models that are in the catalog
-        self._missing: dict[str, tuple[float, str]] = {}  # by id: until when, and the reason
-        self._found: dict[tuple[str, str], tuple[float, tuple[FoundModel, ...]]] = {}
+        self._fresh: Cache[str, bool] = Cache(clock.monotonic, _REMEMBERED_MAX)  # True for ids in the catalog
+        self._missing: Cache[str, str] = Cache(clock.monotonic, _REMEMBERED_MAX)  # by id: why it cannot be used
+        self._found: Cache[tuple[str, str], tuple[FoundModel, ...]] = Cache(clock.monotonic, _SEARCHES_MAX)
         self._under_way: dict[str, asyncio.Task[Any]] = {}
         self._places: dict[str, SharedPlaces] = {}
         self._asked = WindowCounts(clock, _HOUR_SECONDS)  # by organization
@@ -77,8 +78,8 @@ class LiveModels:
         provider = self._provider(slug)
         if provider is None or slug not in self._on or not self._is_to_be_loaded(provider, model):
             return
-        if (missing := self._missing.get(model)) and self._clock.monotonic() < missing[0]:
-            raise _unusable(model, missing[1])
+        if reason := self._missing.get(model):
+            raise _unusable(model, reason)
         await self._share(f"{model} for {for_org}", self._load(provider, upstream, for_org))
 
     async def prepare_accepted(self, model: str) -> None:
@@ -93,7 +94,7 @@ class LiveModels:
     def _is_to_be_loaded(self, provider: Provider, model: str) -> bool:
         """Whether no table has the model, and what is known of it is missing or old."""
         assert provider.live is not None, "see _provider"
-        if self._catalog.has(model) or self._clock.monotonic() < self._ask_again_at.get(model, 0.0):
+        if self._catalog.has_table(model) or self._fresh.get(model):
             return False
         return provider.live.names.fullmatch(model.partition("/")[2]) is not None
 
@@ -158,7 +159,7 @@ class LiveModels:
         try:
             await self._ask(provider, upstream, for_org)
         except Problem as problem:  # the stored copy goes on to serve
-            self._missing.pop(f"{provider.slug}/{upstream}", None)
+            self._missing.discard(f"{provider.slug}/{upstream}")
             log.info("model not renewed", provider=provider.slug, model=upstream, reason=problem.message)
 
     async def _ask(self, provider: Provider, upstream: str, for_org: OrgId) -> None:
@@ -175,7 +176,7 @@ class LiveModels:
         except AttemptFailed as problem:
             if problem.failure.status in (400, 404, 422):
                 reason = f"{provider.name} has no such model"
-                self._remember_missing(name, reason)
+                self._missing.put(name, reason, _MISSING_SECONDS)
                 raise _unusable(name, reason) from None
             raise UpstreamError(
                 f"`{name}` is not listed here, and the catalogue of {provider.name} could not be asked about it: "
@@ -183,7 +184,7 @@ class LiveModels:
             ) from None
         except (*MALFORMED, Underivable) as problem:
             reason = str(problem) if isinstance(problem, Underivable) else "its description cannot be read"
-            self._remember_missing(name, reason)
+            self._missing.put(name, reason, _MISSING_SECONDS)
             raise _unusable(name, reason) from None
 
         async def write(tx: Transaction) -> None:
@@ -202,12 +203,9 @@ class LiveModels:
 
     def _offer(self, provider: Provider, upstream: str, models: tuple[Model, ...], seconds: float) -> None:
         name = f"{provider.slug}/{upstream}"
-        self._ask_again_at.pop(name, None)  # if it is not offered, the next call is told why
+        self._fresh.discard(name)  # if it is not offered, the next call is told why
         self._catalog.set_live_models(provider, models)
-        _remember(self._ask_again_at, name, self._clock.monotonic() + seconds)
-
-    def _remember_missing(self, name: str, reason: str) -> None:
-        _remember(self._missing, name, (self._clock.monotonic() + _MISSING_SECONDS, reason))
+        self._fresh.put(name, True, seconds)
 
     async def _get(self, provider: Provider, documents: Mapping[str, Document], for_org: OrgId) -> dict[str, Any]:
         """The JSON of documents by name; one that is not needed is None if it does not exist."""
@@ -250,8 +248,8 @@ class LiveModels:
             raise InvalidRequest(f"Only these providers have a catalogue to search: {shown}.", param="provider")
         assert provider.live is not None, "see _provider"
         known = self._found.get((slug, words))
-        if known and self._clock.monotonic() < known[0]:
-            return known[1]
+        if known is not None:
+            return known
         key = f"search {slug} {words} for {for_org}"
         found: tuple[FoundModel, ...] = await self._share(key, self._search(provider, words, for_org))
         return found
@@ -266,18 +264,9 @@ class LiveModels:
         except (AttemptFailed, *MALFORMED) as problem:
             log.info("catalogue not searched", provider=provider.slug, reason=str(problem))
             raise UpstreamError(f"The catalogue of {provider.name} could not be searched.") from None
-        until = self._clock.monotonic() + _FOUND_SECONDS
-        _remember(self._found, (provider.slug, words), (until, found), most=_SEARCHES_MAX)
+        self._found.put((provider.slug, words), found, _FOUND_SECONDS)
         return found
 
 
 def _unusable(name: str, reason: str) -> ModelNotFound:
     return ModelNotFound(f"The model `{name}` cannot be used: {reason}.", param="model")
-
-
-def _remember(memory: dict[Any, Any], key: Any, value: Any, most: int = _REMEMBERED_MAX) -> None:
-    """Put a value at the end of a memory, which loses the first ones when it is full."""
-    memory.pop(key, None)
-    memory[key] = value
-    if len(memory) > most:
-        del memory[next(iter(memory))]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.schema import FailedAttempt
 from penstock.store.base import Store
@@ -50,6 +51,9 @@ class Performance(msgspec.Struct, frozen=True):
         return f"{speed}{self.success_rate:.0%} of the last calls succeeded"
 
 
+Performances = Mapping[tuple[str, str], Performance]  # by the slug of a provider and its name of a model
+
+
 class _EndedAttempt(msgspec.Struct, frozen=True):
     """How an attempt of a generation ended."""
 
@@ -83,32 +87,30 @@ class _Outcome(NamedTuple):
     amount: int = 0  # of outputs, or of output tokens
 
 
-class Records(msgspec.Struct):
+class PerformanceReader:
     """Reads the records of the last day when a call needs them, and keeps the figures for some seconds."""
 
-    store: Store
-    clock: Clock
-    kept: dict[str, tuple[float, Mapping[tuple[str, str], Performance]]] = msgspec.field(default_factory=dict)
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept: Cache[str, Performances] = Cache(clock.monotonic, _KEPT_MAX)
 
-    async def performance(self, task: str, org_id: OrgId) -> Mapping[tuple[str, str], Performance]:
-        """By provider and its name of the model: of images and videos for all organizations, of chat for one."""
+    async def read(self, task: str, org_id: OrgId) -> Performances:
+        """Of images and videos for all organizations, of chat for one."""
         key = org_id if task == "chat" else ""
-        found = self.kept.get(key)
-        if found and self.clock.monotonic() - found[0] < _SECONDS_KEPT:
-            return found[1]
-        low = self.clock.now_ms() - _DAY_MS
-        if task == "chat":
-            rows = await self.store.slow("list_ended_chats", org_id=org_id, low=first_id("req", low), limit=_ROWS_MAX)
-            outcomes = [outcome for row in rows for outcome in _chat_outcomes(_EndedChat(**row))]
-        else:
-            rows = await self.store.slow("list_ended_attempts", low=first_id("att", low), limit=_ROWS_MAX)
-            outcomes = [outcome for row in rows for outcome in _attempt_outcomes(_EndedAttempt(**row))]
-        figures = _figures(outcomes)
-        self.kept.pop(key, None)
-        if len(self.kept) >= _KEPT_MAX:
-            del self.kept[next(iter(self.kept))]
-        self.kept[key] = (self.clock.monotonic(), figures)
+        figures = self._kept.get(key)
+        if figures is None:
+            figures = _figures(await self._outcomes(task, org_id))
+            self._kept.put(key, figures, _SECONDS_KEPT)
         return figures
+
+    async def _outcomes(self, task: str, org_id: OrgId) -> list[_Outcome]:
+        low = self._clock.now_ms() - _DAY_MS
+        if task == "chat":
+            rows = await self._store.slow("list_ended_chats", org_id=org_id, low=first_id("req", low), limit=_ROWS_MAX)
+            return [outcome for row in rows for outcome in _chat_outcomes(_EndedChat(**row))]
+        rows = await self._store.slow("list_ended_attempts", low=first_id("att", low), limit=_ROWS_MAX)
+        return [outcome for row in rows for outcome in _attempt_outcomes(_EndedAttempt(**row))]
 
 
 def _attempt_outcomes(attempt: _EndedAttempt) -> Iterator[_Outcome]:
@@ -131,7 +133,7 @@ def _chat_outcomes(chat: _EndedChat) -> Iterator[_Outcome]:
         yield _Outcome(chat.provider, chat.upstream_model, seconds, chat.output_tokens or 0)
 
 
-def _figures(outcomes: Iterable[_Outcome]) -> dict[tuple[str, str], Performance]:
+def _figures(outcomes: Iterable[_Outcome]) -> Performances:
     by_model: dict[tuple[str, str], list[_Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_model[outcome.provider, outcome.upstream_model].append(outcome)

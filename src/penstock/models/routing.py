@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from penstock.errors import InvalidRequest
 from penstock.models.catalog import Catalog
-from penstock.models.performance import Performance
+from penstock.models.performance import Performance, Performances
 from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
 from penstock.providers.spec import Model
 from penstock.upstream.candidate import Candidate
 from penstock.values import OrgId
 
 IsHealthy = Callable[[str, str], bool]  # for the slug of a provider and its name of a model
-Performances = Mapping[tuple[str, str], Performance]  # by the same
 ReadPerformances = Callable[[str, OrgId], Awaitable[Performances]]  # for a task and an organization
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
 

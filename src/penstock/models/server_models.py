@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 
+from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.errors import NotFound
 from penstock.models.catalog import Catalog
@@ -15,6 +16,7 @@ from penstock.upstream.failures import AttemptFailed
 log = structlog.get_logger()
 _FRESH_SECONDS = 60.0
 _FAILED_SECONDS = 10.0  # how long a server that did not answer is not asked again
+_SERVERS_MAX = 256
 
 
 class ServerModels:
@@ -23,9 +25,7 @@ class ServerModels:
     def __init__(self, catalog: Catalog, upstream: Upstream, clock: Clock) -> None:
         self._catalog = catalog
         self._upstream = upstream
-        self._clock = clock
-        self._names: dict[str, list[str]] = {}
-        self._ask_at: dict[str, float] = {}
+        self._names: Cache[str, list[str]] = Cache(clock.monotonic, _SERVERS_MAX)
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def describe_all(self, schema: bool = False) -> list[dict[str, Any]]:
@@ -52,13 +52,13 @@ class ServerModels:
     async def _names_of(self, server: Candidate) -> list[str]:
         slug = server.provider.slug
         async with self._locks.setdefault(slug, asyncio.Lock()):
-            if self._clock.monotonic() >= self._ask_at.get(slug, 0.0):
+            names = self._names.get(slug)
+            if names is None:
                 try:
-                    self._names[slug] = await self._upstream.list_models(server)
-                    pause = _FRESH_SECONDS
+                    names = await self._upstream.list_models(server)
+                    self._names.put(slug, names, _FRESH_SECONDS)
                 except AttemptFailed as problem:
                     log.info("models not listed", provider=slug, reason=problem.failure.message)
-                    self._names[slug] = []
-                    pause = _FAILED_SECONDS
-                self._ask_at[slug] = self._clock.monotonic() + pause
-            return self._names[slug]
+                    names = []
+                    self._names.put(slug, names, _FAILED_SECONDS)
+            return names

@@ -69,14 +69,14 @@ async def test_openais_client_lists_and_retrieves_models(tmp_path: Path) -> None
 async def test_the_list_is_written_once_and_not_in_the_thread_of_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Catalog.list
+    write = Catalog.describe_all
     threads: list[int] = []
 
     def watched(catalog: Catalog, schema: bool = False) -> list[dict[str, Any]]:
         threads.append(threading.get_ident())
         return write(catalog, schema)
 
-    monkeypatch.setattr(Catalog, "list", watched)
+    monkeypatch.setattr(Catalog, "describe_all", watched)
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         for _ in range(3):

@@ -167,7 +167,7 @@ def test_models_can_be_switched_off() -> None:
         find(known, "fox")
     with pytest.raises(ModelDisabled):
         known.describe("fox")
-    assert "fox" not in [listed_model["id"] for listed_model in known.list()]
+    assert "fox" not in [listed_model["id"] for listed_model in known.describe_all()]
 
 
 def test_changes_apply_to_all_providers_of_a_model_or_to_one() -> None:
@@ -199,7 +199,7 @@ def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
     free = provider("one", model("gratis", prices=()))
     with pytest.raises(ModelDisabled, match="no price is configured for it"):
         find(catalog(free), "gratis")
-    assert catalog(free).list() == []
+    assert catalog(free).describe_all() == []
     assert slugs(find(catalog(free, unknown_prices="flag"), "gratis")) == ["one"]
     priced = catalog(free, models={"gratis": {"price": {"unit": "image", "usd": "0"}}})
     assert slugs(find(priced, "gratis")) == ["one"]
@@ -241,7 +241,7 @@ def test_the_router_serves_only_chat() -> None:
 
 
 def test_the_routers_named_models_are_listed_and_its_wildcard_is_not() -> None:
-    assert [listed_model["id"] for listed_model in catalog(ROUTER, router="hub").list()] == ["hub/named"]
+    assert [listed_model["id"] for listed_model in catalog(ROUTER, router="hub").describe_all()] == ["hub/named"]
 
 
 # --------------------------------------------------------------------------------------------------------------- others

@@ -40,9 +40,9 @@ def test_a_model_object() -> None:
 
 
 def test_the_list_has_each_id_once() -> None:
-    assert [listed_model["id"] for listed_model in catalog().list()] == ["fox", "video-1", "two/own"]
-    assert not any("schema" in listed_model for listed_model in catalog().list())
-    assert all(listed_model["schema"]["properties"]["prompt"] for listed_model in catalog().list(schema=True))
+    assert [listed_model["id"] for listed_model in catalog().describe_all()] == ["fox", "video-1", "two/own"]
+    assert not any("schema" in listed_model for listed_model in catalog().describe_all())
+    assert all(listed_model["schema"]["properties"]["prompt"] for listed_model in catalog().describe_all(schema=True))
 
 
 @pytest.mark.parametrize(

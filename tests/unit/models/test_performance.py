@@ -4,7 +4,7 @@ import pytest
 
 from penstock.chat.endpoint import complete
 from penstock.errors import ContentPolicyViolation
-from penstock.models.performance import Records
+from penstock.models.performance import PerformanceReader
 from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway
@@ -12,9 +12,9 @@ from tests.gateway import OpenGateway, RunningGateway
 ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
 
 
-def records_of(running: RunningGateway) -> Records:
-    """Records of which nothing was read before."""
-    return Records(running.gateway.store, running.clock)
+def reader_of(running: RunningGateway) -> PerformanceReader:
+    """A reader that has read nothing before."""
+    return PerformanceReader(running.gateway.store, running.clock)
 
 
 async def test_attempts_of_all_organizations_count(open_gateway: OpenGateway) -> None:
@@ -26,7 +26,7 @@ async def test_attempts_of_all_organizations_count(open_gateway: OpenGateway) ->
         await running.image()  # made by the annex
         running.clock.advance(2)
         await running.image(caller=await running.create_caller_in_new_org(), n=2)
-        found = await records_of(running).performance("image", running.caller.org_id)
+        found = await reader_of(running).read("image", running.caller.org_id)
         lab, annex = found["lab", "easel-1"], found["annex", "easel-1"]
         assert (lab.successes, lab.failures) == (1, 1), "a refusal of content is not the provider's failure"
         assert (annex.successes, annex.failures, annex.success_rate) == (1, 0, 1.0)
@@ -41,21 +41,21 @@ async def test_chats_of_the_organization_count_with_their_failed_attempts(open_g
         await complete(gateway, running.call(ASK, endpoint="/chat"))
         other = await running.create_caller_in_new_org()
         await gateway.chat_settlement.catch_up(running.caller.org_id)
-        found = await records_of(running).performance("chat", running.caller.org_id)
+        found = await reader_of(running).read("chat", running.caller.org_id)
         assert sum(each.successes for each in found.values()) == 2
         assert sum(each.failures for each in found.values()) == 1
         assert found["lab", "chat-1"].failures == 1
         assert found["annex", "chat-1"].throughput > 0
-        assert await records_of(running).performance("chat", other.org_id) == {}
+        assert await reader_of(running).read("chat", other.org_id) == {}
 
 
 async def test_figures_are_kept_for_some_seconds(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        records = records_of(running)
-        assert await records.performance("image", OrgId("org_x")) == {}
+        reader = reader_of(running)
+        assert await reader.read("image", OrgId("org_x")) == {}
         await running.image()
-        assert await records.performance("image", OrgId("org_x")) == {}
+        assert await reader.read("image", OrgId("org_x")) == {}
         running.clock.advance(16)
-        assert (await records.performance("video", OrgId("org_y")))["lab", "easel-1"].successes == 1
+        assert (await reader.read("video", OrgId("org_y")))["lab", "easel-1"].successes == 1
         running.clock.advance(2 * 86_400)
-        assert await records_of(running).performance("image", OrgId("org_x")) == {}
+        assert await reader_of(running).read("image", OrgId("org_x")) == {}
