@@ -90,6 +90,10 @@ async def median_ms(
     return statistics.median(times_ms)
 
 
+async def _nothing_waits(org_id: OrgId) -> None:
+    """All requests are in the database."""
+
+
 async def measure(records: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         settings = Settings(data=Path(name))
@@ -100,7 +104,7 @@ async def measure(records: int) -> None:
         keys = await asyncio.to_thread(build, settings.data / "penstock.db", records, now_ms)
         print(f"{records:,} records built in {time.perf_counter() - started:.0f} s")
         store = await open_store(settings)
-        requests = Requests(store, Clock())
+        requests = Requests(store, Clock(), _nothing_waits)
         middle = now_ms - DAYS * DAY_MS // 2
         newer = {"low": first_id("req", middle), "high": "req_~"}
         (row,) = await store.slow("list_newer_requests", org_id=ORG, **newer, limit=1)
@@ -125,7 +129,7 @@ async def measure(records: int) -> None:
         for label, filters in pages.items():
             took = await median_ms(lambda filters=filters: requests.list_records(ORG, filters))  # type: ignore[misc]
             print(f"{label:38}{took:9.2f} ms{took / first:8.1f} x first page", flush=True)
-        reports = UsageReports(store)
+        reports = UsageReports(store, _nothing_waits)
         for label, days, bucket, group_by in REPORTS:
             period = UsageFilters(start_ms=now_ms - days * DAY_MS, end_ms=now_ms)
             took = await median_ms(

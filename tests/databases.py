@@ -13,6 +13,7 @@ from penstock.store.base import Dialect, Store
 from penstock.store.migrate import package_migrations
 from penstock.store.postgres_session import Connection, Result, Statement
 from penstock.store.sqlite import open_sqlite
+from penstock.values import OrgId
 
 BOTH: tuple[Dialect, ...] = ("sqlite", "postgres")
 FOLDER = Path(queries.__file__).with_name("queries")
@@ -96,3 +97,7 @@ def watch_round_trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(Connection, "run_together", observed)
     return found
+
+
+async def nothing_waits(org_id: OrgId) -> None:
+    """What readers of requests call first, where no ended chat call waits in memory to be written."""

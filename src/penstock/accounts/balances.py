@@ -17,15 +17,14 @@ class Balances:
     them.
     """
 
-    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]]) -> None:
         self._store = store
         self._clock = clock
         self._catch_up = catch_up
 
     async def get(self, org_id: OrgId) -> dict[str, Any]:
         """Return the balance object of the interface; a postpaid organization has no amount."""
-        if self._catch_up:
-            await self._catch_up(org_id)
+        await self._catch_up(org_id)
         row = await self._store.one("get_balance", org_id=org_id)
         assert row is not None, "a caller's organization exists"
         available = Nanos(row["available"]) if row["billing"] == "prepaid" else None

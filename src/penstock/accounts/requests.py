@@ -261,7 +261,7 @@ class Requests:
     `catch_up` writes requests that wait in memory, so that a caller finds the request it has just made.
     """
 
-    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[OrgId], Awaitable[None]]) -> None:
         self._store = store
         self._clock = clock
         self._pager = Pager(store, "request", "req", RequestRow)
@@ -304,8 +304,7 @@ class Requests:
         await self._store.write(write, org_id=call.caller.org_id)
 
     async def get(self, org_id: OrgId, request_id: str) -> RequestRow | None:
-        if self._catch_up:
-            await self._catch_up(org_id)
+        await self._catch_up(org_id)
         row = await self._store.one("get_request", id=request_id, org_id=org_id)
         return RequestRow(**row) if row else None
 
@@ -320,8 +319,7 @@ class Requests:
 
     async def list_page(self, org_id: OrgId, filters: Filters) -> Page[RequestRow]:
         """Return the matching rows, as `list_records` does."""
-        if self._catch_up:
-            await self._catch_up(org_id)
+        await self._catch_up(org_id)
         page = await self._pager.page(
             org_id,
             filters.limit,
@@ -336,8 +334,7 @@ class Requests:
 
     async def iterate(self, org_id: OrgId, filters: Filters) -> AsyncIterator[RequestRow]:
         """Yield all matching rows, newest first, reading a part of them at a time."""
-        if self._catch_up:
-            await self._catch_up(org_id)
+        await self._catch_up(org_id)
         high = filters.high
         columns: Row = dict(filters.columns)
         more = True

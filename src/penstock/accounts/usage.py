@@ -154,7 +154,7 @@ def _percentile(durations: Mapping[int, int], percent: int) -> int | None:
 class UsageReports:
     """Sums up requests. `catch_up` writes requests of an organization that wait in memory, so that they are counted."""
 
-    def __init__(self, store: Store, catch_up: Callable[[OrgId], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, catch_up: Callable[[OrgId], Awaitable[None]]) -> None:
         self._store = store
         self._catch_up = catch_up
 
@@ -163,8 +163,7 @@ class UsageReports:
 
         Raises InvalidRequest for a time with too many buckets.
         """
-        if self._catch_up:
-            await self._catch_up(org_id)
+        await self._catch_up(org_id)
         spans = bucket_spans(filters.start_ms, filters.end_ms, bucket)
         buckets = [(first_id("req", start), first_id("req", end), start) for start, end in spans]
         rows = await self._store.slow(
@@ -184,8 +183,7 @@ class UsageReports:
 
     async def list_failures(self, org_id: OrgId, filters: UsageFilters, limit: int) -> list[dict[str, Any]]:
         """Return the most frequent failures, with the message of the newest request of each."""
-        if self._catch_up:
-            await self._catch_up(org_id)
+        await self._catch_up(org_id)
         low, high = first_id("req", filters.start_ms), first_id("req", filters.end_ms)
         rows = await self._store.slow(
             "count_failures", org_id=org_id, low=low, high=high, limit=limit, **filters.columns

@@ -8,7 +8,7 @@ from penstock.accounts.requests import Usage, count_usage
 from penstock.schema import SLOT_MS
 from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, nanos, new_id
-from tests.databases import Database
+from tests.databases import Database, nothing_waits
 from tests.manual_clock import ManualClock
 
 NOW = 1_700_000_000_000
@@ -29,7 +29,7 @@ async def create_org(store: Store, billing: str, credit_usd: str, hold_usd: str)
 async def test_a_prepaid_balance_is_what_is_available_in_dollars(database: Database) -> None:
     async with database.open() as store:
         org_id = await create_org(store, "prepaid", "12.345", "0.005")
-        assert await Balances(store, ManualClock(NOW)).get(org_id) == {
+        assert await Balances(store, ManualClock(NOW), nothing_waits).get(org_id) == {
             "object": "balance",
             "billing_type": "prepaid",
             "available": {"amount": Decimal("12.34"), "currency": "usd"},
@@ -41,7 +41,7 @@ async def test_a_prepaid_balance_is_what_is_available_in_dollars(database: Datab
 async def test_a_postpaid_balance_has_no_amount(database: Database) -> None:
     async with database.open() as store:
         org_id = await create_org(store, "postpaid", "0", "5")
-        balance = await Balances(store, ManualClock(NOW)).get(org_id)
+        balance = await Balances(store, ManualClock(NOW), nothing_waits).get(org_id)
         assert (balance["billing_type"], balance["available"]) == ("postpaid", {"amount": None, "currency": "usd"})
         assert balance["pace"]["days_left"] is None
 
@@ -51,7 +51,7 @@ async def test_the_pace_says_how_long_the_balance_lasts(database: Database) -> N
     day = 86_400_000
     async with database.open() as store:
         org_id = await create_org(store, "prepaid", "10", "0")
-        balances = Balances(store, clock := ManualClock(NOW))
+        balances = Balances(store, clock := ManualClock(NOW), nothing_waits)
 
         async def spend(usd: str) -> None:
             usage = Usage(org_id, "key_a", "completed", clock.now_ms() // SLOT_MS, nanos(usd))

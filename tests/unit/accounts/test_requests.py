@@ -26,7 +26,7 @@ from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
 from penstock.store.paging import Page
 from penstock.values import ZERO, Nanos, OrgId, dollars, iso, new_id
-from tests.databases import Database
+from tests.databases import Database, nothing_waits
 from tests.manual_clock import ManualClock
 
 NOW = 1_700_000_000_000
@@ -87,7 +87,7 @@ async def end_one(store: Store, call: Call, status: str, cost: int = 0, **fields
 
 async def test_a_request_from_opening_to_end(database: Database) -> None:
     async with database.open() as store:
-        requests = Requests(store, ManualClock(NOW))
+        requests = Requests(store, ManualClock(NOW), nothing_waits)
         call = make_call(await create_org(store))
         await open_one(store, call)
         assert await requests.get_record(call.caller.org_id, call.id) == {
@@ -137,7 +137,7 @@ async def test_a_request_ends_only_once(database: Database) -> None:
         won = await asyncio.gather(*(end_one(store, call, status, cost) for status, cost in ends))
         assert sum(won) == 1
         status, cost = ends[won.index(True)]
-        found = await Requests(store, ManualClock()).get_record(call.caller.org_id, call.id)
+        found = await Requests(store, ManualClock(), nothing_waits).get_record(call.caller.org_id, call.id)
         assert found is not None
         assert (found["status"], found["cost"]) == (status, dollars(Nanos(cost)))
         assert await store.slow("audit_usage") == []
@@ -151,8 +151,8 @@ async def test_a_rejected_call_is_recorded(database: Database) -> None:
         )
         clock.advance(0.25)
         problem = InvalidRequest("x" * 2000, param="size")
-        await Requests(store, clock).reject(call, problem, "image-model", "image")
-        found = await Requests(store, clock).get_record(call.caller.org_id, call.id)
+        await Requests(store, clock, nothing_waits).reject(call, problem, "image-model", "image")
+        found = await Requests(store, clock, nothing_waits).get_record(call.caller.org_id, call.id)
         assert found is not None
         names = ("status", "error_code", "duration_ms", "session_id", "model", "modality", "cost")
         assert [found[name] for name in names] == [
@@ -166,7 +166,7 @@ async def test_the_session_header_wins_over_the_body(database: Database) -> None
     async with database.open() as store:
         call = make_call(await create_org(store), headers={"x-service-session-id": "s-header"})
         await open_one(store, call)
-        found = await Requests(store, ManualClock()).get_record(call.caller.org_id, call.id)
+        found = await Requests(store, ManualClock(), nothing_waits).get_record(call.caller.org_id, call.id)
         assert found is not None
         assert found["session_id"] == "s-header"
 
@@ -176,7 +176,7 @@ async def test_another_organization_does_not_see_a_request(database: Database) -
         call = make_call(await create_org(store))
         other = await create_org(store)
         await open_one(store, call)
-        assert await Requests(store, ManualClock()).get_record(other, call.id) is None
+        assert await Requests(store, ManualClock(), nothing_waits).get_record(other, call.id) is None
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -229,7 +229,7 @@ class Expected:
 
 async def make_requests(store: Store, org_id: OrgId, count: int, chance: random.Random) -> list[Expected]:
     """Make requests of every status over an hour and a half, several per millisecond; newest first."""
-    requests, made = Requests(store, ManualClock(NOW)), []
+    requests, made = Requests(store, ManualClock(NOW), nothing_waits), []
     for _ in range(count):
         at_ms = NOW - chance.choice([0, 1, SLOT_MS, 2 * SLOT_MS + 1, chance.randrange(9 * SLOT_MS)])
         call = make_call(org_id, at_ms, chance.choice(KEYS))
@@ -285,7 +285,7 @@ async def test_pages_and_summaries_agree_with_the_model(database: Database) -> N
         org_id = await create_org(store)
         made = await make_requests(store, org_id, 120, chance)
         await make_requests(store, await create_org(store), 10, chance)  # of another organization
-        requests = Requests(store, ManualClock(NOW))
+        requests = Requests(store, ManualClock(NOW), nothing_waits)
         for filters in combinations(made, chance):
             for cursors in (
                 {},
@@ -304,7 +304,7 @@ async def test_pages_join_without_gaps_in_both_directions(database: Database, li
     async with database.open() as store:
         org_id = await create_org(store)
         made = await make_requests(store, org_id, 40, chance)
-        requests, seen = Requests(store, ManualClock(NOW)), list[str]()
+        requests, seen = Requests(store, ManualClock(NOW), nothing_waits), list[str]()
         page = await requests.list_records(org_id, Filters(limit=limit))
         assert page.previous_cursor is None
         seen += [record["id"] for record in page.data]
@@ -326,12 +326,14 @@ async def test_an_unknown_cursor_is_not_found(database: Database) -> None:
         for cursor in (new_id("req", NOW), foreign.id):
             for name in ("starting_after", "ending_before"):
                 with pytest.raises(NotFound):
-                    await Requests(store, ManualClock()).list_records(org_id, Filters(**{name: cursor}))  # type: ignore[arg-type]
+                    await Requests(store, ManualClock(), nothing_waits).list_records(org_id, Filters(**{name: cursor}))  # type: ignore[arg-type]
 
 
 async def test_an_empty_list(database: Database) -> None:
     async with database.open() as store:
-        page = await Requests(store, ManualClock()).list_records(await create_org(store), Filters(summary=True))
+        page = await Requests(store, ManualClock(), nothing_waits).list_records(
+            await create_org(store), Filters(summary=True)
+        )
         assert page == Page([], summary={"total_cost": Decimal(0), "currency": "usd", "count": 0})
 
 
@@ -344,7 +346,7 @@ async def test_summaries_are_exact(database: Database) -> None:
             row = opened_request(call, REQUEST, ZERO)
             await store.write(lambda tx, row=row: tx.put("add_request", **row))  # type: ignore[misc]
             await end_one(store, call, "completed", cost)
-        page = await Requests(store, ManualClock(NOW)).list_records(org_id, Filters(summary=True))
+        page = await Requests(store, ManualClock(NOW), nothing_waits).list_records(org_id, Filters(summary=True))
         assert page.summary is not None
         assert page.summary["total_cost"] == Decimal("1000000.000000003")
 
@@ -385,7 +387,7 @@ async def test_filters_can_be_combined_in_every_way_and_paged(database: Database
             for number in range(90)
         ]
         await add_ended(store, [*rows, *(ended_row(other, NOW + number) for number in range(9))])
-        requests = Requests(store, ManualClock(NOW + 1000))
+        requests = Requests(store, ManualClock(NOW + 1000), nothing_waits)
         wanted: dict[str, list[Any]] = {
             "model": [None, "flux"],
             "provider": [None, "annex"],
@@ -426,7 +428,7 @@ async def test_a_search_finds_parts_of_the_id_and_of_the_user(database: Database
         org_id = await create_org(store)
         rows = [ended_row(org_id, NOW + number, end_user=f"user{number}%_") for number in range(12)]
         await add_ended(store, rows)
-        requests = Requests(store, ManualClock(NOW + 1000))
+        requests = Requests(store, ManualClock(NOW + 1000), nothing_waits)
 
         async def found(text: str, **more: Any) -> list[str]:
             page = await requests.list_records(org_id, Filters(limit=100, search=text, summary=True, **more))

@@ -18,7 +18,7 @@ from psycopg.rows import dict_row
 from penstock.accounts.usage import BUCKETS, GROUPS, MAX_BUCKETS, UsageFilters, UsageReports, bucket_spans
 from penstock.errors import InvalidRequest
 from penstock.values import Nanos, OrgId, dollars, first_id, iso, new_id
-from tests.databases import Database
+from tests.databases import Database, nothing_waits
 
 COUNT = 20_000
 START = 1_700_000_000_000
@@ -150,7 +150,7 @@ async def test_every_figure_is_the_sum_over_the_rows(database: Database) -> None
             await store.write(lambda tx, values=values: tx.run("add_org", **values))  # type: ignore[misc]
         rows = await asyncio.to_thread(fill, database, org_id)
         assert len(rows) == COUNT
-        reports = UsageReports(store)
+        reports = UsageReports(store, nothing_waits)
         await check(reports, org_id, rows, "day", "model")
         for bucket in BUCKETS:
             await check(reports, org_id, rows[-3000:], bucket)
