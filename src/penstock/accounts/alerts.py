@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import structlog
@@ -125,23 +125,28 @@ class Alerts:
         at_ms = self._clock.now_ms()
         message_id = new_id(ALERT_PREFIX, at_ms)
 
-        async def write(tx: Transaction) -> bool:
-            if alert.unless and await tx.one("get_fact", name=alert.unless) is not None:
-                return False
+        async def write(tx: Transaction) -> Literal["stored", "known", "limited"]:
+            names = [alert.name, alert.unless] if alert.unless else [alert.name]
+            if any([await tx.one("get_fact", name=name) for name in names]):
+                return "known"
             if alert.limited_prefix and await _has_many(tx, alert.limited_prefix):
-                return False
+                return "limited"
             if not await tx.run("add_fact", name=alert.name, value=message_id):
-                return False
+                return "known"  # another process has just stored it
             body = alert_body(alert.event, message_id, alert.data)
             await add_alert(tx, message_id=message_id, url=self._url, event=alert.event, body=body, at_ms=at_ms)
-            return True
+            return "stored"
 
-        is_new = await self._store.write(write)
+        outcome = await self._store.write(write)
         self._remember(alert.name)
-        if is_new:
+        if outcome == "stored":
             log.warning("alert", alert_event=alert.event, message_id=message_id)
             self._wake()
-        return is_new
+        elif outcome == "limited" and alert.limited_prefix not in self._known:
+            self._remember(str(alert.limited_prefix))
+            facts = {"org_id": alert.data["org_id"], "period": alert.data["period"], "limit": _KEY_ALERTS_MAX}
+            log.warning("alerts about the keys of an organization are dropped until the next month", **facts)
+        return outcome == "stored"
 
     def _remember(self, name: str) -> None:
         if len(self._known) >= _MAX_REMEMBERED:

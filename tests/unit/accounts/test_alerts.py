@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.accounts import alerts as alerts_module
 from penstock.accounts.alerts import Alerts
@@ -119,6 +120,28 @@ async def test_an_organization_causes_few_alerts_however_many_keys_it_creates(
         told = {(each["data"]["org_id"], each["data"]["key_id"]) for each in await stored(running)}
         assert len(told) == 5
         assert told >= {(org_id, None), (other.org_id, theirs.key_id)}
+
+
+async def test_the_log_says_once_a_month_that_alerts_about_keys_are_dropped(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts_module, "_KEY_ALERTS_MAX", 2)
+    async with open_gateway() as running:
+        alerts = alerts_of(running)
+        keys = [(await running.create_caller(usd_per_month="0.01")).key_id for _ in range(4)]
+
+        async def dropped(alerts: Alerts, key_ids: list[str]) -> list[dict[str, Any]]:
+            with capture_logs() as lines:
+                for key_id in key_ids:
+                    await alerts.note_refusal(key_id)
+            return [dict(line) for line in lines if "dropped" in line["event"]]
+
+        assert await dropped(alerts, keys[:2]) == []
+        [line] = await dropped(alerts, keys[2:])
+        assert (line["org_id"], line["limit"], line["log_level"]) == (running.caller.org_id, 2, "warning")
+        assert await dropped(alerts_of(running), keys[:2]) == [], "those were sent, by another process"
+        running.clock.advance((next_month_ms(running.clock.now_ms()) - running.clock.now_ms()) / 1000)
+        assert len(await dropped(alerts, keys)) == 1
 
 
 @sqlite_only
