@@ -68,6 +68,7 @@ class Jobs:
         self._is_alone = False
         # Held from reading what is free until it runs: with `is_alone` a lease that this process took looks free too.
         self._claiming = asyncio.Lock()
+        self._claims: set[asyncio.Task[list[RunningJob]]] = set()  # those that are under way
         self._tried: set[str] = set()  # suspects that were started since the trials began
         self.is_stopping = False
 
@@ -220,7 +221,26 @@ class Jobs:
         return None
 
     async def _claim_and_start(self, ids: list[str], now_ms: int) -> list[RunningJob]:
-        return [self.start(lease) for lease in await self._claim_all(ids, now_ms)] if ids else []
+        """Claim generations and start those that nobody ran.
+
+        What has been claimed is started although the caller is cancelled, and `stop` waits for it: a lease without a
+        job would expire and count as a crash.
+        """
+        if not ids or self.is_stopping:
+            return []
+
+        async def claim_and_start() -> list[RunningJob]:
+            return [self.start(lease) for lease in await self._claim_all(ids, now_ms)]
+
+        claim = asyncio.create_task(claim_and_start(), name="claim jobs")
+        self._claims.add(claim)
+        claim.add_done_callback(self._forget_claim)
+        return await asyncio.shield(claim)
+
+    def _forget_claim(self, claim: asyncio.Task[list[RunningJob]]) -> None:
+        self._claims.discard(claim)
+        if not claim.cancelled():
+            claim.exception()  # the caller has it, unless it was cancelled
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
         """Take the leases of those generations that nobody runs."""
@@ -296,6 +316,7 @@ class Jobs:
         """
         self.is_stopping = True
         await self._trials.stop()
+        await asyncio.gather(*self._claims, return_exceptions=True)
         jobs = list(self._running.values())
         await asyncio.gather(*(self._stop_job(job) for job in jobs))
         try:
