@@ -29,13 +29,13 @@ from bench.videos import HOST, Connection, Observations, create_videos, wait_unt
 
 _SETTLE_SECONDS = 0.3
 # Functions of the gateway whose time is shown in a profile: a part, the file and the function. None calls another one.
-_PARTS = (
+PARTS = (
     ("poll: whether a cancel was requested", "polling.py", "_cancel_if_requested"),
     ("poll: the call and its result", "client.py", "_poll_once"),
     ("file: download", "provider_files.py", "write"),
     ("file: check and digest", "download.py", "finish"),
     ("file: storing", "transfer.py", "_put"),
-    ("result, price, signed URL and message", "run.py", "_complete_made"),
+    ("result, price, signed URL and message", "finish.py", "complete"),
     ("transactions", "sqlite_writer.py", "_run_pump"),
     ("webhook: secret and signature", "sender.py", "_headers"),
     ("webhook: address and call", "client.py", "post_guarded"),
@@ -122,7 +122,7 @@ def print_parts(file: Path) -> None:
     for (name, _, function), (_, _, _, seconds, _) in stats.stats.items():  # type: ignore[attr-defined]
         functions[name, function] = max(seconds, functions.get((name, function), 0.0))
     rest = stats.total_tt  # type: ignore[attr-defined]
-    for part, name, function in _PARTS:
+    for part, name, function in PARTS:
         seconds = functions.get((name, function), 0.0)
         rest -= seconds
         print(f"    {part:40} {seconds / stats.total_tt:5.1%}")  # type: ignore[attr-defined]

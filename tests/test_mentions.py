@@ -1,9 +1,12 @@
 """Whatever file, module or target of the Makefile the code, its comments or the documentation name exists."""
 
 import re
+import ssl
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+
+from bench.ends import PARTS
 
 ROOT = Path(__file__).parent.parent
 LEFT_BEHIND = {"__pycache__", "penstock.egg-info"}
@@ -110,6 +113,16 @@ def test_what_is_named_exists() -> None:
                 missing.append(f"{path.relative_to(ROOT)}, line {text.count(chr(10), 0, start) + 1}: {name}")
     assert missing == []
     assert used == ELSEWHERE
+
+
+def test_the_parts_of_a_profile_are_functions_of_the_gateway_or_of_tls() -> None:
+    sources = [*(ROOT / "src").rglob("*.py"), Path(ssl.__file__)]
+    missing = [
+        f"{part}: {function} in {name}"
+        for part, name, function in PARTS
+        if not any(f"def {function}(" in path.read_text() for path in sources if path.name == name)
+    ]
+    assert missing == []
 
 
 def test_the_check_finds_names_of_what_does_not_exist() -> None:
