@@ -3,9 +3,9 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urljoin
@@ -188,7 +188,7 @@ class HttpClient:
         for redirects_left in range(max_redirects, -1, -1):
             request = HttpRequest("GET", target.url)
             addresses = await self._look_up(target, egress, deadline, share)
-            async with self._send_guarded(request, target, addresses, deadline) as response:
+            async with aclosing(await self._send_guarded(request, target, addresses, deadline)) as response:
                 location = response.headers.get("location")
                 if redirects_left == 0 or location is None or response.status not in REDIRECT_STATUSES:
                     body = await _read_fetched(response, max_bytes, writer)
@@ -212,7 +212,7 @@ class HttpClient:
         """
         deadline = time.monotonic() + timeout_seconds
         target = check_fetch_url(url, egress)
-        if _CREDENTIAL_HEADERS & {name.lower() for name in headers}:
+        if not _CREDENTIAL_HEADERS.isdisjoint(map(str.lower, headers)):
             raise ValueError("credentials are never sent to a URL that somebody else supplied")
         request = HttpRequest("POST", target.url, headers, body)
         place = (target.host, target.port, egress)
@@ -222,7 +222,8 @@ class HttpClient:
             self._recent_addresses.put(place, addresses)
         # Perhaps hundreds of receivers are connected to at once, so half of the time may pass.
         connect_seconds = max(CONNECT_SECONDS, timeout_seconds / 2)
-        async with self._send_guarded(request, target, addresses, deadline, connect_seconds) as response:
+        response = await self._send_guarded(request, target, addresses, deadline, connect_seconds)
+        async with aclosing(response):
             await response.read_start(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
@@ -234,10 +235,9 @@ class HttpClient:
         target = check_fetch_url(url, egress)
         addresses = await self._look_up(target, egress, deadline, "")
         request = HttpRequest("PUT", target.url, headers, body)
-        async with self._send_guarded(request, target, addresses, deadline) as response:
+        async with aclosing(await self._send_guarded(request, target, addresses, deadline)) as response:
             return Reply(response.status, response.headers)
 
-    @asynccontextmanager
     async def _send_guarded(
         self,
         request: HttpRequest,
@@ -245,21 +245,17 @@ class HttpClient:
         addresses: list[str],
         deadline: float,
         connect_seconds: float = CONNECT_SECONDS,
-    ) -> AsyncIterator[OpenResponse]:
-        """Send to the host's first IP address; to the next one only while nothing was sent."""
+    ) -> OpenResponse:
+        """Send to the host's first IP address; to the next one only while nothing was sent. The caller closes the
+        response.
+        """
         failure = NotSent(_NO_ADDRESS)
         for address in addresses[:_MAX_ADDRESSES_TRIED]:
             response = await self._guarded_response(request, target, address, deadline, connect_seconds)
             try:
-                await response.__aenter__()
+                return await response.__aenter__()
             except NotSent as error:
                 failure = error
-                continue
-            try:
-                yield response
-                return
-            finally:
-                await response.aclose()
         raise failure
 
     async def _guarded_response(

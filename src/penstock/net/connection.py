@@ -4,6 +4,8 @@ import asyncio
 import select
 import socket
 from collections import deque
+from collections.abc import Awaitable
+from functools import lru_cache
 from math import inf
 from typing import cast
 
@@ -100,13 +102,13 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return chunk
 
-    async def _wait_for_data(self) -> None:
+    def _wait_for_data(self) -> Awaitable[None]:
         """Wait until something arrives; raise MaybeSent if nothing will."""
         if self._failure is not None:
             raise self._failure
         if self._is_lost:
             raise MaybeSent("the connection was closed before the end of the response")
-        await self._wait(min(self._loop.time() + self._read_seconds, self._deadline))
+        return self._wait(min(self._loop.time() + self._read_seconds, self._deadline))
 
     async def _wait(self, until: float) -> None:
         """Wait until something happens on this connection; raise MaybeSent if nothing does, or if the time is over."""
@@ -214,7 +216,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._has_head:  # it is a trailer
             return
-        lower = name.decode("ascii", "replace").lower()
+        lower = _lower_name(name)
         if value.isascii():
             self.headers.setdefault(lower, value.decode())
         elif lower == "content-encoding":  # other values that are not text are left out; this one must not be
@@ -242,6 +244,11 @@ class Connection(asyncio.Protocol):
         if not self._is_complete:
             self._keeps_alive = self._parser.should_keep_alive()
             self._is_complete = True
+
+
+@lru_cache(256)
+def _lower_name(name: bytes) -> str:
+    return name.decode("ascii", "replace").lower()
 
 
 def _timed_out() -> MaybeSent:

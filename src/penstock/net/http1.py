@@ -233,7 +233,7 @@ class Http1Client:
         checked before, such as those of URLs of callers: otherwise callers who name many servers could have each call
         to a provider open a new one.
         """
-        if sum(map(len, self._idle.values())) < _MAX_IDLE:
+        if len(self._connections) <= _MAX_IDLE or sum(map(len, self._idle.values())) < _MAX_IDLE:
             return True
         named = [] if origin.address else [idle for other, idle in self._idle.items() if other.address and idle]
         if not named:
