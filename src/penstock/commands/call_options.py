@@ -6,18 +6,21 @@ import mimetypes
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import typer
 
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Reply
-from penstock.commands.output import print_json, read_stdin, usd
+from penstock.commands.output import is_piped_out, print_json, read_stdin, usd
 
 STDOUT = Path("-")
 _BUILT_IN = "atelier"  # the owner of the models that every gateway has
 
 Prompt = Annotated[str | None, typer.Argument(help="What to make; without it, or as `-`, it is read from stdin.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", help="Model; by default the built-in one.")]
+Model = Annotated[
+    str | None, typer.Option("--model", "-m", help="Model, as `penstock models` lists it. Default: the built-in one.")
+]
 Size = Annotated[str | None, typer.Option("--size", "-s", help="WIDTHxHEIGHT, or a proportion such as 16:9.")]
 Number = Annotated[int | None, typer.Option("--n", "-n", help="How many to make.")]
 Inputs = Annotated[list[str] | None, typer.Option("--input", "-i", help="Image file or HTTPS URL; repeat for several.")]
@@ -99,10 +102,12 @@ def print_estimate(reply: Reply, as_json: bool) -> None:
             typer.echo(f"  not {found['model']}: {found['reason']}")
 
 
-def check_output(output: Path | None, endings: Sequence[str] = ()) -> None:
+def check_output(output: Path | None, as_json: bool, endings: Sequence[str] = ()) -> None:
     """Raise CallFailed if the file cannot be written: before the call, because what it makes is paid for. `endings` are
     those that name a format of the file.
     """
+    if output is None and not (as_json or is_piped_out()):
+        _check_writable(Path())
     if output is None or output == STDOUT:
         return
     if output.is_dir():
@@ -111,6 +116,17 @@ def check_output(output: Path | None, endings: Sequence[str] = ()) -> None:
         raise CallFailed(f"there is no folder {output.parent} for the file of --output")
     if endings and output.suffix and output.suffix.lower() not in endings:
         raise CallFailed(f"--output {output} names no known format: end it with {', '.join(endings)}")
+    if not output.exists() or output.is_file():
+        _check_writable(output.parent)
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise CallFailed if no file can be created in the folder."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        raise CallFailed(f"no file can be written in {folder.absolute()}: {problem.strerror}") from None
 
 
 def output_paths(output: Path | None, result: Mapping[str, Any], count: int) -> list[Path]:

@@ -31,7 +31,7 @@ from penstock.commands.call_options import (
     prompt_text,
 )
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
-from penstock.commands.output import is_piped_out, print_json, say, size_text, usd, waiting
+from penstock.commands.output import is_piped_out, print_json, save_parts, say, size_text, usd, waiting
 from penstock.commands.terminal import Config, Data, Json
 from penstock.imaging.formats import ALL_FORMATS
 
@@ -126,7 +126,7 @@ def upscale(
 
 
 def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], options: _Options) -> None:
-    check_output(options.output, list(_FORMATS))
+    check_output(options.output, options.as_json, list(_FORMATS))
     if options.dry_run:
         print_estimate(gateway.post(path, body, dryRun=True), options.as_json)
         return
@@ -155,7 +155,7 @@ def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], option
 
 
 def _save(content: bytes, path: Path) -> Path:
-    path.write_bytes(content)
+    save_parts(iter([(len(content), content)]), path)
     return path
 
 

@@ -73,8 +73,12 @@ def _bar(text: str, *columns: str, total: float | None = None) -> Iterator[Bar]:
 
 
 def save_parts(parts: Iterator[tuple[int | None, bytes]], path: Path) -> int:
-    """Write the parts of a file to `path` with a bar, and return its size; leave no part of a file that breaks off."""
-    unfinished = path.with_name(f"{path.name}.part")
+    """Write the parts of a file to `path` with a bar, and return its size; leave no part of a file that breaks off.
+
+    A pipe or a device is written to, and never replaced by a file.
+    """
+    is_file = path.is_file() or not path.exists()
+    unfinished = path.with_name(f"{path.name}.part") if is_file else path
     size = 0
     try:
         with _bar(f"Saving {path.name}", "text", "bar", "size") as bar, unfinished.open("wb") as file:
@@ -82,9 +86,11 @@ def save_parts(parts: Iterator[tuple[int | None, bytes]], path: Path) -> int:
                 file.write(part)
                 size += len(part)
                 bar.update(total=total, completed=size)
-        unfinished.replace(path)
+        if is_file:
+            unfinished.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        if is_file:
+            unfinished.unlink(missing_ok=True)
     return size
 
 

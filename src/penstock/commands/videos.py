@@ -53,7 +53,7 @@ def video(
 ) -> None:
     """Make a video: start it, wait until it is done, and save it."""
     gateway = find_gateway(url, key, data, config)
-    check_output(output)
+    check_output(output, as_json)
     if resume is None:
         mode = "image-to-video" if inputs else "text-to-video"
         references = [{"image_url": reference} for reference in input_urls(inputs)] if inputs else None

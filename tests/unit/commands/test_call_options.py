@@ -41,6 +41,8 @@ def test_a_dry_run_lists_the_providers_that_would_be_tried(capsys: pytest.Captur
     [
         (("image", "a fox", "-o", "nowhere/fox.png"), "there is no folder nowhere for the file of --output"),
         (("video", "a fox", "-o", "nowhere/fox.mp4"), "there is no folder nowhere for the file of --output"),
+        (("image", "a fox", "-o", "/dev/fd/fox.png"), "no file can be written in /dev/fd: "),
+        (("video", "a fox", "-o", "/dev/fd/fox.mp4"), "no file can be written in /dev/fd: "),
         (("image", "a fox", "-o", "."), ". is a folder: name a file in it with --output"),
         (("image", "a fox", "-o", "fox.bmp"), "--output fox.bmp names no known format: end it with .jpg, .png, .jpeg"),
         (("image", "a fox", "-n", "2", "-o", "-"), "stdout takes one image; name a file with --output for several"),

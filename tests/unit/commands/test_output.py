@@ -1,5 +1,6 @@
 """What commands print: amounts, sizes, and files that break off."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,3 +31,15 @@ def test_a_file_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConnectionError):
         save_parts(parts(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert save_parts(iter([(3, b"ab"), (3, b"c")]), pipe) == 3
+        assert os.read(reader, 10) == b"abc"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
