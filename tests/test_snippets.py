@@ -80,7 +80,6 @@ def run_shell(block: Block, folder: Path, environment: dict[str, str]) -> str | 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     return None if shell.returncode == 0 else shell.stdout[-500:] + shell.stderr[-500:]
@@ -105,7 +104,7 @@ def close_clients(names: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if runnable(page)], ids=lambda page: page.stem)
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_what_a_page_says_works(
     page: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ async def _copy_outputs(gateway: Gateway, job: Job, recording: RecordingRow) -> 
 
 
 def _deleted() -> RecordingNotFound:
-    return RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
+    return RecordingNotFound("The recording or a file of it was deleted before it could be served.", should_retry=False)
 
 
 async def mock(gateway: Gateway, job: Job, source: Mock) -> NewResult:

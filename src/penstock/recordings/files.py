@@ -115,17 +115,17 @@ async def _pieces(
 ) -> AsyncIterator[bytes]:
     place = secrets.token_hex(16)
     files = tuple(msgspec.structs.replace(file, file=None, data=place) for file in document.files)
-    text, *others = msgspec.json.encode(msgspec.structs.replace(document, files=files)).split(place.encode())
-    for file, following in zip(stored, others, strict=True):
+    before, *others = msgspec.json.encode(msgspec.structs.replace(document, files=files)).split(place.encode())
+    for file, after in zip(stored, others, strict=True):
         rest = b""
         async for chunk in recordings.read_chunks(file):
             data = rest + chunk
             end = len(data) // 3 * 3  # so that there is padding only at the end
-            yield text + base64.b64encode(data[:end])
-            text = b""
+            yield before + base64.b64encode(data[:end])
+            before = b""
             rest = data[end:]
-        text += base64.b64encode(rest) + following
-    yield text
+        before = b"".join((before, base64.b64encode(rest), after))
+    yield before
 
 
 async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[RecordingFile, list[RecordingFileRow]]:

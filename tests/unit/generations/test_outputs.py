@@ -124,7 +124,7 @@ async def test_a_recording_that_cannot_be_stored(open_gateway: OpenGateway) -> N
         with full_storage(running), pytest.raises(StorageUnavailable):
             await running.image(headers=ask)
         await running.image(headers=ask)
-        with full_storage(running), pytest.raises(Problem, match="gone"):
+        with full_storage(running), pytest.raises(Problem, match="deleted before it could be served"):
             await running.image(headers=ask)
         assert await running.image(headers=ask)
         assert len(running.lab.images) == 2
