@@ -31,7 +31,7 @@ class SlowStore:
 
 
 def jobs_on(running: RunningGateway, store: SlowStore, run: ManualRun) -> Jobs:
-    jobs = Jobs(store, running.clock, running.gateway.settings)  # type: ignore[arg-type]
+    jobs = Jobs(store, running.clock, running.gateway.settings)
     jobs.run_with(run)
     return jobs
 
