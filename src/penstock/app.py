@@ -158,7 +158,7 @@ async def build_gateway(
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,
-            endings=Endings(store, clock),
+            endings=Endings(store, clock, jobs),
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.providers.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
             sender=sender,

@@ -5,6 +5,7 @@ from contextvars import Context
 from dataclasses import dataclass
 
 from penstock.clock import Clock
+from penstock.jobs.leases import Jobs
 from penstock.store.base import Store
 
 _PAUSE_SECONDS = 0.5
@@ -21,12 +22,15 @@ class _Asked:
 class Endings:
     """Asks the store whether generations have ended, whichever process runs them.
 
-    An organization may have thousands of jobs that follow one other, so the store is not asked for each of them.
+    An organization may have thousands of jobs that follow one other, so the store is not asked for each of them. They
+    may have every place of every worker, so one that nobody runs does not wait for a free place: a worker that waits
+    for its end runs it.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, jobs: Jobs) -> None:
         self._store = store
         self._clock = clock
+        self._jobs = jobs
         self._asked: dict[str, _Asked] = {}
 
     async def wait(self, request_id: str) -> None:
@@ -50,4 +54,6 @@ class Endings:
             row = await self._store.one("get_generation_status", id=request_id)
             if row is None or row["status"] in ("completed", "failed"):
                 return
+            if self._jobs.may_take(row["lease_until_ms"]):
+                await self._jobs.run_until_ended(request_id)
             await self._clock.sleep(_PAUSE_SECONDS)

@@ -68,6 +68,8 @@ class Jobs:
         self._is_alone = False
         # Held from reading what is free until it runs: with `is_alone` a lease that this process took looks free too.
         self._claiming = asyncio.Lock()
+        seconds = settings.lease_seconds
+        self._renewals = Renewals(clock, lease_seconds=seconds * LEASE_PART, seconds_between=seconds * RENEWAL_PART)
         self._claims: set[asyncio.Task[list[RunningJob]]] = set()  # those that are under way
         self._tried: set[str] = set()  # suspects that were started since the trials began
         self.is_stopping = False
@@ -147,6 +149,11 @@ class Jobs:
             await tx.one("notify_workers", id=request_id)
 
     # --------------------------------------------------------------------------------------------------------- claiming
+
+    def may_take(self, lease_until_ms: int) -> bool:
+        """Whether this worker may run an unfinished generation whose lease, if it was not given back, ends then."""
+        is_free = lease_until_ms < self._clock.steady_ms()
+        return self._settings.worker and is_free and (not lease_until_ms or self._renewals.others_had_time)
 
     async def run_until_ended(self, request_id: str) -> bool:
         """Run a generation, or wait for it if it runs here already; return whether it has ended."""
@@ -259,18 +266,16 @@ class Jobs:
         After a time without the store nothing is rescued before the other processes had the time to renew their leases:
         they have not crashed.
         """
-        seconds = self._settings.lease_seconds
-        renewals = Renewals(self._clock, lease_seconds=seconds * LEASE_PART, seconds_between=seconds * RENEWAL_PART)
         for look in count(1):
-            await self._clock.sleep(seconds * LOOK_PART)
+            await self._clock.sleep(self._settings.lease_seconds * LOOK_PART)
             try:
                 if look % _LOOKS_PER_RENEWAL == 1:
                     await self._renew()
-                    renewals.note_renewal()
-                if self._settings.worker and renewals.others_had_time:
+                    self._renewals.note_renewal()
+                if self._settings.worker and self._renewals.others_had_time:
                     await self._rescue()
             except StorageUnavailable:
-                renewals.note_failure()
+                self._renewals.note_failure()
                 log.warning("leases not renewed: storage unavailable")
 
     async def _renew(self) -> None:

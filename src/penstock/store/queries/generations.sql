@@ -13,8 +13,8 @@ VALUES (:id, :org_id, :task, 'queued', :model, :request, :plan, :hold, :created_
 SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
 
 -- name: get_generation_status
--- Status and crashes of a generation. A lease that was not given back counts as one more crash.
-SELECT status, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations WHERE id = :id;
+-- Status, end of the lease and crashes of a generation. A lease that was not given back counts as one more crash.
+SELECT status, lease_until_ms, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations WHERE id = :id;
 
 -- name: get_generation_by_key
 -- The generation that first used an idempotency key.
