@@ -37,23 +37,31 @@ _Queues = dict[OrgId | None, deque[_Entry[Item, Result]]]  # by organization
 class WriteGroups(Generic[Item, Result]):
     """Collects items while a transaction is under way, and writes them together with the next one.
 
-    The first item is written at once. Items of several organizations share a transaction. If it fails, or waits for a
-    row that somebody else has locked, the items of each organization are written apart from those of the others, at the
-    same time. An organization for which that fails too stays apart for a while. So others wait for an organization with
-    a locked row now and then, but not longer than `LOCK_MS`, and one that cannot pay spoils few of their transactions.
+    The first item is written at once, or waits for others for a moment. Items of several organizations share a
+    transaction. If it fails, or waits for a row that somebody else has locked, the items of each organization are
+    written apart from those of the others, at the same time. An organization for which that fails too stays apart for a
+    while. So others wait for an organization with a locked row now and then, but not longer than `LOCK_MS`, and one
+    that cannot pay spoils few of their transactions.
     """
 
     def __init__(
-        self, store: Store, write: Callable[[Transaction, Sequence[Item]], Awaitable[Sequence[Result]]], most: int = 64
+        self,
+        store: Store,
+        write: Callable[[Transaction, Sequence[Item]], Awaitable[Sequence[Result]]],
+        most: int = 64,
+        *,
+        collect_seconds: float = 0.0,
     ) -> None:
         """`write` writes items, which may be of several organizations, and returns a result for each; like any work of
         a transaction, it may be run again.
 
-        One transaction writes `most` items, so that it does not hold locks for long.
+        One transaction writes `most` items, so that it does not hold locks for long. The first item waits for others
+        for `collect_seconds`: for results that nobody waits for.
         """
         self._store = store
         self._write = write
         self._most = most
+        self._collect_seconds = collect_seconds
         self._shared: _Queues[Item, Result] = {}  # for transactions of several organizations
         self._apart: _Queues[Item, Result] = {}  # for transactions of one; each of these queues has a task
         self._apart_until: dict[OrgId | None, float] = {}  # by organization, the earliest first
@@ -75,7 +83,10 @@ class WriteGroups(Generic[Item, Result]):
             self._shared.setdefault(org_id, deque()).append(entry)
             if not self._is_writing:
                 self._is_writing = True
-                self._start(self._write_shared_until_empty())
+                if self._collect_seconds:
+                    loop.call_later(self._collect_seconds, self._start_writing_shared)
+                else:
+                    self._start_writing_shared()
         return await entry.future
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -97,6 +108,9 @@ class WriteGroups(Generic[Item, Result]):
                 settle(entry.future, result)
 
     # ------------------------------------------------------------------------------------------- several organizations
+
+    def _start_writing_shared(self) -> None:
+        self._start(self._write_shared_until_empty())
 
     async def _write_shared_until_empty(self) -> None:
         """Write what waits, one group after the other."""

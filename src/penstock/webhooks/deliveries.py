@@ -40,6 +40,7 @@ _LEASE_PER_TIMEOUT = 1.5  # no lease lasts longer than a delivery and the record
 _RENEWAL_PART = 0.25
 _LATE_PART = 0.5
 _RECORDING_PART = 0.5
+_COLLECT_RESULTS_SECONDS = 0.05  # results of deliveries that end within this time are written together
 _UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, a message is given up
 _NO_SUSPECTS_SECONDS = 5.0  # how long, at least, a process lives before it delivers a suspect; at most twice as long
 _ALONE_SECONDS = 2.0  # how long a suspect keeps others waiting if it gets no response
@@ -71,7 +72,7 @@ class Deliveries:
         self._lease_ms = int(self._lease_seconds * 1000)
         self._renew_at = 0.0
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
-        self._changes = WriteGroups(store, write_changes)
+        self._changes = WriteGroups(store, write_changes, collect_seconds=_COLLECT_RESULTS_SECONDS)
         self._running: dict[asyncio.Task[None], LeasedMessage] = {}
         self._places = Places(self.wake)
         # The time is random, so that it does not coincide again and again with the time that another cause takes.

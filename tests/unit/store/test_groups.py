@@ -11,6 +11,7 @@ from penstock.errors import StorageUnavailable
 from penstock.store.base import RowsLocked, Transaction
 from penstock.store.groups import LOCK_MS, WriteGroups
 from penstock.values import OrgId
+from tests.loop_time import jumping_time
 from tests.unit.store.small_schema import Database, add_account
 
 ORG = OrgId("org_1")
@@ -44,10 +45,10 @@ class HeldStore:
 
 
 class Groups(WriteGroups[str, str]):
-    def __init__(self, store: HeldStore, most: int = 64) -> None:
+    def __init__(self, store: HeldStore, most: int = 64, collect_seconds: float = 0.0) -> None:
         self.attempted: list[list[str]] = []
         self.written: list[list[str]] = []
-        super().__init__(store, self.write_items, most)  # type: ignore[arg-type]
+        super().__init__(store, self.write_items, most, collect_seconds=collect_seconds)  # type: ignore[arg-type]
 
     async def write_items(self, tx: object, items: Sequence[str]) -> list[str]:
         self.attempted.append([*items])
@@ -76,6 +77,19 @@ async def test_items_that_come_during_a_transaction_share_the_next_one() -> None
     store.may_run.set()
     assert await asyncio.gather(*tasks) == ["A", "B", "C"]
     assert groups.written == [["a"], ["b", "c"]]
+
+
+async def test_the_first_item_waits_for_others_where_they_are_to_be_collected() -> None:
+    store = HeldStore()
+    store.may_run.set()
+    groups = Groups(store, collect_seconds=60.0)
+    with jumping_time():
+        tasks = await add_all(groups, ["a"])
+        tasks += await add_all(groups, ["b"], ORG)
+        assert store.transactions == []
+        await asyncio.gather(*tasks)
+        await asyncio.gather(*await add_all(groups, ["c"]))
+    assert groups.written == [["a", "b"], ["c"]]
 
 
 async def test_items_of_several_organizations_share_a_transaction_in_turn() -> None:
