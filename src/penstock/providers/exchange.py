@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -45,13 +44,15 @@ class HttpRequest(msgspec.Struct, frozen=True):
         return bytes(self.body)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reply:
     """A provider's HTTP response with its whole body; header names are lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | bytearray = b""
+    # The decoded body, or why it cannot be decoded: a large one is decoded once in any case.
+    _decoded: tuple[Any, Exception | None] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def json(self) -> Any:
@@ -59,23 +60,22 @@ class Reply:
 
         A file in base64 that is longer than 256 KiB is a Base64Text, for `File.data`.
         """
-        value, error = self._decoded
+        value, error = self._decoded or self._decode()
         if error is not None:
             raise error
         return value
 
     def decode(self) -> None:
         """Decode a body that may be JSON now instead of when `json` is first read; says nothing if it is malformed."""
-        if self.body[:1] in (b"{", b"["):
-            _ = self._decoded
+        if self._decoded is None and self.body[:1] in (b"{", b"["):
+            self._decode()
 
-    @cached_property
-    def _decoded(self) -> tuple[Any, Exception | None]:
-        """The decoded body, or why it cannot be decoded: a large one is decoded once in any case."""
+    def _decode(self) -> tuple[Any, Exception | None]:
         try:
-            return decode_beside_base64(self.body), None
+            self._decoded = decode_beside_base64(self.body), None
         except (ValueError, RecursionError) as error:
-            return None, error
+            self._decoded = None, error
+        return self._decoded
 
 
 # -------------------------------------------------------------------------------------------------------------- result
