@@ -203,7 +203,10 @@ def _url_of(settings: Settings) -> str:
 
 def _key_of(settings: Settings) -> str:
     """Return the key that the data folder's owner uses on the command line."""
-    check_data(settings)
+    try:
+        check_data(settings)
+    except RuntimeError as problem:
+        raise CallFailed(f"{problem}, or a running gateway with --url and --key") from None
     from penstock.app import ensure_terminal_key  # imported here because it is slow, and a given key needs none of it
 
     return asyncio.run(ensure_terminal_key(settings))

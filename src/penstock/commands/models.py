@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from penstock.commands.gateway_client import Key, Url, find_gateway
 from penstock.commands.output import print_json
@@ -13,7 +14,16 @@ from penstock.environment import ENVIRONMENT
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
 
-app = typer.Typer(help="List models, or search for one.", invoke_without_command=True)
+
+class _Models(TyperGroup):
+    """The commands about models: words that are none of them are searched for."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names, else `search` with all words."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["search", *args])
+
+
+app = typer.Typer(cls=_Models, help="List models, or search for one.", invoke_without_command=True)
 _COLUMNS = ["id", "modes", "providers", "price"]
 
 

@@ -69,8 +69,8 @@ def check_data(settings: Settings) -> None:
     """Raise RuntimeError if there is no database in the data folder."""
     if not settings.database and not settings.sqlite_file.exists():
         raise RuntimeError(
-            f"there is no Penstock data in {settings.data}: start the gateway there first (or run `penstock init`), or "
-            "name another folder with --data"
+            f"there is no Penstock data in {settings.data.absolute()}: start the gateway there first (or run "
+            "`penstock init`), or name another folder with --data"
         )
 
 
@@ -106,14 +106,16 @@ def show(
         for row in cells:
             typer.echo("\t".join(row))
         return
+    if not cells:
+        typer.echo(f"{title}: none")
+        return
     places = [columns.index(column) for column in on_terminal or columns]
-    cells = [[row[place] for place in places] for row in cells]
-    _print_table(
-        title, [columns[place] for place in places], [[_TIME.sub(r"\1 \2", cell) for cell in row] for row in cells]
-    )
+    cells = [[_TIME.sub("\\1\u00a0\\2", row[place]) for place in places] for row in cells]
+    _print_table(title, [columns[place] for place in places], cells)
 
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z$")
+_NUMBER = re.compile(r"^\$?\d[\d.]*$")
 _COLUMN_GAP = 3  # that Rich leaves between two columns
 
 
@@ -133,8 +135,10 @@ def _print_table(title: str, columns: list[str], cells: list[list[str]]) -> None
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     texts = [max(len(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
     widths = _narrowed(texts, words, room) if fits else [None] * len(columns)
-    for column, width in zip(columns, widths, strict=True):
-        table.add_column(column, width=width, overflow="fold")
+    for place, (column, width) in enumerate(zip(columns, widths, strict=True)):
+        texts_here = [row[place] for row in cells if row[place]]
+        are_numbers = bool(texts_here) and all(map(_NUMBER.match, texts_here))
+        table.add_column(column, width=width, overflow="fold", justify="right" if are_numbers else "left")
     for row in cells:
         table.add_row(*row)
     console.print(table)
@@ -160,4 +164,4 @@ def _print_below_ids(title: str, columns: list[str], cells: list[list[str]]) -> 
 
 
 def _longest_word(text: str) -> int:
-    return max((len(word) for word in text.split()), default=0)
+    return max((len(word) for word in text.split(" ")), default=0)

@@ -45,6 +45,7 @@ def test_prices_are_shown_from_the_lowest_to_the_highest(pricing: list[dict[str,
 
 def test_models_of_a_gateway_are_searched_by_words(run: Command) -> None:
     assert [row[0] for row in run("models", "search", "sketch").lines] == ["atelier/sketch"]
+    assert [row[0] for row in run("models", "sketch").lines] == ["atelier/sketch"]
     assert json.loads(run("models", "search", "no", "such", "--json").out)["data"] == []
     refused = run("models", "search", "fox", "--provider", "nobody")
     assert (refused.status, "does not know" in refused.err) == (1, True)
