@@ -274,9 +274,12 @@ class Requests:
         model: str | None,
         modality: str | None = None,
         kind: str | None = None,
+        *,
+        user: str | None = None,
+        session_id: str | None = None,
         response_bytes: int | None = None,
     ) -> None:
-        """Record a call that was refused before any provider was called."""
+        """Record a call that was refused before any provider was called; the rest is what its body says."""
         duration_ms = int((self._clock.monotonic() - call.started) * 1000)
         end = RequestEnd(
             "rejected",
@@ -292,8 +295,8 @@ class Requests:
             "modality": modality,
             "kind": kind,
             "hold": 0,
-            "end_user": None,
-            "session_id": call.headers.get("x-service-session-id"),
+            "end_user": user,
+            "session_id": call.headers.get("x-service-session-id") or session_id,
         }
 
         async def write(tx: Transaction) -> None:

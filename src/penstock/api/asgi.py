@@ -28,6 +28,7 @@ from penstock.api.body import (
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.receiving import BodyBudget
+from penstock.api.refusals import named_model, refused_fields
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import HEALTH_PATHS, ROUTES
@@ -56,7 +57,6 @@ _ANONYMOUS = Caller(org_id=OrgId(""), key_id="")
 _NO_QUERY: Mapping[str, str] = {}
 _NO_HEADERS: Mapping[str, str] = {}
 _HOST = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
-_MODEL_CHARS = 256
 
 
 class CallState:
@@ -167,19 +167,25 @@ class AsgiApp:
         try:
             response = await self._respond(state, scope, receive)
             body = responses.encode_body(response)
-            if state.route.modality and body and state.caller and state.call and not state.call.dry_run:
-                self._gateway.chat_settlement.set_response_size(state.caller.org_id, state.id, len(body))
+            self._record_size(state, body)
         except (Disconnected, CallerGone):
             raise
         except Problem as problem:
             response = await self._refuse(state, problem)
             body = responses.encode_body(response)
+            if problem.recorded:
+                self._record_size(state, body)
         except Exception as failure:
             response = self._fail(state, failure)
             body = responses.encode_body(response)
         if self._cors is not None or state.headers_out:
             response = self._with_headers(state, response)
         return response, body
+
+    def _record_size(self, state: CallState, body: bytes | LongBody) -> None:
+        """Add the size of the response to the record of an image or a video; chats record theirs when they end."""
+        if state.route.modality and body and state.caller and state.call and not state.call.dry_run:
+            self._gateway.chat_settlement.set_response_size(state.caller.org_id, state.id, len(body))
 
     def _end_call(self, state: CallState, status: int) -> None:
         """Write the access line, unless it is a health check that succeeded: there are very many of those."""
@@ -198,7 +204,7 @@ class AsgiApp:
             request_id=state.id,
             org_id=caller.org_id or None if caller else None,
             key_id=caller.key_id or None if caller else None,
-            model=_model(state.call) if state.call and state.route.generation else None,
+            model=named_model(state.call) if state.call and state.route.generation else None,
             provider=report.provider,
             cost_usd=None if report.cost is None else report.cost / NANOS_PER_USD,
             trace_id=state.trace_id,
@@ -318,8 +324,16 @@ class AsgiApp:
                 log.warning("refusals of this key are not recorded for a minute", key_id=caller.key_id)
             return
         try:
+            fields = refused_fields(call, state.route)
             await self._gateway.requests.reject(
-                call, problem, _model(call), state.route.modality, state.route.kind, response_bytes=response_bytes
+                call,
+                problem,
+                fields.model,
+                fields.modality,
+                state.route.kind,
+                user=fields.user,
+                session_id=fields.session_id,
+                response_bytes=response_bytes,
             )
         except Exception as failure:  # the caller gets its response even if the record cannot be written
             log.error("refusal not recorded", request_id=state.id, trail=problems.trail(failure))
@@ -349,7 +363,7 @@ def _describe_call(span: Span, state: CallState) -> None:
         span.set("penstock.org.id", state.caller.org_id)
         span.set("penstock.key.id", state.caller.key_id)
     if state.route.generation:
-        span.set("gen_ai.request.model", _model(state.call) if state.call else None)
+        span.set("gen_ai.request.model", named_model(state.call) if state.call else None)
         span.set("penstock.provider", report.provider)
         span.set("penstock.cost_usd", None if report.cost is None else report.cost / NANOS_PER_USD)
         span.set("penstock.overhead_ms", state.overhead_ms)
@@ -369,9 +383,3 @@ def _host_name(host: str) -> str:
     """Return a Host header without its port, in lower case and without the dot at the end of a full name."""
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     return name.lower().removesuffix(".")
-
-
-def _model(call: Call) -> str | None:
-    """Return the model that a refused call named, if it named one."""
-    named = dict(call.form).get("model") if call.is_form else (call.json or {}).get("model")
-    return named[:_MODEL_CHARS] if isinstance(named, str) else None

@@ -6,7 +6,7 @@ from penstock.errors import RateLimited
 from penstock.schema import Caller
 
 BAD_KEYS_PER_MINUTE = 60
-RECORDED_REFUSALS_PER_MINUTE = 100
+RECORDED_REFUSALS_PER_MINUTE = 1000
 _MINUTE = 60.0
 
 

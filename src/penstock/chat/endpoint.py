@@ -9,7 +9,7 @@ from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost
 from penstock.chat.provider_api import CompletionsApi, ProviderApi
 from penstock.chat.provider_body import passes_through
-from penstock.chat.request import ChatRequest, read_chat_request
+from penstock.chat.request import ChatRequest, json_size, read_chat_request
 from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
@@ -68,7 +68,7 @@ async def complete(
         raise
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
-        reserved.settle(status, problem=problem)
+        reserved.settle(status, problem=problem, response_bytes=json_size(problem.body()))
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))

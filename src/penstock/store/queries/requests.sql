@@ -40,11 +40,12 @@ UPDATE requests SET status = 'processing', provider = :provider, upstream_model 
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
 
 -- name: end_request
--- End a request. Changes nothing the second time.
+-- End a request. Changes nothing the second time. A video has the size of its response already.
 UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
-    error_message = :error_message, response_bytes = :response_bytes, provider = COALESCE(:provider, provider),
-    upstream_model = COALESCE(:upstream_model, upstream_model), input_tokens = :input_tokens,
-    cached_tokens = :cached_tokens, output_tokens = :output_tokens, cost_lines = :cost_lines, attempts = :attempts
+    error_message = :error_message, response_bytes = COALESCE(:response_bytes, response_bytes),
+    provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
+    input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
+    cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
 RETURNING key_id, created_at_ms, hold;
 

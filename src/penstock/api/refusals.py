@@ -1,0 +1,57 @@
+"""Read from a refused call what its request record says about it: its body is not checked, or not valid."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from penstock.api.route import Route
+from penstock.fields import CHAT
+from penstock.schema import Call
+
+_MODEL_CHARS = 256
+_IMAGE_PARTS = ("image_url", "input_image")  # of a chat call, and of a call of the Responses API
+
+
+class RefusedFields(NamedTuple):
+    """The fields of a refused call that are columns of its record; None where the call has no usable value."""
+
+    model: str | None
+    modality: str | None
+    user: str | None
+    session_id: str | None
+
+
+def refused_fields(call: Call, route: Route) -> RefusedFields:
+    """Return what a refused call says about itself."""
+    modality = "vision" if route.kind == "chat" and _has_image(call.json) else route.modality
+    return RefusedFields(named_model(call), modality, _text(call, "user"), _text(call, "session_id"))
+
+
+def named_model(call: Call) -> str | None:
+    """Return the model that a call names, or the beginning of a name that is too long."""
+    named = _value(call, "model")
+    return named[:_MODEL_CHARS] if isinstance(named, str) else None
+
+
+def _text(call: Call, name: str) -> str | None:
+    """Return the text of a field, unless it is longer than the field may be. All endpoints have the same limit."""
+    text = _value(call, name)
+    longest = CHAT[name].max_length or 0
+    return text if isinstance(text, str) and 0 < len(text) <= longest else None
+
+
+def _value(call: Call, name: str) -> Any:
+    if call.is_form:
+        return dict(call.form).get(name)
+    return call.json.get(name) if isinstance(call.json, dict) else None
+
+
+def _has_image(body: Any) -> bool:
+    return any(isinstance(part, dict) and part.get("type") in _IMAGE_PARTS for part in _parts(body))
+
+
+def _parts(body: Any) -> Iterator[Any]:
+    """The parts of all messages of a chat call, or of all items of a call of the Responses API."""
+    messages = body.get("messages") or body.get("input") if isinstance(body, dict) else None
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        yield from content if isinstance(content, list) else ()
