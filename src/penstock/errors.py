@@ -1,8 +1,13 @@
 """Every error that a caller can see, with its status, type and code."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
+
+
+def quoted(names: Iterable[object]) -> str:
+    """Names or values as error messages list them: `a`, `b`."""
+    return ", ".join(f"`{name}`" for name in names)
 
 
 class Problem(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 from penstock.imaging.formats import ALL_FORMATS
 from penstock.long_bodies.buffers import Buffer
 from penstock.values import SHORT_SIDES
@@ -298,8 +298,7 @@ def check_field(row: Field, value: Any) -> Any:
         types = " or ".join(_ARTICLES.get(name, f"a {name}") for name in row.types)
         raise InvalidRequest(f"`{row.name}` must be {types}.", param=row.name)
     if row.one_of and value not in row.one_of:
-        allowed = ", ".join(f"`{choice}`" for choice in row.one_of)
-        raise InvalidRequest(f"`{row.name}` must be one of {allowed}.", param=row.name)
+        raise InvalidRequest(f"`{row.name}` must be one of {quoted(row.one_of)}.", param=row.name)
     if kind is str:
         _check_text(row, value)
     elif (kind is int or kind is float) and (row.low is not None or row.high is not None):

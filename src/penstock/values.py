@@ -56,6 +56,9 @@ def is_id(text: str, prefix: str) -> bool:
 # -------------------------------------------------------------------------------------------------------------- times
 
 
+DAY_MS = 86_400_000
+
+
 def iso(at_ms: int) -> str:
     """A time in ISO 8601, as responses show it."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

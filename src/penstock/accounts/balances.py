@@ -6,9 +6,8 @@ from typing import Any
 from penstock.clock import Clock
 from penstock.schema import SLOT_MS
 from penstock.store.base import Store
-from penstock.values import Nanos, OrgId, dollars
+from penstock.values import DAY_MS, Nanos, OrgId, dollars
 
-_DAY_MS = 86_400_000
 PACE_DAYS = 7
 
 
@@ -42,18 +41,18 @@ class Balances:
         An organization whose first request is younger is judged by the time since then, but not by less than a day.
         """
         now_ms = self._clock.now_ms()
-        first = (now_ms - PACE_DAYS * _DAY_MS) // SLOT_MS
+        first = (now_ms - PACE_DAYS * DAY_MS) // SLOT_MS
         row = await self._store.one("sum_pace", org_id=org_id, first=first)
         assert row is not None, "sums are always returned"
         spent = int(row["spent"])
         start_slot = first if row["first_slot"] is None else max(first, row["first_slot"])
-        elapsed_ms = min(max(now_ms - start_slot * SLOT_MS, _DAY_MS), PACE_DAYS * _DAY_MS)
+        elapsed_ms = min(max(now_ms - start_slot * SLOT_MS, DAY_MS), PACE_DAYS * DAY_MS)
         days_left = None
         if available is not None and spent:
-            days_left = round(max(0, available) * elapsed_ms / (spent * _DAY_MS), 1)
+            days_left = round(max(0, available) * elapsed_ms / (spent * DAY_MS), 1)
         return {
-            "days": round(elapsed_ms / _DAY_MS, 1),
+            "days": round(elapsed_ms / DAY_MS, 1),
             "spent": dollars(Nanos(spent)),
-            "per_day": dollars(Nanos(spent * _DAY_MS // elapsed_ms)),
+            "per_day": dollars(Nanos(spent * DAY_MS // elapsed_ms)),
             "days_left": days_left,
         }

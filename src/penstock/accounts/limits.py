@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 
-from penstock.errors import PermissionDenied, RateLimited
+from penstock.errors import PermissionDenied, RateLimited, quoted
 from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Transaction
-from penstock.values import Nanos, dollars, first_id
+from penstock.values import DAY_MS, Nanos, dollars, first_id
 
 _MINUTE_MS = 60_000
-_DAY_MS = 86_400_000
 _MAX_SHOWN = 10
 _CONCURRENCY_RETRY_SECONDS = 1
 
@@ -32,20 +31,32 @@ async def _check_rate(tx: Transaction, caller: Caller, limit: int, now_ms: int) 
     low = first_id("req", now_ms - _MINUTE_MS)
     row = await tx.one("count_recent_of_key", org_id=caller.org_id, key_id=caller.key_id, low=low)
     if row and row["count"] >= limit:
-        headers = {
-            "x-ratelimit-limit-requests": str(limit),
-            "x-ratelimit-remaining-requests": "0",
-            "x-ratelimit-reset-requests": "60s",
-        }
-        problem = _rate_limited(f"This key is limited to {limit} requests per minute.", 60, headers)
+        problem = too_many_requests(limit, 60)
         problem.counts_all = True
         raise problem
+
+
+def rate_headers(limit: int, left: int, reset_seconds: int) -> dict[str, str]:
+    """The headers that say how many requests a key may still make in this minute, and when it ends."""
+    return {
+        "x-ratelimit-limit-requests": str(limit),
+        "x-ratelimit-remaining-requests": str(left),
+        "x-ratelimit-reset-requests": f"{reset_seconds}s",
+    }
+
+
+def too_many_requests(limit: int, reset_seconds: int) -> RateLimited:
+    """The error for one request too many in this minute."""
+    headers = {"retry-after": str(reset_seconds), **rate_headers(limit, 0, reset_seconds)}
+    return RateLimited(f"This key is limited to {limit} requests per minute.", headers=headers, should_retry=True)
 
 
 async def _check_concurrency(tx: Transaction, caller: Caller, limit: int) -> None:
     row = await tx.one("count_open_of_key", org_id=caller.org_id, key_id=caller.key_id)
     if row and row["count"] >= limit:
-        raise _rate_limited(f"This key is limited to {limit} concurrent requests.", _CONCURRENCY_RETRY_SECONDS)
+        headers = {"retry-after": str(_CONCURRENCY_RETRY_SECONDS)}
+        message = f"This key is limited to {limit} concurrent requests."
+        raise RateLimited(message, headers=headers, should_retry=True)
 
 
 async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int) -> None:
@@ -56,7 +67,7 @@ async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
     row = await tx.one("sum_spend_of_key", org_id=caller.org_id, key_id=caller.key_id, **slots)
     assert row is not None, "sums are always returned"
     for limit, spent, span, until_ms in (
-        (caller.nanos_per_day, row["today"], "day", day_ms + _DAY_MS),
+        (caller.nanos_per_day, row["today"], "day", day_ms + DAY_MS),
         (caller.nanos_per_month, row["this_month"], "month", next_month_ms(now_ms)),
     ):
         if limit is not None and spent + row["held"] + hold > limit:
@@ -93,27 +104,23 @@ def _budget_reached(who: str, limit: int, span: str, until_ms: int, now_ms: int)
 
 def day_start_ms(now_ms: int) -> int:
     """Return when the UTC day began."""
-    return now_ms // _DAY_MS * _DAY_MS
+    return now_ms // DAY_MS * DAY_MS
 
 
 def month_start_ms(now_ms: int) -> int:
     """Return when the UTC month began."""
-    return day_start_ms(now_ms) - (datetime.fromtimestamp(now_ms // 1000, UTC).day - 1) * _DAY_MS
+    return day_start_ms(now_ms) - (datetime.fromtimestamp(now_ms // 1000, UTC).day - 1) * DAY_MS
 
 
 def next_month_ms(now_ms: int) -> int:
     """Return when the next UTC month begins."""
-    return month_start_ms(month_start_ms(now_ms) + 32 * _DAY_MS)
+    return month_start_ms(month_start_ms(now_ms) + 32 * DAY_MS)
 
 
 def check_model(caller: Caller, model: str, listed_as: str) -> None:
     """Raise PermissionDenied if the key may not use a model, by the name in the call or the id that is listed."""
     if caller.models is None or caller.may_use(model) or caller.may_use(listed_as):
         return
-    allowed = ", ".join(f"`{name}`" for name in caller.models[:_MAX_SHOWN])
+    allowed = quoted(caller.models[:_MAX_SHOWN])
     more = " and others" if len(caller.models) > _MAX_SHOWN else ""
     raise PermissionDenied(f"This key may not use the model `{model}`; it may use {allowed}{more}.", param="model")
-
-
-def _rate_limited(message: str, retry_seconds: int, headers: dict[str, str] | None = None) -> RateLimited:
-    return RateLimited(message, headers={"retry-after": str(retry_seconds), **(headers or {})}, should_retry=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 from penstock.fields import Field, check_field
 
 
@@ -16,8 +16,7 @@ def checked_fields(body: Mapping[str, Any], fields: Mapping[str, Field], *, keep
     for name, value in body.items():
         row = fields.get(name)
         if row is None:
-            known = ", ".join(f"`{field}`" for field in fields)
-            raise InvalidRequest(f"`{name[:64]}` is not a field here; allowed are {known}.", param=name[:64])
+            raise InvalidRequest(f"`{name[:64]}` is not a field here; allowed are {quoted(fields)}.", param=name[:64])
         if value is None:
             if keeps_null:
                 found[name] = None

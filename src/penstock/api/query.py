@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from penstock.api.route import Query
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 
 _MAX_BYTES = 8192
 _AZURE_VERSION = "api-version"  # which clients that are set up for Azure add to every call
@@ -60,7 +60,7 @@ def check_names(rows: Sequence[Query], query: Mapping[str, str]) -> None:
     names = [row.name for row in rows]
     for name in query:
         if name not in names and name != _AZURE_VERSION:
-            allowed = f"allowed are {_quoted(names)}" if names else "this path takes none"
+            allowed = f"allowed are {quoted(names)}" if names else "this path takes none"
             raise InvalidRequest(f"`{name[:64]}` is not a query parameter here; {allowed}.", param=name[:64])
 
 
@@ -81,7 +81,7 @@ def _value(row: Query, text: str) -> Any:
     if row.type == "time":
         return _milliseconds(row, text)
     if row.one_of and text not in row.one_of:
-        raise InvalidRequest(f"`{row.name}` must be one of {_quoted(row.one_of)}.", param=row.name)
+        raise InvalidRequest(f"`{row.name}` must be one of {quoted(row.one_of)}.", param=row.name)
     return text
 
 
@@ -110,7 +110,3 @@ def _milliseconds(row: Query, text: str) -> int:
         ) from None
     exact = round(exact, 3)  # a float of this size is exact to less than a microsecond
     return math.ceil(exact) if row.name.endswith("_after") else math.floor(exact)
-
-
-def _quoted(values: Sequence[str]) -> str:
-    return ", ".join(f"`{value}`" for value in values)

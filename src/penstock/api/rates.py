@@ -1,5 +1,6 @@
 """Count what callers do in a minute, in this process: calls of a key, refusals, bad keys of an address."""
 
+from penstock.accounts.limits import rate_headers, too_many_requests
 from penstock.clock import Clock
 from penstock.counts import WindowCounts
 from penstock.errors import RateLimited
@@ -26,16 +27,10 @@ class CallRates:
         share the limit.
         """
         count = self._calls.add(caller.key_id)
-        left = self._calls.seconds_left
-        headers = {
-            "x-ratelimit-limit-requests": str(limit),
-            "x-ratelimit-remaining-requests": str(max(0, limit - count)),
-            "x-ratelimit-reset-requests": f"{left}s",
-        }
+        seconds = self._calls.seconds_left
         if count > limit:
-            message = f"This key is limited to {limit} requests per minute."
-            raise RateLimited(message, headers={"retry-after": str(left), **headers}, should_retry=True)
-        return headers
+            raise too_many_requests(limit, seconds)
+        return rate_headers(limit, limit - count, seconds)
 
     def count_bad_key(self, address: str) -> None:
         """Count a call that was not authenticated; raise RateLimited after too many from one address."""

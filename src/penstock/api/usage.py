@@ -11,8 +11,8 @@ from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.generations.records import failure_reasons
 from penstock.schema import Call, Response
+from penstock.values import DAY_MS
 
-_DAY_MS = 86_400_000
 _LAST_MS = 2**47  # in the year 6429; dates end in 9999
 _FILTERS = (
     Query(name="key_id", about="Made with this key."),
@@ -66,7 +66,7 @@ def _filters(gateway: Gateway, asked: Mapping[str, Any], days: int) -> UsageFilt
     end_ms = min(gateway.clock.now_ms() if before_ms is None else before_ms, _LAST_MS) + 1
     after_ms = asked["created_after"]
     return UsageFilters(
-        start_ms=max(0, end_ms - days * _DAY_MS) if after_ms is None else max(0, after_ms),
+        start_ms=max(0, end_ms - days * DAY_MS) if after_ms is None else max(0, after_ms),
         end_ms=end_ms,
         key_id=asked["key_id"],
         model=asked["model"],

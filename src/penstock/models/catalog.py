@@ -18,11 +18,11 @@ from penstock.providers.spec import Model, Provider, prices_in_force
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
+from penstock.values import DAY_MS
 
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
 ANY = "*"  # the upstream name of a chat model entry that stands for every model of its provider
 _ID_LENGTH_MAX = 256
-_DAY_MS = 86_400_000
 _LIVE_MAX = 2048  # models of live catalogues in memory
 _FOUND_MAX = 4096  # callers choose the names of a router's models; the least recently used are dropped
 
@@ -299,7 +299,7 @@ class Catalog:
 
     def _today(self) -> str:
         """The day in UTC, which decides between the prices of before and after an announced change."""
-        return _day(self._clock.now_ms() // _DAY_MS)
+        return _day(self._clock.now_ms() // DAY_MS)
 
 
 @lru_cache(2)

@@ -10,7 +10,7 @@ import structlog
 from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.counts import WindowCounts
-from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError
+from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError, quoted
 from penstock.event_loop import cancel_and_wait
 from penstock.models.catalog import Catalog
 from penstock.providers.live import FoundModel, LiveModel, Underivable
@@ -244,7 +244,7 @@ class LiveModels:
         provider = self._provider(slug)
         if provider is None or not self.has_catalogue(slug):
             usable = sorted(each for each in self._on if self._provider(each))
-            shown = ", ".join(f"`{each}`" for each in usable) or "none here"
+            shown = quoted(usable) or "none here"
             raise InvalidRequest(f"Only these providers have a catalogue to search: {shown}.", param="provider")
         assert provider.live is not None, "see _provider"
         known = self._found.get((slug, words))

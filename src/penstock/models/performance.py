@@ -12,9 +12,8 @@ from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.schema import FailedAttempt
 from penstock.store.base import Store
-from penstock.values import OrgId, first_id
+from penstock.values import DAY_MS, OrgId, first_id
 
-_DAY_MS = 86_400_000
 _ROWS_MAX = 1000  # the newest are read
 _SECONDS_KEPT = 15.0
 _KEPT_MAX = 256  # organizations whose figures are kept; the oldest are dropped
@@ -105,7 +104,7 @@ class PerformanceReader:
         return figures
 
     async def _outcomes(self, task: str, org_id: OrgId) -> list[_Outcome]:
-        low = self._clock.now_ms() - _DAY_MS
+        low = self._clock.now_ms() - DAY_MS
         if task == "chat":
             rows = await self._store.slow("list_ended_chats", org_id=org_id, low=first_id("req", low), limit=_ROWS_MAX)
             return [outcome for row in rows for outcome in _chat_outcomes(_EndedChat(**row))]

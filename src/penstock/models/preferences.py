@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 
 Sort = Literal["price", "latency", "throughput"]
 
@@ -48,11 +48,11 @@ def read_preferences(value: Mapping[str, Any], task: str) -> Preferences:
     """Check the field; raise InvalidRequest, which names the part and what is allowed."""
     given = {name: part for name, part in value.items() if part is not None}
     if unknown := next((name for name in given if name not in _NAMES), None):
-        _refuse(str(unknown), f"is not known here; `{FIELD}` can have {_listed(_NAMES)}")
+        _refuse(str(unknown), f"is not known here; `{FIELD}` can have {quoted(_NAMES)}")
     if not isinstance(given.get("allow_fallbacks", True), bool):
         _refuse("allow_fallbacks", "must be a boolean")
     if "sort" in given and given["sort"] not in SORTS:
-        _refuse("sort", f"must be one of {_listed(SORTS)}")
+        _refuse("sort", f"must be one of {quoted(SORTS)}")
     return Preferences(
         order=_slugs(given, "order"),
         only=_slugs(given, "only"),
@@ -77,7 +77,7 @@ def _limits(value: Any, allowed: Sequence[str]) -> dict[str, Decimal]:
     limits = value if isinstance(value, dict) else {"request": value}
     for name, usd in limits.items():
         if name not in allowed:
-            _refuse(f"max_price.{name}", f"is not a price of this call; it can be {_listed(allowed)}")
+            _refuse(f"max_price.{name}", f"is not a price of this call; it can be {quoted(allowed)}")
         if not _is_amount(usd):
             where = f"max_price.{name}" if isinstance(value, dict) else "max_price"
             _refuse(where, f"must be dollars as a number from 0 to {MAX_USD}")
@@ -86,10 +86,6 @@ def _limits(value: Any, allowed: Sequence[str]) -> dict[str, Decimal]:
 
 def _is_amount(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_USD
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _refuse(name: str, rule: str) -> None:

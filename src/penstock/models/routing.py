@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 from penstock.models.catalog import Catalog
 from penstock.models.performance import Performance, Performances
 from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
@@ -217,8 +217,7 @@ def _exclusion(slug: str, preferences: Preferences) -> str | None:
 
 
 def _refusal(name: str, rule: str, route: Route) -> InvalidRequest:
-    slugs = dict.fromkeys(candidate.provider.slug for candidate in route.candidates)
-    served_by = ", ".join(f"`{slug}`" for slug in slugs)
+    served_by = quoted(dict.fromkeys(candidate.provider.slug for candidate in route.candidates))
     return InvalidRequest(f"`{FIELD}.{name}` {rule} {served_by}.", param=f"{FIELD}.{name}")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 from penstock.imaging.formats import SVG_TYPE, extension
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
@@ -254,7 +254,7 @@ def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
     if recording.penstock_recording != VERSION or recording.kind not in _TASKS:
         raise InvalidRequest(f"The recording's version or kind is not supported; the supported version is {VERSION}.")
     if recording.task not in _TASKS[recording.kind]:
-        allowed = ", ".join(f"`{task}`" for task in _TASKS[recording.kind])
+        allowed = quoted(_TASKS[recording.kind])
         raise InvalidRequest(f"`task` must be one of {allowed} if `kind` is `{recording.kind}`.", param="task")
     if len(request) > _REQUEST_BYTES_MAX:
         raise InvalidRequest(f"`request` has more than {_REQUEST_BYTES_MAX} bytes.", param="request")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import json_schema
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 from penstock.fields import number_text
 from penstock.providers.spec import Model, Param
 from penstock.schema import Request
@@ -56,7 +56,7 @@ def check_row(model: Model, row: Param, value: Any) -> None:
 
 def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
     if row.one_of and value not in row.one_of and _kind(value) not in row.one_of:
-        allowed = ", ".join(f"`{json_text(choice)}`" for choice in row.one_of)
+        allowed = quoted(map(json_text, row.one_of))
         choice = "one of " if len(row.one_of) > 1 else ""
         raise InvalidRequest(f"`{name}` of {model.id} must be {choice}{allowed}.", param=name)
     if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
