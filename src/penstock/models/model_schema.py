@@ -1,6 +1,6 @@
 """JSON Schema of the parameters of a model, from the tables that translate them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.fields import TABLES, Field
@@ -11,7 +11,13 @@ from penstock.values import INPUT_VIDEOS
 _PUBLIC_NAMES = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",)}
 _OPTIONAL = ("aspect_ratio", "resolution")  # where a frame is required, only `size` is marked
 _ANY_TYPE = ["string", "number", "boolean", "array", "object"]
-_WIDENED = {"minimum": min, "maximum": max, "maxLength": max}
+# How two limits of each kind are combined.
+_WIDER_LIMITS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "minimum": min,
+    "maximum": max,
+    "maxLength": max,
+    "enum": lambda values, others: list(dict.fromkeys([*values, *others])),
+}
 
 
 def schema(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -20,7 +26,7 @@ def schema(operations: Sequence[Operation]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for table, _ in tables:
         for name, described in table.items():
-            properties[name] = _widened(properties[name], described) if name in properties else described
+            properties[name] = _widen(properties[name], described) if name in properties else described
     required = [name for name in properties if all(name in required for _, required in tables)]
     return {"type": "object", "required": required, "properties": properties}
 
@@ -65,7 +71,7 @@ def _property(field: Field, row: Param | None) -> dict[str, Any]:
     described: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": field.about}
     limits = _limits(field)
     if row is not None:
-        limits |= _known(_narrowed(field, row))
+        limits |= _known(_narrower_limits(field, row))
     described |= _known(limits)
     if handling := row.handling if row is not None else field.handling:
         described["x-handling"] = handling
@@ -79,7 +85,7 @@ def _sent_as(name: str, row: Param) -> str | None:
     return ", ".join(row.to) if row.to and row.to != (name,) else None
 
 
-def _narrowed(field: Field, row: Param) -> dict[str, Any]:
+def _narrower_limits(field: Field, row: Param) -> dict[str, Any]:
     if row.name == "thinking" and row.handling == "ignored":
         return {"enum": ["off"]}
     if row.name == "frame":  # the row is for three fields, and its default is the size
@@ -122,16 +128,12 @@ def _provider_property(row: Param) -> dict[str, Any]:
     return described
 
 
-def _widened(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """One field with the limits of two operations combined: what either of them allows."""
-    wide = dict(one)
-    for name, wider in _WIDENED.items():
-        if name in one and name in other:
-            wide[name] = wider(one[name], other[name])
+def _widen(described: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A field with the limits of two operations combined: what either of them allows."""
+    wide = dict(described)
+    for name, wider in _WIDER_LIMITS.items():
+        if name in wide and name in other:
+            wide[name] = wider(wide[name], other[name])
         else:
             wide.pop(name, None)
-    if "enum" in one and "enum" in other:
-        wide["enum"] = list(dict.fromkeys([*one["enum"], *other["enum"]]))
-    else:
-        wide.pop("enum", None)
     return wide

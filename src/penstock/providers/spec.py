@@ -170,7 +170,7 @@ class ImageUpload:
 
     send: str
     form: Callable[[InputFile], tuple[tuple[str, str | Upload], ...]]
-    read: Callable[[Reply], str]  # the name that the provider gave the image; it becomes InputFile.name
+    read: Callable[[Reply], str]  # the name that the provider gave the image; it becomes `uploaded_name`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
