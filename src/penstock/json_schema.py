@@ -57,10 +57,10 @@ class _Reader:
             target = self._definitions.get(str(written["$ref"]).rpartition("/")[2])
             return {**self.read(target, depth + 1), **_own_keywords(written)}
         parts = [self.read(part, depth + 1) for part in _schemas(written.get("allOf"))]
-        read = _merged(parts) | _own_keywords(written)
+        read = _merge(parts) | _own_keywords(written)
         if properties := written.get("properties"):
             read["properties"] = {
-                str(name): self.read(schema, depth + 1) for name, schema in _ordered(written, properties)
+                str(name): self.read(schema, depth + 1) for name, schema in _properties_in_order(written, properties)
             }
         if required := written.get("required"):
             read["required"] = [str(name) for name in required]
@@ -68,7 +68,7 @@ class _Reader:
             read["items"] = self.read(written["items"], depth + 1)
         for keyword in _ALTERNATIVES:
             choices = [self.read(choice, depth + 1) for choice in _schemas(written.get(keyword))]
-            read |= _joined([choice for choice in choices if choice.get("type") != "null"], read)
+            read |= _join_alternatives([choice for choice in choices if choice.get("type") != "null"], read)
         return read
 
 
@@ -89,7 +89,7 @@ def _own_keywords(written: Schema) -> dict[str, Any]:
     return read
 
 
-def _ordered(written: Schema, properties: Any) -> list[tuple[str, Any]]:
+def _properties_in_order(written: Schema, properties: Any) -> list[tuple[str, Any]]:
     """Properties in the provider's order for people, if it has one."""
     if not isinstance(properties, Mapping):
         raise TypeError("properties are not an object")
@@ -105,14 +105,14 @@ def _ordered(written: Schema, properties: Any) -> list[tuple[str, Any]]:
     return sorted(properties.items(), key=place)
 
 
-def _merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _merge(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in parts:
         merged |= part
     return merged
 
 
-def _joined(choices: list[dict[str, Any]], around: Schema) -> dict[str, Any]:
+def _join_alternatives(choices: list[dict[str, Any]], around: Schema) -> dict[str, Any]:
     """Alternatives as one schema if there is only one, or if all of them list values; else as `anyOf`."""
     if len(choices) == 1:
         return {**choices[0], **{name: around[name] for name in ("title", "description", "default") if name in around}}

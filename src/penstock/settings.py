@@ -22,7 +22,7 @@ from penstock.typed_config import (
     PublicUrl,
     WebhookUrl,
     convert,
-    prepared,
+    convertible_value,
     read_toml,
     unwrap,
 )
@@ -334,7 +334,7 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     }
     values = {**from_file, **from_environ, **given}
     settings = convert(
-        {name: prepared(name, value, kinds[name]) for name, value in values.items()}, Settings, strict=False
+        {name: convertible_value(name, value, kinds[name]) for name, value in values.items()}, Settings, strict=False
     )
     origins = {
         **dict.fromkeys(from_file, "file"),

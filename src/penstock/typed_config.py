@@ -176,14 +176,14 @@ def read_toml(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
 _BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}  # msgspec knows true, false, 1 and 0
 
 
-def prepared(name: str, value: Any, kind: inspect.Type) -> Any:
+def convertible_value(name: str, value: Any, kind: inspect.Type) -> Any:
     """A value as msgspec can convert it: text is split where a list or a table is needed; a number may be text."""
     if isinstance(kind, inspect.StrType) and type(value) in (int, float):
         return str(value)
     if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StrType):
         pairs = _pairs(name, value) if isinstance(value, str) else value
         if isinstance(pairs, Mapping):
-            return {key: prepared(name, each, kind.value_type) for key, each in pairs.items()}
+            return {key: convertible_value(name, each, kind.value_type) for key, each in pairs.items()}
     if isinstance(value, str):
         if isinstance(kind, inspect.VarTupleType):
             return _items(value)

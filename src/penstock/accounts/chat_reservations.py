@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from penstock.accounts import limits, transfers
-from penstock.accounts.requests import opened_request
+from penstock.accounts.requests import new_request_row
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable, nothing_sent
 from penstock.schema import Call, Request
@@ -167,7 +167,7 @@ class ChatReservations:
         return [None] * len(in_order)
 
     def _request_row(self, reservation: Reservation) -> Row:
-        return opened_request(
+        return new_request_row(
             reservation.call,
             reservation.request,
             reservation.amount,

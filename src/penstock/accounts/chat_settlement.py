@@ -14,7 +14,14 @@ import structlog
 from penstock.accounts import transfers
 from penstock.accounts.chat_reservations import ChatReservations, Reservation
 from penstock.accounts.payloads import Payload, add_payload
-from penstock.accounts.requests import RequestEnd, Usage, add_ended_requests, count_usage, ended_request, request_end
+from penstock.accounts.requests import (
+    RequestEnd,
+    Usage,
+    add_ended_requests,
+    count_usage,
+    ended_request_row,
+    request_end_values,
+)
 from penstock.clock import Clock
 from penstock.errors import InsufficientBalance, Problem, RateLimited, StorageUnavailable
 from penstock.schema import SLOT_MS
@@ -310,7 +317,9 @@ class ChatSettlement:
         self, tx: Transaction, held: list[EndedCall], sizes: list[_ResponseSize]
     ) -> list[EndedCall]:
         """Store sizes, and end requests that are in the store; return those that had not ended before."""
-        ends: list[tuple[str, Row]] = [("end_request", request_end(item.org_id, item.id, item.end)) for item in held]
+        ends: list[tuple[str, Row]] = [
+            ("end_request", request_end_values(item.org_id, item.id, item.end)) for item in held
+        ]
         size_rows = [{"id": item.id, "org_id": item.org_id, "response_bytes": item.size_bytes} for item in sizes]
         changes = ends + [("set_response_bytes", row) for row in size_rows]
         if not changes:
@@ -360,7 +369,7 @@ def _seconds_to_next_batch() -> float:
 
 def _request_row(ended: EndedCall) -> Row:
     reservation = ended.reservation
-    return ended_request(reservation.call, reservation.request, reservation.modality, ended.end)
+    return ended_request_row(reservation.call, reservation.request, reservation.modality, ended.end)
 
 
 def _charges(calls: list[EndedCall]) -> list[tuple[OrgId, str, Nanos]]:

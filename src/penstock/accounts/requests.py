@@ -152,7 +152,7 @@ def trace_id(call: Call) -> str | None:
 # ---------------------------------------------------------------------------------------------------------- one request
 
 
-def opened_request(
+def new_request_row(
     call: Call,
     request: Request,
     hold: Nanos,
@@ -179,18 +179,18 @@ def opened_request(
 
 async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: RequestEnd) -> Usage | None:
     """End an open request; return what the caller counts with `count_usage`, or None if it had ended already."""
-    row = await tx.one("end_request", **request_end(org_id, request_id, end))
+    row = await tx.one("end_request", **request_end_values(org_id, request_id, end))
     if row is None:
         return None
     return Usage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
 
 
-def request_end(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
+def request_end_values(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
     """Return the values for the query `end_request`."""
     return {"id": request_id, "org_id": org_id, **end.columns()}
 
 
-def ended_request(call: Call, request: Request, modality: str | None, end: RequestEnd) -> Row:
+def ended_request_row(call: Call, request: Request, modality: str | None, end: RequestEnd) -> Row:
     """Return the row of a request that is written only after it has ended, for `add_ended_requests`."""
     return {**_request_columns(call, request, modality), **end.columns(), "hold": 0}
 

@@ -47,7 +47,7 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def parsed(fields: Sequence[str] | None) -> dict[str, Any]:
+def parse_fields(fields: Sequence[str] | None) -> dict[str, Any]:
     """Return the fields of --set: a value that is JSON as what it says, any other as text."""
     parsed: dict[str, Any] = {}
     for field in fields or ():

@@ -11,7 +11,7 @@ from penstock.commands.call_options import (
     default_model,
     given,
     input_url,
-    parsed,
+    parse_fields,
     print_estimate,
 )
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
@@ -41,7 +41,7 @@ def chat(
         "model": model or default_model(gateway, "chat"),
         "messages": _messages(prompt, system, images or []),
         **given({"max_tokens": max_tokens}),
-        **parsed(fields),
+        **parse_fields(fields),
     }
     if dry_run:
         print_estimate(gateway.post(_PATH, body, dryRun=True), as_json)

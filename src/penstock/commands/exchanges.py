@@ -68,7 +68,7 @@ class Exchanges:
         def clean_text(text: str) -> str:
             for secret in filter(None, hidden):
                 text = text.replace(secret, "the-credential")
-            text = _URL.sub(lambda url: url[0] if url[0] in requested else _unsigned(url[0]), text)
+            text = _URL.sub(lambda url: url[0] if url[0] in requested else _without_query(url[0]), text)
             return _MEDIA.sub(_ENCODED, text.replace(candidate.provider.base_url, published_url))
 
         def clean(value: Any) -> Any:
@@ -87,7 +87,7 @@ def _is_private(name: str, value: Any) -> bool:
     return isinstance(value, str) and _PRIVATE_NAMES.search(name) is not None
 
 
-def _unsigned(url: str) -> str:
+def _without_query(url: str) -> str:
     """A URL without its query, where signatures are."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"

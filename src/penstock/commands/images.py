@@ -26,7 +26,7 @@ from penstock.commands.call_options import (
     input_url,
     input_urls,
     output_paths,
-    parsed,
+    parse_fields,
     print_estimate,
     prompt_text,
 )
@@ -67,7 +67,7 @@ def image(
         "model": model or default_model(gateway, "text-to-image"),
         "prompt": prompt_text(prompt),
         **given({"size": size, "n": n}),
-        **parsed(fields),
+        **parse_fields(fields),
     }
     _make_images(gateway, "/compat/v1/images/generations", body, _Options(output, dry_run, as_json))
 
@@ -95,7 +95,7 @@ def edit(
         "prompt": prompt_text(prompt),
         "image": input_urls(inputs),
         **given({"size": size, "n": n, "mask": mask and input_url(mask)}),
-        **parsed(fields),
+        **parse_fields(fields),
     }
     _make_images(gateway, "/compat/v1/images/edits", body, _Options(output, dry_run, as_json))
 
@@ -120,7 +120,7 @@ def upscale(
         "model": model or default_model(gateway, "upscale"),
         "image": input_urls([*(files or ()), *(inputs or ())]),
         **given({"scale_factor": factor}),
-        **parsed(fields),
+        **parse_fields(fields),
     }
     _make_images(gateway, "/compat/v1/images/edits", body, _Options(output, dry_run, as_json))
 

@@ -25,7 +25,7 @@ def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> N
     try:
         with lock_data_folder(settings.data):
             count = _reseal(settings)
-            report(f"There is a new master secret. {_resealed(count)}", as_json, rotated=True, resealed=count)
+            report(f"There is a new master secret. {_reseal_text(count)}", as_json, rotated=True, resealed=count)
     except RuntimeError:
         text = (
             "There is a new master secret. Restart the gateway to use it, then run `penstock secret reseal` to encrypt "
@@ -38,7 +38,7 @@ def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> N
 def reseal(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Encrypt with the newest master secret what is stored encrypted: the webhook secrets of organizations."""
     count = _reseal(load_settings(data=data, config=config))
-    report(_resealed(count), as_json, resealed=count)
+    report(_reseal_text(count), as_json, resealed=count)
 
 
 async def _nothing(store: Store, vault: Vault) -> None:
@@ -52,5 +52,5 @@ def _reseal(settings: Settings) -> int:
     return with_store(settings, work)
 
 
-def _resealed(count: int) -> str:
+def _reseal_text(count: int) -> str:
     return f"Encrypted {count} webhook secrets with it."

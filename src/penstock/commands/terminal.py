@@ -134,7 +134,7 @@ def _print_table(title: str, columns: list[str], cells: list[list[str]]) -> None
         return
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     texts = [max(len(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
-    widths = _narrowed(texts, words, room) if fits else [None] * len(columns)
+    widths = _narrower_widths(texts, words, room) if fits else [None] * len(columns)
     for place, (column, width) in enumerate(zip(columns, widths, strict=True)):
         texts_here = [row[place] for row in cells if row[place]]
         are_numbers = bool(texts_here) and all(map(_NUMBER.match, texts_here))
@@ -144,7 +144,7 @@ def _print_table(title: str, columns: list[str], cells: list[list[str]]) -> None
     console.print(table)
 
 
-def _narrowed(widths: list[int], least: list[int], room: int) -> list[int]:
+def _narrower_widths(widths: list[int], least: list[int], room: int) -> list[int]:
     """Widths that fit into the room together: the widest columns lose most, and none gets less than its least."""
     widths = [*widths]
     while sum(widths) > room:

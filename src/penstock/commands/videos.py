@@ -23,7 +23,7 @@ from penstock.commands.call_options import (
     given,
     input_urls,
     output_paths,
-    parsed,
+    parse_fields,
     print_estimate,
     prompt_text,
 )
@@ -61,7 +61,7 @@ def video(
             "model": model or default_model(gateway, mode),
             "prompt": prompt_text(prompt),
             **given({"seconds": seconds, "size": size, "n": n, "input_reference": references}),
-            **parsed(fields),
+            **parse_fields(fields),
         }
         if dry_run:
             print_estimate(gateway.post("/compat/v1/videos", body, dryRun=True), as_json)

@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.accounts.acceptances import Acceptance
 from penstock.accounts.limits import check_limits, check_org_budget
-from penstock.accounts.requests import opened_request
+from penstock.accounts.requests import new_request_row
 from penstock.accounts.transfers import NewHold
 from penstock.errors import InsufficientBalance, RateLimited, nothing_sent
 from penstock.event_loop import run_aside
@@ -239,7 +239,7 @@ def _rows(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> tuple[A
     attempt_id = new_call.attempt_id if _is_sent_at_once(planned) else None
     first = plan.candidates[0] if attempt_id else None
     changes: list[Change] = [
-        ("add_request", opened_request(call, request, hold, sent_to=first)),
+        ("add_request", new_request_row(call, request, hold, sent_to=first)),
         ("add_generation", columns),
         *(
             ("add_media", row)

@@ -46,8 +46,8 @@ def preview(data: bytes, variant: Variant) -> ImageFile:
     if not frames:
         raise BadImage("The video has no frames.")
     if variant == "thumbnail":
-        return encode(_shrunk(frames[0], THUMBNAIL_SIDE), "webp", 85)
-    return encode(_sheet([_shrunk(frame, SHEET_FRAME_SIDE) for frame in frames]), "jpeg", 85)
+        return encode(_shrink(frames[0], THUMBNAIL_SIDE), "webp", 85)
+    return encode(_sheet([_shrink(frame, SHEET_FRAME_SIDE) for frame in frames]), "jpeg", 85)
 
 
 def _frames(container: InputContainer, stream: VideoStream, count: int) -> Iterator[Image.Image]:
@@ -83,7 +83,7 @@ def _image(frame: VideoFrame) -> Image.Image:
     return image
 
 
-def _shrunk(image: Image.Image, side: int) -> Image.Image:
+def _shrink(image: Image.Image, side: int) -> Image.Image:
     image.thumbnail((side, side))
     return image
 

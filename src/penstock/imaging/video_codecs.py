@@ -148,7 +148,7 @@ def _h264_size(unit: bytes) -> Size | None:
         bits.read(1)
     bits.read(1)
     unit_width, unit_height = _CROP_UNITS.get(0 if is_separate else chroma, (1, 1))
-    return _cropped(bits, (width, 16 * fields * rows), (unit_width, unit_height * fields))
+    return _cropped_size(bits, (width, 16 * fields * rows), (unit_width, unit_height * fields))
 
 
 def _skip_scaling_lists(bits: "_Bits", count: int) -> None:
@@ -193,10 +193,10 @@ def _h265_size(unit: bytes) -> Size | None:
         bits.read(1)
     width = bits.golomb()
     height = bits.golomb()
-    return _cropped(bits, (width, height), _CROP_UNITS.get(chroma, (1, 1)))
+    return _cropped_size(bits, (width, height), _CROP_UNITS.get(chroma, (1, 1)))
 
 
-def _cropped(bits: "_Bits", coded: Size, unit: Size) -> Size:
+def _cropped_size(bits: "_Bits", coded: Size, unit: Size) -> Size:
     """The size without the edges that decoders cut off; they cut off nothing if nothing would be left."""
     if not bits.read(1):
         return coded

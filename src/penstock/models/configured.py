@@ -159,7 +159,7 @@ def _only_model_for(where: str, provider: Provider, task: Task | UnsetType) -> M
     if not found:
         raise Misconfigured(f"{where}.task is {task}, for which {provider.name} has no models here")
     if len({id(model.op) for model in found}) > 1:
-        ids = _listed([model.id for model in found])
+        ids = _some_of([model.id for model in found])
         raise Misconfigured(f"{where} needs like: the parameters of {provider.name} differ by model. It can be {ids}")
     return found[0]
 
@@ -174,15 +174,15 @@ def _models_named(where: str, provider: Provider, like: str, task: Task | UnsetT
         raise Misconfigured(f"{where}.task is {task}, which {like} of {provider.name} does not do; it can be {tasks}")
     if not found:
         ids = [model.id for model in models]
-        near = _listed(get_close_matches(like, ids, cutoff=0.3) or ids)
+        near = _some_of(get_close_matches(like, ids, cutoff=0.3) or ids)
         raise Misconfigured(f"{where}.like is {like}; it must be a model that {provider.name} has here, such as {near}")
     upstreams = [model.upstream for model in found]
     if len(set(upstreams)) > 1:
-        raise Misconfigured(f"{where}.like is {like}, which is several models there; it can be {_listed(upstreams)}")
+        raise Misconfigured(f"{where}.like is {like}, which is several models there; it can be {_some_of(upstreams)}")
     return found
 
 
-def _listed(names: list[str]) -> str:
+def _some_of(names: list[str]) -> str:
     """Names for a message, not too many and each once."""
     return ", ".join(list(dict.fromkeys(names))[:_NAMES_MAX])
 

@@ -20,10 +20,10 @@ class Shutdown(NamedTuple):
 def soon(providers: Iterable[Provider], today: date) -> list[Shutdown]:
     """Return the models that end within 30 days or have ended, the first to end first."""
     latest = (today + _SOON).isoformat()
-    return sorted({shutdown for shutdown in _announced(providers) if shutdown.day <= latest})
+    return sorted({shutdown for shutdown in _announced_shutdowns(providers) if shutdown.day <= latest})
 
 
-def _announced(providers: Iterable[Provider]) -> Iterator[Shutdown]:
+def _announced_shutdowns(providers: Iterable[Provider]) -> Iterator[Shutdown]:
     for provider in providers:
         for model in provider.models:
             if model.shutdown_date and model.enabled:

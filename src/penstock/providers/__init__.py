@@ -17,17 +17,17 @@ def discover() -> tuple[Provider, ...]:
 
     Raises TypeError if an entry point is not a Provider.
     """
-    return *_built_in(), *_installed()
+    return *_built_in_providers(), *_installed_providers()
 
 
-def _built_in() -> Iterator[Provider]:
+def _built_in_providers() -> Iterator[Provider]:
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
         provider = getattr(importlib.import_module(f"{__name__}.{module.name}"), "PROVIDER", None)
         if isinstance(provider, Provider):
             yield provider
 
 
-def _installed() -> Iterator[Provider]:
+def _installed_providers() -> Iterator[Provider]:
     for point in entry_points(group=ENTRY_POINT_GROUP):
         provider = point.load()
         if not isinstance(provider, Provider):

@@ -121,13 +121,13 @@ class QueryFile:
 
     @cached_property
     def sqlite(self) -> Queries:
-        return self._made_for("sqlite")
+        return self._queries_for("sqlite")
 
     @cached_property
     def postgres(self) -> Queries:
-        return self._made_for("postgres")
+        return self._queries_for("postgres")
 
-    def _made_for(self, dialect: Dialect) -> Queries:
+    def _queries_for(self, dialect: Dialect) -> Queries:
         queries = Queries()
         for source, line, named, body in self._blocks:
             name = named["name"]

@@ -163,7 +163,7 @@ def check_settings(connection: apsw.Connection) -> None:
             raise StorageMisconfigured(f"SQLite setting {name} is {found!r}, but must be {wanted!r}.")
 
 
-def _extended(error: apsw.ConstraintError) -> int:
+def _extended_code(error: apsw.ConstraintError) -> int:
     code: int = getattr(error, "extendedresult", 0)
     return code
 
@@ -171,7 +171,7 @@ def _extended(error: apsw.ConstraintError) -> int:
 def store_error(error: Exception) -> Exception:
     """The store's error for an error of SQLite. Other exceptions are returned as they are."""
     if isinstance(error, apsw.ConstraintError):
-        return ConstraintViolated(_KINDS.get(_extended(error), "other"), str(error))
+        return ConstraintViolated(_KINDS.get(_extended_code(error), "other"), str(error))
     if isinstance(error, apsw.FullError):
         return StorageUnavailable("Storage is unavailable: the database has no space left.")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):

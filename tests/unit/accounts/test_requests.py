@@ -17,8 +17,8 @@ from penstock.accounts.requests import (
     Requests,
     count_usage,
     end_request,
-    ended_request,
-    opened_request,
+    ended_request_row,
+    new_request_row,
     trace_id,
 )
 from penstock.errors import InvalidRequest, NotFound
@@ -60,7 +60,7 @@ def make_call(org_id: OrgId, at_ms: int = NOW, key_id: str = "key_a", **fields: 
 async def open_one(store: Store, call: Call, hold: int = 50) -> None:
     async def write(tx: Transaction) -> None:
         await transfers.hold_all(tx, [transfers.NewHold(call.caller.org_id, call.id, Nanos(hold), call.at_ms)], {})
-        await tx.put("add_request", **opened_request(call, REQUEST, Nanos(hold)))
+        await tx.put("add_request", **new_request_row(call, REQUEST, Nanos(hold)))
 
     await store.write(write)
 
@@ -343,7 +343,7 @@ async def test_summaries_are_exact(database: Database) -> None:
         org_id = await create_org(store)
         for cost in (10**15, 1, 1, 1):
             call = make_call(org_id)
-            row = opened_request(call, REQUEST, ZERO)
+            row = new_request_row(call, REQUEST, ZERO)
             await store.write(lambda tx, row=row: tx.put("add_request", **row))  # type: ignore[misc]
             await end_one(store, call, "completed", cost)
         page = await Requests(store, ManualClock(NOW), nothing_waits).list_records(org_id, Filters(summary=True))
@@ -361,7 +361,7 @@ async def add_ended(store: Store, rows: list[dict[str, Any]]) -> None:
 def ended_row(org_id: OrgId, at_ms: int, **columns: Any) -> dict[str, Any]:
     call = make_call(org_id, at_ms)
     end = RequestEnd(columns.pop("status", "completed"), Nanos(columns.pop("cost", 0)), 5)
-    return {**ended_request(call, REQUEST, "image", end), **columns}
+    return {**ended_request_row(call, REQUEST, "image", end), **columns}
 
 
 async def test_filters_can_be_combined_in_every_way_and_paged(database: Database) -> None:

@@ -43,7 +43,7 @@ class Draft:
         for name in names:
             schema = self._left.get(name)
             if schema is not None and fits(schema):
-                return self._named(name, schema)
+                return self._named_field(name, schema)
         return None
 
     def take(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> Named | None:
@@ -59,11 +59,11 @@ class Draft:
 
     def take_rest(self) -> list[Named]:
         """All fields that are left."""
-        rest = [self._named(name, schema) for name, schema in self._left.items()]
+        rest = [self._named_field(name, schema) for name, schema in self._left.items()]
         self._left.clear()
         return rest
 
-    def _named(self, name: str, schema: Schema) -> Named:
+    def _named_field(self, name: str, schema: Schema) -> Named:
         return Named(name, schema, name in self._required)
 
 

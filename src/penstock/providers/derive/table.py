@@ -60,7 +60,7 @@ def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task,
         files = {"video": video_rows(inputs, encode, role)}
     else:
         files = _image_tasks(inputs, encode, is_upscaler)
-    return {task: complete_table(task, *found, *rows, *_passed(task, rest)) for task, found in files.items()}
+    return {task: complete_table(task, *found, *rows, *_rows_for_rest(task, rest)) for task, found in files.items()}
 
 
 def _image_tasks(inputs: Inputs, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
@@ -159,7 +159,7 @@ _RECOGNISERS: Mapping[str, tuple[Callable[[Draft], Param | None], ...]] = {
 # ------------------------------------------------------------------------------------------------------- other fields
 
 
-def _passed(task: Task, rest: list[Named]) -> list[Param]:
+def _rows_for_rest(task: Task, rest: list[Named]) -> list[Param]:
     """Rows for fields that only this model has. One that is named like a field of the interface cannot be reached."""
     rows = []
     for field in rest:

@@ -59,7 +59,7 @@ def read_billed(reply: Reply) -> dict[str, float]:
 
 def read_result(response: Mapping[str, Any], fields: Sequence[str] = FILES) -> Result:
     """Read the outputs. An image that the safety checker refused is black, and flagged."""
-    outputs = [output for name in fields for output in _listed(response.get(name))]
+    outputs = [output for name in fields for output in _as_list(response.get(name))]
     flags = response.get("has_nsfw_concepts") or response.get("nsfw_content_detected") or []
     allowed = [
         output
@@ -75,7 +75,7 @@ def read_result(response: Mapping[str, Any], fields: Sequence[str] = FILES) -> R
     return Result(files=files)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
