@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from structlog.testing import capture_logs
 
-from penstock import extras
+from penstock import package_extras
 from penstock.errors import ModelNotFound
 from penstock.providers import bedrock
 from penstock.providers.bedrock.credentials import CHAIN
@@ -197,7 +197,7 @@ async def test_failures(open_gateway: OpenGateway) -> None:
 
 
 async def test_keys_of_an_account_need_an_extra(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "botocore" else object())
+    monkeypatch.setattr(package_extras, "find_spec", lambda name: None if name == "botocore" else object())
     installation.environ[KEY_ENV] = ACCOUNT
     async with gateway_for(installation.open, "bedrock", Bedrock()) as running:
         with pytest.raises(ModelNotFound, match=r"pip install 'penstock\[bedrock\]'"):

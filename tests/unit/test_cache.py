@@ -1,6 +1,6 @@
 """Values are kept for their own time, and not too many of them."""
 
-from penstock.cache import Cache
+from penstock.cache import Cache, Recent
 from tests.manual_clock import ManualClock
 
 
@@ -32,3 +32,17 @@ def test_the_value_that_was_put_in_first_is_dropped_when_there_are_too_many() ->
     cache.put("a", 3, 5)  # now `b` is the first
     cache.put("c", 4, 5)
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (3, None, 4)
+
+
+def test_no_recent_value_is_older_than_a_second() -> None:
+    clock = ManualClock()
+    recent: Recent[str, int] = Recent(clock.monotonic)
+    assert recent.get("a") is None
+    recent.put("a", 1)
+    clock.advance(0.9)
+    recent.put("b", 2)
+    assert (recent.get("a"), recent.get("b")) == (1, 2)
+    clock.advance(0.1)
+    assert (recent.get("a"), recent.get("b")) == (None, None)
+    recent.put("b", 3)
+    assert (recent.get("a"), recent.get("b")) == (None, 3)

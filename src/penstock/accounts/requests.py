@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock import states
-from penstock.accounts.records import RequestRow, encode_attempts, encode_lines, request_record
+from penstock.accounts.request_records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
 from penstock.errors import Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, PlannedCandidate, Request

@@ -25,9 +25,9 @@ from penstock.api.body import (
     has_body,
     read_body,
 )
+from penstock.api.body_budget import BodyBudget
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
-from penstock.api.receiving import BodyBudget
 from penstock.api.refusals import named_model, refused_fields
 from penstock.api.route import Route
 from penstock.api.router import Router

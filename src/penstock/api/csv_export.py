@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-from penstock.accounts.records import RequestRow, request_record
+from penstock.accounts.request_records import RequestRow, request_record
 
 COLUMNS = (
     "id",

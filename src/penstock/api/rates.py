@@ -2,9 +2,9 @@
 
 from penstock.accounts.limits import rate_headers, too_many_requests
 from penstock.clock import Clock
-from penstock.counts import WindowCounts
 from penstock.errors import RateLimited
 from penstock.schema import Caller
+from penstock.window_counts import WindowCounts
 
 BAD_KEYS_PER_MINUTE = 60
 RECORDED_REFUSALS_PER_MINUTE = 1000

@@ -13,9 +13,9 @@ import structlog
 from penstock.atelier.renderers import echo
 from penstock.atelier.renderers.edit_words import EDIT_WORDS
 from penstock.atelier.renderers.words import unknown_words
-from penstock.extras import ExtraMissing, check_extra
 from penstock.imaging.child import ChildTask
 from penstock.imaging.workers import WorkFailed
+from penstock.package_extras import ExtraMissing, check_extra
 from penstock.providers.spec import HttpRequest, LocalTools, Reply
 from penstock.values import OrgId
 

@@ -10,7 +10,7 @@ from penstock.accounts import transfers
 from penstock.accounts.completions import Completion
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
-from penstock.accounts.records import encode_lines
+from penstock.accounts.request_records import encode_lines
 from penstock.accounts.requests import RequestEnd, Usage, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint

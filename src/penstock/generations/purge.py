@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import msgspec
 
-from penstock.accounts.records import attempts_without_messages
+from penstock.accounts.request_records import attempts_without_messages
 from penstock.errors import Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway

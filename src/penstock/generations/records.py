@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.key_records import read_key_names
-from penstock.accounts.records import RequestRow, decode_attempts, request_record
+from penstock.accounts.request_records import RequestRow, decode_attempts, request_record
 from penstock.gateway import Gateway
 from penstock.media.rows import list_outputs
 from penstock.schema import Call

@@ -9,7 +9,6 @@ import msgspec
 from penstock import errors
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.event_loop import LONG_FILE_BYTES
-from penstock.extras import ExtraMissing, check_extra
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.mailbox import CompletedGeneration, Mailbox
@@ -28,6 +27,7 @@ from penstock.generations.rows import (
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.media.rows import MediaRow, list_media
+from penstock.package_extras import ExtraMissing, check_extra
 from penstock.recordings.replay_headers import response_headers
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.paging import Pager

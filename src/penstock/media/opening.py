@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.extras import check_extra
 from penstock.media.storage import Folder, Storage
+from penstock.package_extras import check_extra
 
 
 def open_storage(media: str, options: Mapping[str, str], data: Path) -> Storage:

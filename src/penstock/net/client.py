@@ -15,6 +15,7 @@ from pyreqwest.exceptions import BuilderError, PyreqwestError
 from pyreqwest.request import RequestBuilder
 
 from penstock import __version__
+from penstock.cache import Recent
 from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_ip_address, is_own_address
 from penstock.net.errors import NotSent, UrlBlocked
@@ -24,7 +25,6 @@ from penstock.net.http1 import CONNECT_SECONDS, Exchange, Http1Client, TimeLimit
 from penstock.net.lookups import PLACES, NameLookups, Resolver
 from penstock.net.response import MAX_RESPONSE_BYTES, LibraryResponse, OpenResponse, Writer
 from penstock.providers.spec import HttpRequest, Reply
-from penstock.recent import Recent
 
 _MAX_ERROR_BYTES = 64 * 2**10
 _MAX_WEBHOOK_RESPONSE_BYTES = 16 * 2**10  # enough to use the connection again; the rest is not read

@@ -1,6 +1,6 @@
 """Open the database that the settings name."""
 
-from penstock.extras import check_extra
+from penstock.package_extras import check_extra
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.migrate import package_migrations

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.cache import Recent
 from penstock.clock import Clock
 from penstock.errors import NotFound
-from penstock.recent import Recent
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
 from penstock.vault import HmacKey, Vault

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from penstock.accounts.records import RequestRow
+from penstock.accounts.request_records import RequestRow
 from penstock.chat.endpoint import complete
 from penstock.errors import AllProvidersExhausted, Problem
 from penstock.generations.records import REASONS, complete_records, failure_reasons

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import extras
+from penstock import package_extras
 from penstock.media.bucket import Bucket
 from penstock.media.opening import open_storage
 from penstock.media.storage import Folder, Storage
@@ -17,9 +17,9 @@ def test_the_url_decides_between_folder_and_bucket(bucket: Storage, tmp_path: Pa
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(package_extras, "find_spec", lambda name: None)
     assert isinstance(open_storage("", {}, tmp_path), Folder)
-    with pytest.raises(extras.ExtraMissing, match=r"pip install 'penstock\[s3\]'"):
+    with pytest.raises(package_extras.ExtraMissing, match=r"pip install 'penstock\[s3\]'"):
         open_storage("s3://bucket", {}, tmp_path)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import extras
+from penstock import package_extras
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 
@@ -32,6 +32,8 @@ async def test_postgres_if_the_settings_have_its_url(
 
 
 async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(extras.ExtraMissing, match=r"^Postgres needs an extra: pip install 'penstock\[postgres\]'$"):
+    monkeypatch.setattr(package_extras, "find_spec", lambda name: None)
+    with pytest.raises(
+        package_extras.ExtraMissing, match=r"^Postgres needs an extra: pip install 'penstock\[postgres\]'$"
+    ):
         await open_store(Settings(data=tmp_path, database="postgresql://db.test/penstock"))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from penstock.extras import ExtraMissing, check_extra
+from penstock.package_extras import ExtraMissing, check_extra
 from penstock.providers.spec import HttpRequest, NotSigned, bearer
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.records import (
+from penstock.accounts.request_records import (
     RequestRow,
     attempts_without_messages,
     encode_attempts,

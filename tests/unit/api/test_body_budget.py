@@ -10,7 +10,7 @@ import pytest
 
 from penstock.api.asgi import AsgiApp
 from penstock.api.body import Receive
-from penstock.api.receiving import BodyBudget
+from penstock.api.body_budget import BodyBudget
 from penstock.errors import Unavailable
 from penstock.generations import endpoints
 from penstock.generations.plan import PlannedCall, make_plan

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from penstock.shares import SharedPlaces
+from penstock.shared_places import SharedPlaces
 from penstock.values import OrgId
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock import counts
-from penstock.counts import WindowCounts
+from penstock import window_counts
+from penstock.window_counts import WindowCounts
 from tests.manual_clock import ManualClock
 
 
@@ -18,7 +18,7 @@ def test_each_name_is_counted_until_the_window_ends() -> None:
 
 
 def test_counts_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts, "_MAX_NAMES", 10)
+    monkeypatch.setattr(window_counts, "_MAX_NAMES", 10)
     minute = WindowCounts(ManualClock(), 60)
     for number in range(1000):
         minute.add(str(number))

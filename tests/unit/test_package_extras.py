@@ -6,22 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from penstock import extras
+from penstock import package_extras
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_missing_library_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    extras.check_extra("postgres", "Postgres")
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "psycopg_pool" else object())
-    with pytest.raises(extras.ExtraMissing, match=r"^Postgres needs an extra: pip install 'penstock\[postgres\]'$"):
-        extras.check_extra("postgres", "Postgres")
-    extras.check_extra("s3", "an object store")
+    package_extras.check_extra("postgres", "Postgres")
+    monkeypatch.setattr(package_extras, "find_spec", lambda name: None if name == "psycopg_pool" else object())
+    with pytest.raises(
+        package_extras.ExtraMissing, match=r"^Postgres needs an extra: pip install 'penstock\[postgres\]'$"
+    ):
+        package_extras.check_extra("postgres", "Postgres")
+    package_extras.check_extra("s3", "an object store")
 
 
 def test_every_extra_that_is_checked_can_be_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = {extra: set(libraries) for extra, libraries in extras.LIBRARIES.items()}
+    named = {extra: set(libraries) for extra, libraries in package_extras.LIBRARIES.items()}
     for extra, libraries in named.items():
         wanted = {re.split(r"[^\w.-]", requirement)[0] for requirement in project["optional-dependencies"][extra]}
         assert {library.partition("_")[0] for library in libraries} == wanted
