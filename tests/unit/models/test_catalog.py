@@ -1,41 +1,15 @@
 """Which providers serve a model, and the errors for models that cannot be used."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.models.catalog import Catalog, Found
-from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.schema import PlannedCandidate
-from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-
-PRICE = (Price(unit="image", usd="0.04", source=Source("test")),)
-OPS = openai_compatible.OPERATIONS
-IMAGE, EDIT, VIDEO, CHAT = ("image",), ("edit", "upscale"), ("video",), ("chat",)
-
-
-def model(name: str, task: Any = "image", upstream: str = "", **fields: Any) -> Model:
-    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **fields})
-
-
-def provider(slug: str, *models: Model, **fields: Any) -> Provider:
-    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **fields)
-
-
-ONE = provider(
-    "one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("video-1", "video"), key_env="ONE_KEY"
-)
-TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
-ROUTER = provider("hub", model("hub/*", "chat", "*"), model("hub/named", "chat", "named"))
-
-
-def catalog(*providers: Provider, environ: dict[str, str] | None = None, **fields: Any) -> Catalog:
-    return Catalog(providers or (ONE, TWO), Settings(**fields), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
+from tests.unit.models.small_catalog import CHAT, EDIT, IMAGE, ONE, ROUTER, TWO, VIDEO, catalog, model, provider
 
 
 def find(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE) -> Found:

@@ -10,7 +10,7 @@ from penstock.models.catalog import Catalog
 from penstock.providers.spec import Model, Price, converted, passthrough, refused
 from penstock.settings import Settings
 from tests.manual_clock import ManualClock
-from tests.unit.models.test_catalog import OPS, PRICE, catalog, model, provider
+from tests.unit.models.small_catalog import OPS, PRICE, catalog, model, provider
 
 
 def known_source(name: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
 from tests.manual_clock import ManualClock
-from tests.unit.models.test_catalog import IMAGE, catalog, model, provider
+from tests.unit.models.small_catalog import IMAGE, catalog, model, provider
 
 KNOWN = {"a", "b", "c", "elsewhere"}
 USD = {"a": "0.3", "b": "0.1", "c": "0.2"}

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import trustme
 
-from penstock import recent
+from penstock import cache
 from penstock.net.errors import UNREACHABLE, UrlBlocked
 from penstock.net.guard import EgressRules
 from tests.http_client import (
@@ -223,7 +223,7 @@ async def test_a_name_with_any_forbidden_ip_address_is_blocked(call: Callable[..
 async def test_a_name_that_changes_its_ip_address_is_checked_each_time(
     call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recent, "SECONDS", 0.0)
+    monkeypatch.setattr(cache, "RECENT_SECONDS", 0.0)
     allowed = random_loopback()
     forbidden = random_loopback()
     authority = trustme.CA()

@@ -14,11 +14,8 @@ from penstock.errors import InvalidRequest
 from penstock.providers import discover
 from penstock.providers.spec import (
     Model,
-    Operation,
-    Param,
     Price,
     Provider,
-    Result,
     Upload,
     bearer,
     converted,
@@ -26,39 +23,17 @@ from penstock.providers.spec import (
     passthrough,
     renamed,
 )
-from penstock.schema import Request
 from penstock.upstream import checks, extra_fields, translate
 from penstock.values import INPUT_VIDEOS, InputFile
+from tests.unit.upstream.small_model import body, refusal, request, small_model
 
-
-def model(*params: Param, **changes: Any) -> Model:
-    task = changes.pop("task", "image")
-    settings = {"send": "POST /make", "read": lambda reply: Result(), **changes}
-    return Model(id="lab/brush", upstream="brush-1", op=Operation(task=task, params=params, **settings), prices=())
-
-
-def request(task: str = "image", extras: dict[str, Any] | None = None, **values: Any) -> Request:
-    return Request(task=task, model="lab/brush", values=values, extras=extras or {})
-
-
-def body(one: Model, wanted: Request) -> dict[str, Any]:
-    values = translate.table_values(wanted, wanted.n, {})
-    return translate.provider_body(one, values, wanted.extras)
-
-
-def refusal(one: Model, wanted: Request) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as caught:
-        checks.check(one, wanted)
-    return caught.value
-
-
-PLAIN = model(passthrough("prompt"))
+PLAIN = small_model(passthrough("prompt"))
 
 
 def test_extras_are_sent_and_override_nothing() -> None:
-    one = model(passthrough("prompt"), renamed("user", "end_user"), fixed("safe", True))
+    brush = small_model(passthrough("prompt"), renamed("user", "end_user"), fixed("safe", True))
     extras = {"background": "clear", "prompt": "stolen", "end_user": "stolen", "safe": False, "model": "stolen"}
-    sent = body(one, request("upscale", extras, prompt="mine", user="me"))
+    sent = body(brush, request("upscale", extras, prompt="mine", user="me"))
     assert sent == {"background": "clear", "prompt": "mine", "end_user": "me", "safe": True, "model": "brush-1"}
 
 
@@ -122,8 +97,8 @@ def test_other_extras_are_allowed(extras: dict[str, Any]) -> None:
 
 
 def test_a_provider_table_may_name_further_priced_extras() -> None:
-    one = model(passthrough("prompt"), priced_extras=frozenset({"mode"}))
-    assert refusal(one, request(extras={"mode": "pro"})).param == "mode"
+    brush = small_model(passthrough("prompt"), priced_extras=frozenset({"mode"}))
+    assert refusal(brush, request(extras={"mode": "pro"})).param == "mode"
     checks.check(PLAIN, request(extras={"mode": "pro"}))
 
 
@@ -153,8 +128,8 @@ def test_input_files_are_no_extras_where_they_are_billed() -> None:
 
 
 def test_input_files_are_no_extras_at_any_depth_and_under_any_name_where_they_are_billed() -> None:
-    billed = replace(model(), prices=(Price(unit="image", usd="0.04", input_usd="0.01"),))
-    free = replace(model(), prices=(Price(unit="image", usd="0.04"),))
+    billed = replace(small_model(), prices=(Price(unit="image", usd="0.04", input_usd="0.01"),))
+    free = replace(small_model(), prices=(Price(unit="image", usd="0.04"),))
     files: dict[str, dict[str, Any]] = {
         "inside an object": {"options": {"input_image": "x"}},
         "inside a list": {"guides": [{"weight": 1}, {"reference_images": ["x"]}]},
@@ -177,11 +152,11 @@ def test_input_files_are_no_extras_at_any_depth_and_under_any_name_where_they_ar
 
 def test_extras_have_a_limited_number_of_different_names() -> None:
     """Each is compared with many patterns, for each candidate, while other calls wait."""
-    image, chat = model(), model(task="chat")
+    image, chat = small_model(), small_model(task="chat")
     many = {f"k{number}": number for number in range(501)}
-    for one, extras in ((image, many), (image, {"options": [many]}), (chat, many)):
+    for brush, extras in ((image, many), (image, {"options": [many]}), (chat, many)):
         with pytest.raises(InvalidRequest, match="500 different names"):
-            extra_fields.check_extras(one, extras)
+            extra_fields.check_extras(brush, extras)
     extra_fields.check_extras(image, {"nodes": [{"kind": number} for number in range(2000)]})
     extra_fields.check_extras(chat, {"functions": [{"parameters": many}]})
 
@@ -235,17 +210,19 @@ def test_models_bill_input_files_in_all_their_operations_or_in_none() -> None:
 
 
 def test_extras_with_a_row_in_the_table_are_allowed() -> None:
-    one = model(renamed("generate_audio", "audio", one_of=(True, False)), model_field=None)
+    brush = small_model(renamed("generate_audio", "audio", one_of=(True, False)), model_field=None)
     wanted = request("upscale", {"generate_audio": True})
-    checks.check(one, wanted)
-    assert body(one, wanted) == {"audio": True}
-    assert refusal(one, request(extras={"generate_audio": "loud"})).message.endswith("must be one of `true`, `false`.")
-    loud = model(renamed("generate_audio", "audio", one_of=(True,)), model_field=None)
+    checks.check(brush, wanted)
+    assert body(brush, wanted) == {"audio": True}
+    assert refusal(brush, request(extras={"generate_audio": "loud"})).message.endswith(
+        "must be one of `true`, `false`."
+    )
+    loud = small_model(renamed("generate_audio", "audio", one_of=(True,)), model_field=None)
     assert refusal(loud, request(extras={"generate_audio": False})).message.endswith("must be `true`.")
 
 
 def test_chat_functions_may_have_parameters_with_any_names() -> None:
-    chat = model(task="chat")
+    chat = small_model(task="chat")
     extra_fields.check_extras(chat, {"functions": [{"parameters": {"duration": {}, "webhook": {}}}]})
     with pytest.raises(InvalidRequest):
         extra_fields.check_extras(chat, {"service_tier": "priority"})
@@ -276,9 +253,9 @@ def test_large_extras_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["frame", "images"])
 def test_internal_names_of_tables_cannot_be_used(name: str) -> None:
-    one = model(converted(name, to="x", convert=lambda found: found.width))
-    assert refusal(one, request("upscale", {name: "x"})).param == name
-    assert body(one, request("upscale", {name: "x"})) == {"model": "brush-1"}
+    brush = small_model(converted(name, to="x", convert=lambda found: found.width))
+    assert refusal(brush, request("upscale", {name: "x"})).param == name
+    assert body(brush, request("upscale", {name: "x"})) == {"model": "brush-1"}
 
 
 json_values = st.recursive(

@@ -23,14 +23,14 @@ from penstock.providers.spec import (
 from penstock.schema import Request
 from penstock.upstream import checks, translate
 from penstock.values import InputFile
-from tests.unit.upstream.test_checks import model, refusal, request
+from tests.unit.upstream.small_model import refusal, request, small_model
 
 IMAGE = InputFile(b"png", "image/png", 4, 4)
 
 
-def body(one: Model, wanted: Request, **inputs: list[InputFile]) -> dict[str, Any]:
+def body(brush: Model, wanted: Request, **inputs: list[InputFile]) -> dict[str, Any]:
     values = translate.table_values(wanted, wanted.n, inputs)
-    return translate.provider_body(one, values, wanted.extras)
+    return translate.provider_body(brush, values, wanted.extras)
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -59,36 +59,39 @@ def body(one: Model, wanted: Request, **inputs: list[InputFile]) -> dict[str, An
     ],
 )
 def test_each_handling(row: Param, values: dict[str, Any], sent: dict[str, Any]) -> None:
-    assert body(model(row, model_field=None), request("upscale", **values)) == sent
+    assert body(small_model(row, model_field=None), request("upscale", **values)) == sent
 
 
 def test_size_aspect_ratio_and_resolution_make_one_frame() -> None:
-    one = model(converted("frame", to=("width", "height"), convert=pixels(720)), model_field=None, task="video")
+    brush = small_model(converted("frame", to=("width", "height"), convert=pixels(720)), model_field=None, task="video")
     wanted = request("video", size="9:16", aspect_ratio="1:1", resolution="1080p")
-    assert body(one, wanted) == {"width": 1080, "height": 1920}
+    assert body(brush, wanted) == {"width": 1080, "height": 1920}
 
 
 def test_input_images_are_sent() -> None:
-    one = model(
+    brush = small_model(
         converted("images", to="images", convert=len),
         converted("mask", to="mask", convert=lambda found: found.width),
         converted("input_reference", to="start", convert=lambda found: found[0].data),
         model_field=None,
     )
-    sent = body(one, request("upscale"), images=[IMAGE, IMAGE], mask=[IMAGE], input_reference=[IMAGE])
+    sent = body(brush, request("upscale"), images=[IMAGE, IMAGE], mask=[IMAGE], input_reference=[IMAGE])
     assert sent == {"images": 2, "mask": 4, "start": b"png"}
 
 
 def test_the_model_is_in_the_body_or_in_the_path() -> None:
     wanted = request("upscale", prompt="p")
-    assert body(model(passthrough("prompt")), wanted) == {"prompt": "p", "model": "brush-1"}
-    assert body(model(passthrough("prompt"), model_field="version"), wanted) == {"prompt": "p", "version": "brush-1"}
-    assert body(model(passthrough("prompt"), send="POST /run/{model}"), wanted) == {"prompt": "p"}
+    assert body(small_model(passthrough("prompt")), wanted) == {"prompt": "p", "model": "brush-1"}
+    assert body(small_model(passthrough("prompt"), model_field="version"), wanted) == {
+        "prompt": "p",
+        "version": "brush-1",
+    }
+    assert body(small_model(passthrough("prompt"), send="POST /run/{model}"), wanted) == {"prompt": "p"}
 
 
 def test_adjust_body_is_applied_last() -> None:
-    one = model(passthrough("prompt"), adjust_body=nest_under("input"))
-    assert body(one, request("upscale", {"seed": 1}, prompt="p")) == {
+    brush = small_model(passthrough("prompt"), adjust_body=nest_under("input"))
+    assert body(brush, request("upscale", {"seed": 1}, prompt="p")) == {
         "input": {"prompt": "p", "seed": 1},
         "model": "brush-1",
     }
@@ -107,17 +110,17 @@ def test_a_new_video_has_the_defaults_of_its_model(
     given: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
 ) -> None:
     rows = [passthrough(name, default=default) for name, default in defaults.items()]
-    assert translate.complete_request(request("video", **given), model(*rows, task="video")).values == values
+    assert translate.complete_request(request("video", **given), small_model(*rows, task="video")).values == values
 
 
 def test_an_image_request_gets_no_defaults() -> None:
     wanted = request("image", prompt="p")
-    assert translate.complete_request(wanted, model(passthrough("frame", default="512x512"))) == wanted
+    assert translate.complete_request(wanted, small_model(passthrough("frame", default="512x512"))) == wanted
 
 
 def test_the_model_decides_the_task() -> None:
     """Of a call that edits images, which may be an upscale."""
-    assert translate.complete_request(request("edit"), model(task="upscale")).task == "upscale"
+    assert translate.complete_request(request("edit"), small_model(task="upscale")).task == "upscale"
 
 
 # --------------------------------------------------------------------------------------------------------------- limits
@@ -150,7 +153,7 @@ def test_the_model_decides_the_task() -> None:
     ],
 )  # fmt: skip
 def test_values_that_the_model_does_not_allow(row: Param, values: dict[str, Any], words: str, param: str) -> None:
-    problem = refusal(model(row), request("upscale", **values))
+    problem = refusal(small_model(row), request("upscale", **values))
     assert (problem.message, problem.param) == (words, param)
 
 
@@ -174,7 +177,7 @@ def test_values_that_the_model_does_not_allow(row: Param, values: dict[str, Any]
     ],
 )
 def test_values_that_the_model_allows(row: Param, values: dict[str, Any]) -> None:
-    checks.check(model(row), request("upscale", **values))
+    checks.check(small_model(row), request("upscale", **values))
 
 
 @pytest.mark.parametrize(
@@ -193,12 +196,12 @@ def test_values_that_the_model_allows(row: Param, values: dict[str, Any]) -> Non
     ],
 )
 def test_the_number_of_input_images_is_checked(row: Param | None, count: int, words: str | None) -> None:
-    one = model(*([row] if row else []))
+    brush = small_model(*([row] if row else []))
     if words is None:
-        checks.check_inputs(one, {"images": count})
+        checks.check_inputs(brush, {"images": count})
         return
     with pytest.raises(InvalidRequest) as caught:
-        checks.check_inputs(one, {"images": count})
+        checks.check_inputs(brush, {"images": count})
     assert (caught.value.message, caught.value.param) == (words, "image")
 
 
@@ -207,7 +210,7 @@ def test_the_number_of_input_images_is_checked(row: Param | None, count: int, wo
 )
 def test_errors_use_the_interfaces_names_of_inputs(name: str, public_name: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        checks.check_inputs(model(), {name: 1})
+        checks.check_inputs(small_model(), {name: 1})
     assert (caught.value.message, caught.value.param) == (
         f"`{public_name}` is not supported by lab/brush.",
         public_name,
@@ -223,7 +226,7 @@ def test_forms_have_text_and_files() -> None:
     )
     upload = Upload(b"png", "image/png", "a.png")
     fields = {"prompt": "p", "n": 2, "f": 0.5, "on": True, "image[]": [upload, upload], "o": {"a": 1}, "none": None}
-    sent = translate.http_request(provider, model(body="form"), fields, "")
+    sent = translate.http_request(provider, small_model(body="form"), fields, "")
     assert sent.form == (
         ("prompt", "p"), ("n", "2"), ("f", "0.5"), ("on", "true"), ("image[]", upload), ("image[]", upload),
         ("o", '{"a":1}'),
@@ -233,7 +236,9 @@ def test_forms_have_text_and_files() -> None:
 
 def test_the_path_may_contain_the_model() -> None:
     provider = Provider(slug="lab", name="Lab", docs="", base_url="https://lab.example", models=())
-    sent = translate.http_request(provider, model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, "")
+    sent = translate.http_request(
+        provider, small_model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, ""
+    )
     assert sent.url == "https://lab.example/models/brush-1:run"
     assert sent.headers["content-type"] == "application/msgpack"
     assert msgspec.msgpack.decode(sent.whole_body) == {"a": b"x"}
@@ -264,6 +269,6 @@ def test_the_path_may_contain_the_model() -> None:
 def test_later_outputs_of_a_request_have_later_seeds(
     row: Param | None, extras: dict[str, Any], first: int, sent: Any
 ) -> None:
-    one = model(row) if row else model()
-    wanted = translate.with_seed_of_part(request(extras=extras), one, first)
-    assert body(one, wanted).get("seed") == sent
+    brush = small_model(row) if row else small_model()
+    wanted = translate.with_seed_of_part(request(extras=extras), brush, first)
+    assert body(brush, wanted).get("seed") == sent
