@@ -2,7 +2,23 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
+
+def without_frames(error: E) -> E:
+    """Return an error after its tracebacks were removed, and those of the errors before it.
+
+    The frames of a traceback refer to what they worked on, such as the body of a call. If one of them also refers to
+    the error, all of that stays in memory until the garbage collector finds it, which runs seldom. So an error that is
+    kept, or was answered, must not refer to frames.
+    """
+    before: BaseException | None = error
+    while before is not None:
+        before.__traceback__ = None
+        before = before.__cause__ or before.__context__
+    return error
 
 
 def quoted(names: Iterable[object]) -> str:

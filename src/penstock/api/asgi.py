@@ -40,6 +40,7 @@ from penstock.errors import (
     Problem,
     RateLimited,
     Unavailable,
+    without_frames,
 )
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
@@ -137,7 +138,8 @@ class AsgiApp:
         route = state.route
         try:
             response, body = await self._make_response(state, scope, receive)
-        except (Disconnected, CallerGone):
+        except (Disconnected, CallerGone) as gone:
+            without_frames(gone)
             self._end_call(state, DISCONNECTED)
             return
         if route.generation:
@@ -171,12 +173,13 @@ class AsgiApp:
         except (Disconnected, CallerGone):
             raise
         except Problem as problem:
-            response = await self._refuse(state, problem)
+            response = await self._refuse(state, without_frames(problem))
             body = responses.encode_body(response)
             if problem.recorded:
                 self._record_size(state, body)
         except Exception as failure:
             response = self._fail(state, failure)
+            without_frames(failure)
             body = responses.encode_body(response)
         if self._cors is not None or state.headers_out:
             response = self._with_headers(state, response)

@@ -118,7 +118,10 @@ class _Attempt:
         if earlier is not None and earlier.ref is not None:
             return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
         if earlier is not None and not self.op.safe_to_resubmit:
-            return await self._find_job(AttemptFailed(unknown_outcome(_INTERRUPTED)))
+            found = await self._find_job()
+            if found is None:
+                raise AttemptFailed(unknown_outcome(_INTERRUPTED))
+            return found
         inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
         try:
             with self.job.running.send_guard.sending():
@@ -128,9 +131,10 @@ class _Attempt:
                 self.job.running.send_guard.unsent_attempts.discard(self.id)
                 return await self._submit(inputs)
         except AttemptFailed as problem:
-            if not problem.failure.unknown:
+            found = await self._find_job() if problem.failure.unknown else None
+            if found is None:
                 raise
-            return await self._find_job(problem)
+            return found
 
     async def _load_inputs(self) -> Mapping[str, Sequence[InputFile]]:
         if not self.job.request.inputs:
@@ -222,12 +226,12 @@ class _Attempt:
             job.running.send_guard.run_to_the_end()
         return await self._record_job(result)
 
-    async def _find_job(self, problem: AttemptFailed) -> Result:
+    async def _find_job(self) -> Result | None:
         """Find the job of a submission that may have arrived, where the provider knows it by the id of the attempt.
-        Raises the problem if it is not found: the attempt is not sent again.
+        None if it is not found: the attempt is not sent again.
         """
         if not self.op.finds_own_ids:
-            raise problem
+            return None
         for pause in _FIND_PAUSES_SECONDS:
             await self.gateway.clock.sleep(pause)
             try:
@@ -235,7 +239,7 @@ class _Attempt:
             except AttemptFailed:
                 continue
             return await self._record_job(found)
-        raise problem
+        return None
 
     async def _record_job(self, result: Result) -> Result:
         """Store the provider's id for a job that has not ended yet."""

@@ -54,7 +54,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     if not is_finished:
         raise unfinished_problem(call.id)
     if isinstance(mailbox.end, Problem):
-        raise mailbox.end
+        raise mailbox.take_problem()
     if planned.due_ms[1] > gateway.clock.steady_ms():
         return await delayed_image_result(gateway, call, planned.due_ms)
     return await job_result(gateway, call, mailbox)

@@ -170,8 +170,8 @@ async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> li
         else:
             outcomes.append(outcome)
     if problems:
-        undecided = (problem for problem in problems if isinstance(problem, LeaseLost | StorageUnavailable))
-        raise next(undecided, problems[0])
+        problems.sort(key=lambda problem: not isinstance(problem, LeaseLost | StorageUnavailable))
+        raise problems.pop(0)  # taken out: a variable of ours that refers to it would keep the job in memory
     return outcomes
 
 

@@ -55,6 +55,14 @@ class Mailbox:
     partial_images: PartialImages | None = None
     end: CompletedGeneration | Problem | None = None
 
+    def take_problem(self) -> Problem:
+        """Return the problem that the job ended with, and forget it: a frame that raises it and refers to it would keep
+        the call in memory.
+        """
+        problem, self.end = self.end, None
+        assert isinstance(problem, Problem), "the caller looked"
+        return problem
+
     async def wait(self, running: RunningJob, seconds: float) -> bool:
         """Wait for the job or for the next unfinished image; return whether the job has ended."""
         if self.partial_images is None:

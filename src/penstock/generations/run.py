@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from functools import partial
 
-from penstock.errors import InternalError, Problem, StorageUnavailable
+from penstock.errors import InternalError, Problem, StorageUnavailable, without_frames
 from penstock.gateway import Gateway
 from penstock.generations import live, playback
 from penstock.generations.accept import Accepted, NewGeneration
@@ -72,4 +72,4 @@ async def _fail(gateway: Gateway, job: Job, problem: Problem) -> None:
     await fail(gateway, job.row, job.lease_token, problem, job.history.made)
     problem.recorded = True
     if job.mailbox:
-        job.mailbox.end = problem
+        job.mailbox.end = without_frames(problem)

@@ -61,7 +61,7 @@ async def _events(
             if not partial_images:
                 yield _COMMENT
         if isinstance(mailbox.end, Problem):
-            raise mailbox.end
+            raise mailbox.take_problem()
         await _wait_until_due(gateway, planned, mailbox)
         result = (await job_result(gateway, call, mailbox)).json
         for event in _completed_events(planned, result):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from penstock.errors import InvalidRequest, quoted
+from penstock.errors import InvalidRequest, quoted, without_frames
 from penstock.models.catalog import Catalog
 from penstock.models.performance import Performance, Performances
 from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
@@ -157,12 +157,13 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
         try:
             check(candidate.model)
         except InvalidRequest as problem:
-            refusals.append(problem)
+            refusals.append(without_frames(problem))
             left_out.append(LeftOut(candidate, problem.message))
         else:
             capable.append(candidate)
     if refusals and not capable:
-        raise next((refusal for refusal in refusals if not refusal.model_takes_other_inputs), refusals[0])
+        refusals.sort(key=lambda refusal: refusal.model_takes_other_inputs)
+        raise refusals.pop(0)  # taken out: a variable of ours that refers to it would keep the call in memory
     if not refusals and not (route.forced and len(capable) > 1):
         return route
     tried = tuple(capable[:1] if route.forced else capable)

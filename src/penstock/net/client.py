@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urljoin
@@ -249,14 +249,15 @@ class HttpClient:
         """Send to the host's first IP address; to the next one only while nothing was sent. The caller closes the
         response.
         """
-        failure = NotSent(_NO_ADDRESS)
-        for address in addresses[:_MAX_ADDRESSES_TRIED]:
-            response = await self._guarded_response(request, target, address, deadline, connect_seconds)
-            try:
+        if not addresses:
+            raise NotSent(_NO_ADDRESS)
+        *others, last = addresses[:_MAX_ADDRESSES_TRIED]
+        for address in others:
+            with suppress(NotSent):
+                response = await self._guarded_response(request, target, address, deadline, connect_seconds)
                 return await response.__aenter__()
-            except NotSent as error:
-                failure = error
-        raise failure
+        response = await self._guarded_response(request, target, last, deadline, connect_seconds)
+        return await response.__aenter__()
 
     async def _guarded_response(
         self, request: HttpRequest, target: Target, address: str, deadline: float, connect_seconds: float

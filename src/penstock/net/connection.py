@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._is_complete = False
         self._is_whole_request_sent = False
         self._keeps_alive = False
-        self._failure: MaybeSent | None = None
+        self._failure = ""  # why nothing more can be read
         self._is_idle = False
         self.status = 0
         self.headers = Headers()
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def _has_response(self) -> bool:
-        return self._has_head or self._is_lost or self._failure is not None
+        return self._has_head or self._is_lost or bool(self._failure)
 
     async def wait_for_head(self) -> None:
         """Wait until the status and the headers have arrived. Raises MaybeSent."""
@@ -104,8 +104,8 @@ class Connection(asyncio.Protocol):
 
     def _wait_for_data(self) -> Awaitable[None]:
         """Wait until something arrives; raise MaybeSent if nothing will."""
-        if self._failure is not None:
-            raise self._failure
+        if self._failure:
+            raise MaybeSent(self._failure)
         if self._is_lost:
             raise MaybeSent("the connection was closed before the end of the response")
         return self._wait(min(self._loop.time() + self._read_seconds, self._deadline))
@@ -144,8 +144,8 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, failure: MaybeSent) -> None:
-        self._failure = failure
+    def _fail(self, reason: str) -> None:
+        self._failure = reason
         self._wake()
 
     # ---------------------------------------------------------------------------------------------------------- reuse
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
     def release(self) -> bool:
         """End the exchange. Returns whether the next request can be sent over this connection."""
         is_clean = self._is_complete and self._is_whole_request_sent and self._keeps_alive and not self._chunks
-        self._is_idle = is_clean and self._failure is None and not self._is_lost
+        self._is_idle = is_clean and not self._failure and not self._is_lost
         return self._is_idle
 
     def is_fresh(self) -> bool:
@@ -199,9 +199,9 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._keeps_alive = False
             if not self._is_complete:
-                self._fail(MaybeSent("the response is malformed"))
+                self._fail("the response is malformed")
         if self._head_bytes > _MAX_HEAD_BYTES and not self._is_complete:
-            self._fail(MaybeSent("the headers of the response are too long"))
+            self._fail("the headers of the response are too long")
         if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
             self._is_reading = False
             self._transport.pause_reading()

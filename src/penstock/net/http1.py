@@ -260,7 +260,7 @@ class Http1Client:
         """Open a connection to the first IP address of a server that takes one. Raises NotSent."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        failure = NotSent("the host name has no IP address")
+        failure, is_local = "the host name has no IP address", False
         addresses = [origin.address] if origin.address else await self._look_up(origin.host, origin.port, seconds)
         addresses = _alternate(addresses)[:_MAX_ADDRESSES_TRIED]
         for number, address in enumerate(addresses):
@@ -270,11 +270,10 @@ class Http1Client:
                 async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - number)):
                     return await self._connect_to(address, origin)
             except TimeoutError:
-                failure = NotSent("connecting timed out")
+                failure, is_local = "connecting timed out", False
             except OSError as error:  # includes those of TLS
-                is_local = error.errno in (errno.EMFILE, errno.ENFILE)
-                failure = NotSent(f"connecting failed: {_reason(error)}", local=is_local)
-        raise failure
+                failure, is_local = f"connecting failed: {_reason(error)}", error.errno in (errno.EMFILE, errno.ENFILE)
+        raise NotSent(failure, local=is_local)
 
     async def _connect_to(self, address: str, origin: Origin) -> Connection:
         loop = asyncio.get_running_loop()

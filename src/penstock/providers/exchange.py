@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.errors import without_frames
 from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.long_bodies.buffers import Buffer
 from penstock.long_bodies.json_decoding import decode_beside_base64
@@ -62,7 +63,7 @@ class Reply:
         """
         value, error = self._decoded or self._decode()
         if error is not None:
-            raise error
+            raise type(error)(*error.args)  # a copy: this reply and the frames of the error must not keep each other
         return value
 
     def decode(self) -> None:
@@ -74,7 +75,7 @@ class Reply:
         try:
             self._decoded = decode_beside_base64(self.body), None
         except (ValueError, RecursionError) as error:
-            self._decoded = None, error
+            self._decoded = None, without_frames(error)
         return self._decoded
 
 
