@@ -64,3 +64,17 @@ async def test_lists(open_gateway: OpenGateway) -> None:
         for _ in range(21):
             await api.call("POST", "/v1/keys", {})
         assert len(checked_json("KeyList", await api.call("GET", "/v1/keys"))["data"]) == 20
+
+
+@pytest.mark.parametrize("body", [IMAGES, VIDEOS, CHATS], ids=lambda body: body["model"])
+async def test_the_header_with_the_session_id(open_gateway: OpenGateway, body: dict[str, Any]) -> None:
+    """It has the limit of the field, also in the record of a call that is refused for it: lists return many of them."""
+    path = f"/compat/v1/{PATHS[body['model']]}"
+    async with served_api(open_gateway) as api:
+        for length, status in ((256, 400), (257, 400), (30_000, 400)):
+            headers = {"x-service-session-id": "s" * length}
+            response = await api.call("POST", path, {**body, "n": "x", "max_tokens": "x"}, headers=headers)
+            message = checked_json("Error", response, status)["error"]["message"]
+            assert ("X-Service-Session-Id" in message) == (length > 256)
+        records = checked_json("RequestList", await api.call("GET", "/v1/requests"))["data"]
+        assert [record["session_id"] for record in records] == ["s" * 256] * 3

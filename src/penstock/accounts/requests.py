@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 from penstock import states
 from penstock.accounts.request_records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
-from penstock.errors import Problem
+from penstock.errors import InvalidRequest, Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, PlannedCandidate, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
@@ -21,8 +21,11 @@ KINDS = ("image", "edit", "upscale", "video", "chat")
 STATUSES = tuple(states.REQUEST)
 _LOWEST_ID = "req_"
 _HIGHEST_ID = "req_~"
+_ID_START = re.compile(r"req_[0-9a-z]*")
 _MAX_MESSAGE_CHARS = 1000
 _ROWS_AT_ONCE = 500
+_SESSION_HEADER = "x-service-session-id"
+_MAX_SESSION_CHARS = 256
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -95,6 +98,8 @@ class Filters:
         created = None if self.created_after_ms is None else first_id("req", self.created_after_ms)
         if self.search is None or not self.search.startswith(_LOWEST_ID):
             return created
+        if not _ID_START.fullmatch(self.search):
+            return _HIGHEST_ID
         # The last text before all that begin with the search: ids contain no character above `z`.
         before = self.search[:-1] + chr(ord(self.search[-1]) - 1) + "~"
         return max(created or "", before)
@@ -137,6 +142,12 @@ class Filters:
             if getattr(self, name) is not None:
                 return f"_of_{name}"
         return "_matching" if self.kind in (None, "chat") else "_of_kind"
+
+
+def check_session_id(headers: Mapping[str, str]) -> None:
+    """Raise InvalidRequest if the header with the id of the session is longer than the field may be."""
+    if len(headers.get(_SESSION_HEADER, "")) > _MAX_SESSION_CHARS:
+        raise InvalidRequest(f"The header X-Service-Session-Id may have at most {_MAX_SESSION_CHARS} characters.")
 
 
 def trace_id(call: Call) -> str | None:
@@ -236,7 +247,7 @@ def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
         "modality": modality,
         "kind": request.task,
         "end_user": request.values.get("user"),
-        "session_id": call.headers.get("x-service-session-id") or request.values.get("session_id"),
+        "session_id": call.headers.get(_SESSION_HEADER) or request.values.get("session_id"),
     }
 
 
@@ -296,7 +307,7 @@ class Requests:
             "kind": kind,
             "hold": 0,
             "end_user": user,
-            "session_id": call.headers.get("x-service-session-id") or session_id,
+            "session_id": call.headers.get(_SESSION_HEADER, "")[:_MAX_SESSION_CHARS] or session_id,
         }
 
         async def write(tx: Transaction) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from penstock.accounts.key_records import SCOPES
+from penstock.accounts.requests import check_session_id
 from penstock.api import problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.addresses import address_group
@@ -241,6 +242,8 @@ class AsgiApp:
             query.read(route.query, state.query)
             if route.refuses_unknown_query:
                 query.check_names(route.query, state.query)
+        if route.generation:
+            check_session_id(headers)
         if scope.get("extensions") is BODY_ARRIVED:
             body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
             return await self._run(state, scope, body)

@@ -444,6 +444,7 @@ async def test_a_search_finds_parts_of_the_id_and_of_the_user(database: Database
         assert await found("req_") == everything
         assert await found(sought[:9]) == everything
         assert await found("req_f") == await found("req_zz") == await found("nobody") == []
+        assert await found("req_\ue000") == await found("req_\U00010000") == await found("req_\x01") == []
         assert await found("user7") == await found("r7%") == [rows[7]["id"]]
         assert await found("%_") == everything, "they are letters like any others"
         assert await found("user1", created_after_ms=NOW + 5) == [rows[11]["id"], rows[10]["id"]]
