@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docs import catalogue, reference, toml_schema
 from docs.reference import table
-from penstock import settings
+from penstock import settings_description
 from penstock.api.openai_endpoints import ENDPOINTS
 from penstock.providers import discover
 from tests.cookbook.pages import FEATURES
@@ -118,7 +118,7 @@ SETTING_GROUPS = {
 def settings_page() -> str:
     groups: dict[str, list[tuple[str, ...]]] = {}
     rows: list[tuple[str, ...]] = []
-    for name, _, default, about in settings.rows():
+    for name, _, default, about in settings_description.rows():
         if name in SETTING_GROUPS:
             rows = groups.setdefault(SETTING_GROUPS[name], [])
         shown = ", ".join(f"`{item}`" for item in default.split(", ")) if default else ""

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 import yaml
 
-from penstock import settings
+from penstock import settings, settings_description
 from penstock.api.routes import ROUTES
 from penstock.cli import app
 from penstock.settings import Settings
@@ -28,7 +28,7 @@ def pods() -> dict[str, dict[str, Any]]:
 
 
 def test_every_variable_is_a_setting() -> None:
-    known = {variable for _, variable, _, _ in settings.rows()} | OTHER_VARIABLES
+    known = {variable for _, variable, _, _ in settings_description.rows()} | OTHER_VARIABLES
     named = {(path.name, name) for path in FILES for name in re.findall(r"PENSTOCK_[A-Z_]+[A-Z]", path.read_text())}
     assert len(named) > 15
     assert sorted((path, name) for path, name in named if name not in known) == []
@@ -68,7 +68,7 @@ def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
 
 def test_every_setting_in_a_comment_exists() -> None:
     """Lines such as `#   behind_tls = true`."""
-    known = {name for name, *_ in settings.rows()}
+    known = {name for name, *_ in settings_description.rows()}
     named = {name for path in FILES for name in re.findall(r"^#   ([a-z_]+) = ", path.read_text(), re.MULTILINE)}
     assert named, "nginx.conf names some"
     assert named <= known

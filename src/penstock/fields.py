@@ -69,17 +69,17 @@ def field_table(*rows: Field) -> Table:
     return {row.name: row for row in rows}
 
 
-def _field_of_type(kind: str) -> Callable[..., Field]:
+def _fields_of_type(kind: str) -> Callable[..., Field]:
     """A function that makes fields of one type, from a name, a description and the limits."""
     return lambda name, about, **limits: Field(name=name, types=(kind,), about=about, **limits)
 
 
-text_field = _field_of_type("string")
-integer_field = _field_of_type("integer")
-number_field = _field_of_type("number")
-flag_field = _field_of_type("boolean")
-object_field = _field_of_type("object")
-array_field = _field_of_type("array")
+text_field = _fields_of_type("string")
+integer_field = _fields_of_type("integer")
+number_field = _fields_of_type("number")
+flag_field = _fields_of_type("boolean")
+object_field = _fields_of_type("object")
+array_field = _fields_of_type("array")
 
 AUTO = "auto"
 _THINKING = ("off", "on", "minimal", "high")

@@ -325,7 +325,7 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     path = Path(config) if config else data / "penstock.toml"
     if config and not path.is_file():
         raise Misconfigured(f"no such file: {path}")
-    kinds = {field.name: unwrap(field.type) for field in _fields()}
+    kinds = {field.name: unwrap(field.type) for field in setting_fields()}
     from_file = read_toml(path, kinds) if path.is_file() else {}
     from_environ = {
         name: environ[PREFIX + name.upper()]
@@ -381,20 +381,8 @@ def as_configured(settings: Settings) -> tuple[Settings, Mapping[str, str]]:
     return whole, getattr(whole, _ORIGINS, {})
 
 
-def _fields() -> tuple[inspect.Field, ...]:
+def setting_fields() -> tuple[inspect.Field, ...]:
+    """The fields of `Settings`, with their types, defaults and descriptions."""
     kind = inspect.type_info(Settings)
     assert isinstance(kind, inspect.StructType)
     return kind.fields
-
-
-def rows() -> list[tuple[str, str, str, str]]:
-    """Name, environment name, default and meaning of each setting, for `penstock settings` and the docs."""
-    table = []
-    for field in _fields():
-        default = field.default_factory() if callable(field.default_factory) else field.default
-        shown = ", ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        shown = shown.lower() if isinstance(default, bool) else shown.replace("{}", "")
-        variable = "" if field.name in TABLES else PREFIX + field.name.upper()
-        assert isinstance(field.type, inspect.Metadata)
-        table.append((field.name, variable, shown, (field.type.extra_json_schema or {})["description"]))
-    return table

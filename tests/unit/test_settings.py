@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from penstock import settings
+from penstock import settings, settings_description
 from penstock.settings import Settings, load
 from penstock.typed_config import Misconfigured
 
@@ -181,7 +181,7 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 def test_no_message_repeats_the_value() -> None:
     """It may be a secret in the wrong place."""
     kinds = get_type_hints(Settings, include_extras=True)
-    for name, variable, _, _ in settings.rows():
+    for name, variable, _, _ in settings_description.rows():
         if not variable or name in ("data", "host", "database", "media", "router", "ca_file"):
             continue  # tables, and text of any kind
         if get_args(kinds[name])[0] == tuple[str, ...] and name != "egress_allow_cidrs":
@@ -210,7 +210,7 @@ def test_base_url(given: dict[str, Any], url: str) -> None:
 
 
 def test_every_setting_is_documented_once() -> None:
-    rows = settings.rows()
+    rows = settings_description.rows()
     assert [row[0] for row in rows] == list(Settings.__struct_fields__)
     assert all(about.endswith(".") for _, _, _, about in rows)
     shown = {name: (variable, default) for name, variable, default, _ in rows}

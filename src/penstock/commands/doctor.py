@@ -60,25 +60,19 @@ async def _examine(data: Data, config: Config) -> list[Finding]:
         catalog = Catalog(discover(), settings, ENVIRONMENT)
     except (Misconfigured, ValueError) as problem:
         return [Finding("configuration", "problem", str(problem), "correct penstock.toml or the environment")]
-    findings = [Finding("configuration", "ok", "every setting is valid"), *_check_exposure(settings)]
+    findings = [Finding("configuration", "ok", "every setting is valid"), _check_public_url(settings)]
     findings += [finding async for finding in _check_database(settings)]
     findings += [finding async for finding in _check_storage(settings)]
     return [*findings, *_check_port(settings), *_check_credentials(catalog), *_check_shutdowns(catalog)]
 
 
-def _check_exposure(settings: Settings) -> Iterator[Finding]:
-    """Videos that a provider announces, and URLs of files, need a URL that others reach."""
-    if settings.public_url.startswith("https://"):
-        yield Finding("public URL", "ok", settings.public_url)
-    else:
-        yield Finding(
-            "public URL",
-            "note",
-            f"{settings.base_url}, which works on this machine only"
-            if not settings.public_url
-            else settings.public_url,
-            "set public_url to the HTTPS URL that callers use, so that the URLs of images work for them",
-        )
+def _check_public_url(settings: Settings) -> Finding:
+    """Callbacks of providers, and the URLs of files, need a URL that others reach."""
+    if settings.url_for_providers:
+        return Finding("public URL", "ok", settings.public_url)
+    found = settings.public_url or f"{settings.base_url}, which works on this machine only"
+    advice = "set public_url to the HTTPS URL that callers use, so that the URLs of images work for them"
+    return Finding("public URL", "note", found, advice)
 
 
 async def _check_database(settings: Settings) -> AsyncIterator[Finding]:

@@ -21,7 +21,7 @@ def mcp(
 ) -> None:
     """Let agents make images and videos with a gateway, over the Model Context Protocol."""
     check_extra("mcp", "penstock mcp")
-    from penstock.commands.mcp_tools import build_server  # imported here because its library is an extra
+    from penstock.commands.mcp_server import build_server  # imported here because its library is an extra
 
     server = build_server(find_gateway(url, key, data, config), reads_files=transport == "stdio")
     if transport == "stdio":

@@ -4,7 +4,7 @@ from typing import Any
 
 from penstock.commands.output import print_json
 from penstock.commands.terminal import Config, Data, Json, load_settings, show
-from penstock.settings_in_force import in_force
+from penstock.settings_description import in_force
 
 
 def list_settings(data: Data = None, config: Config = None, as_json: Json = False) -> None:

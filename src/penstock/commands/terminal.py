@@ -13,7 +13,7 @@ from penstock.commands.output import print_json
 from penstock.commands.quick_imports import quick_imports
 from penstock.environment import ENVIRONMENT
 from penstock.settings import Settings
-from penstock.settings_in_force import misspelt_variables
+from penstock.settings_description import misspelt_variables
 from penstock.values import OrgId
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Reading and converting image and video files, in child processes with limits.
 
-`workers` runs the child processes, which organizations share in `shared_places`; `child` is what runs in each of them,
+`workers` runs the child processes, which organizations share by `fair_shares`; `child` is what runs in each of them,
 and `confinement` cuts it off from files and the network. `messages` are what they are told and reply. `convert` does
 the work in them for images, and `video` measures videos. `formats` lists the formats, `sniff` recognises a file by its
 first bytes, and `scratch` provides folders for unfinished files.

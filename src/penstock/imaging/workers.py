@@ -14,11 +14,11 @@ from typing import Any, Self, cast
 
 import msgspec
 
+from penstock.fair_shares import SharedPlaces
 from penstock.imaging import messages
 from penstock.imaging.child import ChildTask, encode_tasks
 from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
-from penstock.shared_places import SharedPlaces
 from penstock.values import OrgId
 
 # Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of

@@ -11,11 +11,11 @@ from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError, quoted
 from penstock.event_loop import cancel_and_wait
+from penstock.fair_shares import SharedPlaces
 from penstock.models.catalog import Catalog
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, Model, Provider
 from penstock.settings import Settings
-from penstock.shared_places import SharedPlaces
 from penstock.store.base import Store, Transaction
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream

@@ -75,17 +75,14 @@ def error_message(reply: Reply) -> str | None:
 
 
 def model(name: str, path: str, task: Task, rows: tuple[Param, ...], *prices: Price) -> Model:
-    op = replace(
-        JOB, task=task, params=complete_table(task, *rows, *OTHER_WAYS), poll_seconds=5.0 if task == "video" else 1.0
-    )
+    poll_seconds = 5.0 if task == "video" else 1.0
+    op = replace(JOB, task=task, params=complete_table(task, *rows, *OTHER_WAYS), poll_seconds=poll_seconds)
     return Model(id=name, upstream=path, op=op, prices=prices, priority=20)
 
 
-def image_models(
-    name: str, paths: tuple[str, str], max_images: int, rows: tuple[Param, ...], *prices: Price
-) -> list[Model]:
-    """A model with a path that makes images and one that edits up to `max_images` of them."""
-    images = converted("images", to="images", convert=each_image(data_uri), required=True, max_items=max_images)
+def image_models(name: str, paths: tuple[str, str], most: int, rows: tuple[Param, ...], *prices: Price) -> list[Model]:
+    """A model with a path that makes images and one that edits up to so many of them."""
+    images = converted("images", to="images", convert=each_image(data_uri), required=True, max_items=most)
     made, edited = paths
     return [
         model(name, made, "image", (PROMPT, *rows), *prices),
@@ -98,14 +95,14 @@ def with_target(fields: dict[str, Any]) -> dict[str, Any]:
     return {"target_resolution": "4k", **fields}
 
 
-def upscale_model(name: str, path: str, usd: str, price: Any) -> Model:
+def upscale_model(name: str, path: str, price: Price) -> Model:
     rows = (
         converted("images", to="image", convert=first_image(data_uri), required=True, max_items=1),
         passthrough("target_resolution", one_of=("2k", "4k", "8k")),
-        fixed("output_format", "png"),
+        PNG,
         *ignored("scale_factor"),
     )
-    made = model(name, path, "upscale", rows, price(usd, "image"))
+    made = model(name, path, "upscale", rows, price)
     return replace(made, op=replace(made.op, adjust_body=with_target))
 
 
@@ -119,13 +116,12 @@ JOB = Operation(
 )
 OTHER_WAYS = refused("enable_sync_mode", "enable_base64_output")  # of delivery, which are not read here
 PROMPT = passthrough("prompt", required=True)
-NEGATIVE_PROMPT = passthrough("negative_prompt")
 RATIOS = "1:1 3:2 2:3 3:4 4:3 4:5 5:4 9:16 16:9 21:9"
 PNG = fixed("output_format", "png")
+ULTIMATE_PATH = "wavespeed-ai/ultimate-image-upscaler"
 SEEDREAM_PATHS = ("bytedance/seedream-v4.5", "bytedance/seedream-v4.5/edit")
-SEEDREAM = (
-    converted("frame", to="size", convert=size_text(pixels(min_side=1024, max_side=4096, min_area=2560 * 1440), "*")),
-)
+SEEDREAM_SIZE = size_text(pixels(min_side=1024, max_side=4096, min_area=2560 * 1440), "*")
+SEEDREAM = (converted("frame", to="size", convert=SEEDREAM_SIZE),)
 BANANA_2 = (frame(f"{RATIOS} 1:4 4:1 1:8 8:1", "1k", "2k", "4k"), PNG)
 BANANA_PRO = (frame(RATIOS, "1k", "2k", "4k"), PNG)
 FRAMES = converted(
@@ -133,7 +129,7 @@ FRAMES = converted(
 )
 VEO_TEXT = (
     PROMPT,
-    NEGATIVE_PROMPT,
+    passthrough("negative_prompt"),
     duration(4, 6, 8, default=8),
     frame("16:9 9:16", "1080p", "720p"),
     passthrough("generate_audio", one_of=(True, False)),
@@ -142,16 +138,12 @@ VEO_IMAGE = (*VEO_TEXT, FRAMES)
 KLING_4 = (PROMPT, duration(*range(3, 31), default=5), ALWAYS_SOUND)
 KLING_4_TEXT = (*KLING_4, frame("16:9 9:16 1:1 21:9", "720p", "1080p"))
 KLING_4_IMAGE = (*KLING_4, frame("", "720p", "1080p", to=("resolution",)), FRAMES)  # it has the shape of the image
+FLASH_VSR_SIDES = {"720p": 720, "1080p": 1080, "2k": 1440, "4k": 2160}
+FLASH_VSR_VIDEO = both(plain_base64, attrgetter("seconds"))
 FLASH_VSR = (
-    input_video(
-        EDIT_VIDEO, to=("video", "duration"), convert=both(plain_base64, attrgetter("seconds")), max_seconds=600
-    ),
+    input_video(EDIT_VIDEO, to=("video", "duration"), convert=FLASH_VSR_VIDEO, max_seconds=600),
     emulated("scale_factor", low=1, default=2),
-    converted(
-        "frame",
-        to="target_resolution",
-        convert=closest_short_side({"720p": 720, "1080p": 1080, "2k": 1440, "4k": 2160}),
-    ),
+    converted("frame", to="target_resolution", convert=closest_short_side(FLASH_VSR_SIDES)),
     *ignored("prompt", "seconds"),
 )
 
@@ -187,9 +179,9 @@ PROVIDER = Provider(
             price("0.24", "image", resolution="4k"),
             price("0.14", "image"),
         ),
-        upscale_model("wavespeed/image-upscaler", "wavespeed-ai/image-upscaler", "0.01", price),
-        upscale_model("wavespeed/seedvr2-image", "wavespeed-ai/seedvr2/image", "0.01", comfy_price),
-        upscale_model("wavespeed/ultimate-image-upscaler", "wavespeed-ai/ultimate-image-upscaler", "0.06", comfy_price),
+        upscale_model("wavespeed/image-upscaler", "wavespeed-ai/image-upscaler", price("0.01", "image")),
+        upscale_model("wavespeed/seedvr2-image", "wavespeed-ai/seedvr2/image", comfy_price("0.01", "image")),
+        upscale_model("wavespeed/ultimate-image-upscaler", ULTIMATE_PATH, comfy_price("0.06", "image")),
         model(
             "wavespeed/flashvsr",
             "wavespeed-ai/flashvsr",

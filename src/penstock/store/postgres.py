@@ -14,7 +14,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFail
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from penstock.shared_places import SharedPlaces
+from penstock.fair_shares import SharedPlaces
 from penstock.store.base import (
     BackupRefused,
     QueryMisused,

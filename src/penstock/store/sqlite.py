@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 import apsw
 
 from penstock.durability import sync_folder
-from penstock.shared_places import SharedPlaces
+from penstock.fair_shares import SharedPlaces
 from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Timing, Transaction, single
 from penstock.store.migrate import Migration, migrate_sqlite
 from penstock.store.queries import Queries, Query, QueryFile

@@ -13,8 +13,8 @@ _NEVER_TAKEN = frozenset(
 )
 
 
-class Named(NamedTuple):
-    """A field of the provider."""
+class ProviderField(NamedTuple):
+    """A field of the provider, as its schema describes it."""
 
     name: str
     schema: Schema
@@ -38,36 +38,36 @@ class Draft:
         """The names of the required fields that are left."""
         return [name for name in self._left if name in self._required]
 
-    def find(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> Named | None:
+    def find(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> ProviderField | None:
         """The first field of one of these names that fits; it stays where it is."""
         for name in names:
             schema = self._left.get(name)
             if schema is not None and fits(schema):
-                return self._named_field(name, schema)
+                return self._field(name, schema)
         return None
 
-    def take(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> Named | None:
+    def take(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> ProviderField | None:
         """As `find`, and the field is no longer among those that are left."""
         found = self.find(names, fits)
         if found is not None:
             del self._left[found.name]
         return found
 
-    def take_required(self, names: Pattern[str], fits: Callable[[Schema], bool]) -> Named | None:
+    def take_required(self, names: Pattern[str], fits: Callable[[Schema], bool]) -> ProviderField | None:
         """As `take`, for a required field whose name has something of the pattern in it."""
         return self.take(tuple(name for name in self.required if names.search(name)), fits)
 
-    def take_rest(self) -> list[Named]:
+    def take_rest(self) -> list[ProviderField]:
         """All fields that are left."""
-        rest = [self._named_field(name, schema) for name, schema in self._left.items()]
+        rest = [self._field(name, schema) for name, schema in self._left.items()]
         self._left.clear()
         return rest
 
-    def _named_field(self, name: str, schema: Schema) -> Named:
-        return Named(name, schema, name in self._required)
+    def _field(self, name: str, schema: Schema) -> ProviderField:
+        return ProviderField(name, schema, name in self._required)
 
 
-def row_for(name: str, field: Named, **limits: Any) -> Param:
+def row_for(name: str, field: ProviderField, **limits: Any) -> Param:
     """The row that sends a field of the interface as a field of the provider."""
     handling: Any = "passthrough" if name == field.name else "renamed"
     return Param(name=name, handling=handling, to=(field.name,), **limits)

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.json_schema import Schema
 from penstock.providers.convert import each_image, first_and_last, first_image
-from penstock.providers.derive.draft import Draft, Named, is_list_of_text, is_text, limit
+from penstock.providers.derive.draft import Draft, ProviderField, is_list_of_text, is_text, limit
 from penstock.providers.spec import Param, converted, input_video, refused
 from penstock.values import InputFile
 
@@ -38,11 +38,11 @@ _MASK = ("mask_url", "mask_image_url", "mask", "mask_image", "image_mask")
 class Inputs:
     """The fields that take images: one, several at once, the last frame, and a mask; and the one that takes a video."""
 
-    first: Named | None = None
-    several: Named | None = None
-    last: Named | None = None
-    mask: Named | None = None
-    video: Named | None = None
+    first: ProviderField | None = None
+    several: ProviderField | None = None
+    last: ProviderField | None = None
+    mask: ProviderField | None = None
+    video: ProviderField | None = None
 
     @property
     def are_required(self) -> bool:
@@ -75,7 +75,7 @@ def take_inputs(draft: Draft, makes: str) -> Inputs:
     return Inputs(first, several, last, mask, video)
 
 
-def _take_video(draft: Draft) -> Named | None:
+def _take_video(draft: Draft) -> ProviderField | None:
     """The field for a video; it stays if the model needs an image, too."""
     needs_image = any(name in _FIRST + _SEVERAL or _IMAGE_WORD.search(name) for name in draft.required)
     return None if needs_image else draft.take(_VIDEO, is_text)
@@ -121,7 +121,7 @@ def _images_row(inputs: Inputs, encode: Encode) -> Param:
     )
 
 
-def _count(field: Named, keyword: str) -> int | None:
+def _count(field: ProviderField, keyword: str) -> int | None:
     found = limit(field.schema, keyword)
     return None if found is None else int(found)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.providers.convert import seconds_between
-from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, limit
+from penstock.providers.derive.draft import Draft, ProviderField, choices, is_any, is_number, limit
 from penstock.providers.spec import Param, converted
 
 _LENGTHS = ("duration", "seconds", "duration_seconds", "video_duration", "video_length", "length_seconds")
@@ -29,7 +29,7 @@ def take_seconds(draft: Draft, *, as_long_as_input: bool = False) -> Param | Non
     return _frames_row(draft)
 
 
-def _seconds_row(field: Named) -> Param | None:
+def _seconds_row(field: ProviderField) -> Param | None:
     known = {seconds: value for value in choices(field.schema) if (seconds := _seconds(value)) is not None}
     default = _seconds(field.default)
     if default is not None and default > _SECONDS_LIKELY_MAX:

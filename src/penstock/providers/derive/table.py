@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from penstock.fields import TABLES
 from penstock.providers.convert import on_off
 from penstock.providers.derive import lengths, shapes
-from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, limit, row_for
+from penstock.providers.derive.draft import (
+    Draft,
+    ProviderField,
+    choices,
+    is_any,
+    is_number,
+    is_switch,
+    is_text,
+    limit,
+    row_for,
+)
 from penstock.providers.derive.factors import take_factor
 from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_rows
 from penstock.providers.live import LiveModel, Underivable
@@ -71,7 +81,7 @@ def _image_tasks(inputs: Inputs, encode: Encode, is_upscaler: bool) -> dict[Task
     return {**tasks, "edit": edit_rows(inputs, encode)} if inputs.exist else tasks
 
 
-def _is_upscaler(name: str, live: LiveModel, prompt: Named | None) -> bool:
+def _is_upscaler(name: str, live: LiveModel, prompt: ProviderField | None) -> bool:
     is_named_so = _UPSCALER.search(f"{name} {live.category} {live.name}") is not None
     return is_named_so and (prompt is None or not prompt.is_required)
 
@@ -79,7 +89,7 @@ def _is_upscaler(name: str, live: LiveModel, prompt: Named | None) -> bool:
 # ------------------------------------------------------------------------------------------------- recognised fields
 
 
-def _prompt_row(field: Named) -> Param:
+def _prompt_row(field: ProviderField) -> Param:
     longest = limit(field.schema, "maxLength")
     return row_for("prompt", field, required=field.is_required, max_length=None if longest is None else int(longest))
 
@@ -159,7 +169,7 @@ _RECOGNISERS: Mapping[str, tuple[Callable[[Draft], Param | None], ...]] = {
 # ------------------------------------------------------------------------------------------------------- other fields
 
 
-def _rows_for_rest(task: Task, rest: list[Named]) -> list[Param]:
+def _rows_for_rest(task: Task, rest: list[ProviderField]) -> list[Param]:
     """Rows for fields that only this model has. One that is named like a field of the interface cannot be reached."""
     rows = []
     for field in rest:

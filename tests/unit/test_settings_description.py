@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.settings import load
-from penstock.settings_in_force import in_force, misspelt_variables
+from penstock.settings_description import in_force, misspelt_variables
 
 
 def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:

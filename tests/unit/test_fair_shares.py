@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from penstock.shared_places import SharedPlaces
+from penstock.fair_shares import SharedPlaces
 from penstock.values import OrgId
 
 

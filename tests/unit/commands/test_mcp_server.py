@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.skipif(not HAS_MCP, reason="needs
 
 def test_files_are_read_for_agents_on_this_machine_only() -> None:
     from penstock.commands.gateway_client import CallFailed, GatewayClient
-    from penstock.commands.mcp_tools import _Tools
+    from penstock.commands.mcp_server import _Tools
 
     tools = _Tools(GatewayClient("http://127.0.0.1:1", "none"), reads_files=False)
     with pytest.raises(CallFailed, match="must be an HTTPS URL or a data URI"):
@@ -26,7 +26,7 @@ def test_files_are_read_for_agents_on_this_machine_only() -> None:
 
 @pytest.mark.parametrize(("content", "blocks"), [(png(900, 600), 1), (png(900, 600)[:200], 0)], ids=["whole", "broken"])
 async def test_images_are_decoded_in_a_child_process(content: bytes, blocks: int) -> None:
-    from penstock.commands.mcp_tools import _preview
+    from penstock.commands.mcp_server import _preview
 
     async with WorkerPool() as pool:
         previews = await _preview(pool, content)
