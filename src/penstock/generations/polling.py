@@ -21,12 +21,13 @@ from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unkn
 
 _LOST_JOB_SECONDS = 120.0
 _PAUSE_SECONDS_MIN = 0.05
-_PAUSE_FACTOR_MIN = 0.9
-_PAUSE_FACTOR_MAX = 1.1
+# A random factor of each pause, which is then shortened to the next shared moment: by a sixteenth on average, at most.
+_PAUSE_FACTOR_MIN = 0.95
+_PAUSE_FACTOR_MAX = 1.15
 _FIRST_POLLS_PER_SECOND = 500
 _POLLS_APART_SECONDS = 0.02  # at least, between the moments at which jobs are polled
-_POLLED_TOGETHER = 16  # jobs, if there are so many
-_SHORTENED_PART = 16  # a pause is shortened by at most this part of it
+_POLLED_TOGETHER = 32  # jobs, if there are so many
+_SHORTENED_PART = 8  # a pause is shortened by at most this part of it
 _PAUSE_GROWTH = 1.15  # each pause between polls as a multiple of the one before
 
 
