@@ -122,20 +122,20 @@ async def end_holds(tx: Transaction, ended: Sequence[EndedHold], at_ms: int) -> 
     held = defaultdict[OrgId, int](int)
     charged = defaultdict[OrgId, int](int)
     for hold_end in ended:
+        amount = hold_end.charged
         held[hold_end.org_id] += hold_end.held
-        charged[hold_end.org_id] += hold_end.charged
-        rows += _end_transfers(hold_end, at_ms)
+        charged[hold_end.org_id] += amount
+        rows += _end_transfers(hold_end, amount, at_ms)
     await tx.put_many("add_transfer", rows)
     for org_id in sorted(held):
         await tx.put("end_hold", org_id=org_id, held=held[org_id], charged=charged[org_id])
 
 
-def _end_transfers(ended: EndedHold, at_ms: int) -> list[Row]:
+def _end_transfers(ended: EndedHold, charged: Nanos, at_ms: int) -> list[Row]:
     org_id, request_id, held, cost = ended
     source = held_account(org_id)
     if cost is None:
         return [_transfer("release", org_id, request_id, source, available_account(org_id), held, at_ms)]
-    charged = ended.charged
     rest = Nanos(held - charged)
     rows = [_transfer("capture", org_id, request_id, source, REVENUE, charged, at_ms, returned=rest)]
     return [*rows, _loss(org_id, request_id, ended.loss, at_ms)] if cost > charged else rows

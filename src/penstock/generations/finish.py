@@ -24,7 +24,7 @@ from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.recordings.rows import RecordingFileRow, RecordingRow
-from penstock.schema import SLOT_MS, GenerationResult, Output, StoredOutput
+from penstock.schema import SLOT_MS, GenerationResult, StoredOutput
 from penstock.store.base import Change, Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
@@ -57,12 +57,13 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
     copies, urls = await _prepare_files(gateway, job, new, until)
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
-    usage = Usage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, hold_end.charged)
+    charged = hold_end.charged
+    usage = Usage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, charged)
     changes: list[Change] = [
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),
         *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, new.outputs, until)),
-        _completed_request(job, new.attempts, hold_end, now),
+        _completed_request(job, new, charged, now),
     ]
     if isinstance(job.plan.source, Recording | Follow):
         changes.append(("release_recording_claim", {"request_id": job.id}))
@@ -81,8 +82,8 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
     sizes = [*(output.size_bytes for output in new.result.outputs), *(copy.size_bytes for copy in copies)]
     gateway.quota.count(job.org_id, sum(sizes))
     made_by = new.result.provider if new.attempts else new.result.origin
-    gateway.metrics.count_generation(made_by, job.request.task, "completed", hold_end.charged)
-    report_result(made_by, hold_end.charged)
+    gateway.metrics.count_generation(made_by, job.request.task, "completed", charged)
+    report_result(made_by, charged)
     if job.mailbox:
         job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, new.result, until, new.outputs)
     if hold_end.loss:
@@ -103,15 +104,14 @@ def _completed_generation(
     return "complete_generation", values
 
 
-def _completed_request(
-    job: Job, attempts: Sequence[AttemptResult], hold_end: transfers.EndedHold, at_ms: int
-) -> Change:
+def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> Change:
+    attempts = new.attempts
     made_by = attempts[0].part.candidate if attempts else None
-    lines = cost_lines([line for attempt in attempts for line in attempt.price_lines], hold_end.cost or ZERO)
+    lines = cost_lines([line for attempt in attempts for line in attempt.price_lines], new.cost)
     values = {
         "id": job.id,
         "org_id": job.org_id,
-        "cost": hold_end.charged,
+        "cost": charged,
         "duration_ms": max(0, at_ms - job.row.created_at_ms),
         "provider": made_by.provider.slug if made_by else None,
         "upstream_model": made_by.model.upstream if made_by else None,
@@ -129,7 +129,9 @@ async def _prepare_files(
     try:
         recording = new.recording
         copies = await gateway.recordings.store_files(recording.recording_id, new.outputs) if recording else []
-        urls = await _output_urls(gateway, new.result.outputs, until_ms) if job.row.webhook_url else []
+        linked = new.result.outputs if job.row.webhook_url else ()
+        base_url = gateway.settings.base_url
+        urls = [await gateway.media.signed_url(output.media_id, until_ms, base_url) for output in linked]
     except StorageUnavailable as problem:
         if job.request.task == "video":
             raise  # its outputs can be downloaded again
@@ -156,11 +158,6 @@ def _attempt_ends(attempts: Sequence[AttemptResult], at_ms: int) -> list[Change]
 
 def _expired_inputs(row: GenerationRow, at_ms: int) -> Change:
     return "expire_inputs", {"request_id": row.id, "org_id": row.org_id, "at_ms": at_ms}
-
-
-async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: int) -> list[str]:
-    base_url = gateway.settings.base_url
-    return [await gateway.media.signed_url(output.media_id, until_ms, base_url) for output in outputs]
 
 
 def _recording_row(job: Job, recording: Recording, new: NewResult, now: int) -> RecordingRow:
