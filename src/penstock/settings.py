@@ -180,8 +180,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrent_jobs: Annotated[
         Count,
         Meta(
-            description="Most videos that a worker on Postgres runs at a time, and most generations that a restart on "
-            "SQLite takes up; others wait. Several `processes` have equal shares."
+            description="Most videos that a worker on Postgres runs at a time, of which one organization has at most "
+            "nine tenths, and most generations that a restart on SQLite takes up; others wait. Several `processes` "
+            "have equal shares."
         ),
     ] = 10_000
 

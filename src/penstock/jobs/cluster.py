@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
 import structlog
-from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision, exceptions, sql
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision, exceptions, sql
 from procrastinate.connector import Notify
 from procrastinate.jobs import Job
 from procrastinate.worker import Worker
@@ -36,23 +37,57 @@ _NEVER_SECONDS = 86_400.0
 _RESCUED_AT_ONCE = 500
 
 # Takes the place of Procrastinate's own query, which returns the oldest job of all. Jobs of one organization have one
-# priority. This is the oldest job of the next lower priority that has one, and of the highest if there is no lower one.
+# priority. This is the oldest job of the next lower priority that has one and may have a place.
 _DUE = "status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())"
 _FETCH_NEXT = f"""
-WITH next AS MATERIALIZED (SELECT COALESCE(
-    (SELECT id FROM procrastinate_jobs WHERE {_DUE} AND priority < CAST(%(turn)s AS BIGINT)
-        ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED),
-    (SELECT id FROM procrastinate_jobs WHERE {_DUE} ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-) AS id)
+WITH RECURSIVE turns AS (
+    SELECT (SELECT priority FROM procrastinate_jobs WHERE {_DUE} AND priority < CAST(%(turn)s AS BIGINT)
+        ORDER BY priority DESC LIMIT 1) AS priority
+    UNION ALL
+    SELECT (SELECT priority FROM procrastinate_jobs WHERE {_DUE} AND priority < turns.priority
+        ORDER BY priority DESC LIMIT 1) FROM turns WHERE turns.priority = ANY(CAST(%(full)s AS INTEGER[]))
+), next AS MATERIALIZED (
+    SELECT id FROM procrastinate_jobs WHERE {_DUE}
+        AND priority <= (SELECT priority FROM turns WHERE priority <> ALL(CAST(%(full)s AS INTEGER[])))
+    ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED
+)
 UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s FROM next WHERE job.id = next.id
 RETURNING job.id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id
 """  # noqa: S608
 _BEFORE_THE_FIRST_TURN = 2**31
+_PLACES_PER_FREE_PLACE = 9
 _NO_JOB = {"id": None}
 
 
 class Interrupted(Exception):
     """This process stops, or could not reach the database: the job goes back to the queue."""
+
+
+class Places:
+    """The places of this worker, of which no organization has so many that the others find none.
+
+    An organization may have nine places for each one that stays free afterwards, and one in any case. So alone it has
+    nine tenths of all places, the next one nine tenths of the rest, and so on; one without any gets the last one. A
+    video may keep its place for an hour, so without this the first video of another organization could wait as long.
+    Organizations are known by their number in the queue.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._taken = Counter[int]()
+
+    def take(self, organization: int) -> None:
+        self._taken[organization] += 1
+
+    def give_back(self, organization: int) -> None:
+        self._taken[organization] -= 1
+        if not self._taken[organization]:
+            del self._taken[organization]
+
+    def full(self) -> list[int]:
+        """The organizations that may not have one more place."""
+        left = self._count - self._taken.total() - 1
+        return [organization for organization, taken in self._taken.items() if taken > _PLACES_PER_FREE_PLACE * left]
 
 
 class _AlwaysRetry(BaseRetryStrategy):
@@ -69,11 +104,10 @@ class _Connector(PsycopgConnector):
     """Repeats a query while the database is unavailable; Procrastinate's worker would end at the first failure.
 
     Organizations take turns: a free place of this worker goes to the oldest job of the next organization that has one
-    in the queue. So an organization may have every place while no other wants one, and the first job of another waits
-    for one free place, however many jobs are queued before it.
+    in the queue and may have one more place.
     """
 
-    def __init__(self, jobs: Jobs, database: str) -> None:
+    def __init__(self, jobs: Jobs, places: Places, database: str) -> None:
         super().__init__(
             pool_factory=_pool_without_check,
             conninfo=connection_string(database),
@@ -82,6 +116,7 @@ class _Connector(PsycopgConnector):
             max_size=_CONNECTIONS,
         )
         self._jobs = jobs
+        self._places = places
         self._turn = _BEFORE_THE_FIRST_TURN
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
@@ -103,11 +138,15 @@ class _Connector(PsycopgConnector):
 
     async def _fetch_next(self, worker_id: int) -> dict[str, Any]:
         """Take a job from the queue, of the organization whose turn it is."""
-        rows = await self.execute_query_all_async(_FETCH_NEXT, turn=self._turn, worker_id=worker_id)
-        if not rows:
-            return _NO_JOB
-        self._turn = rows[0]["priority"]
-        return rows[0]
+        for turn in dict.fromkeys([self._turn, _BEFORE_THE_FIRST_TURN]):
+            full = self._places.full()
+            rows = await self.execute_query_all_async(_FETCH_NEXT, turn=turn, full=full, worker_id=worker_id)
+            if rows:
+                self._turn = rows[0]["priority"]
+                self._places.take(self._turn)
+                return rows[0]
+        self._turn = _BEFORE_THE_FIRST_TURN
+        return _NO_JOB
 
     async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
         return await self._retry(partial(super().execute_query_all_async, query, **arguments))
@@ -166,12 +205,19 @@ class Cluster:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._app = App(connector=_Connector(jobs, settings.database))
-        self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs))(self._run_generation)
+        self._places = Places(settings.concurrent_jobs)
+        self._app = App(connector=_Connector(jobs, self._places, settings.database))
+        self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs), pass_context=True)(self._run_queued)
         self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
         self._seen_dropped: set[tuple[str, OrgId, int]] = set()
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
+
+    async def _run_queued(self, context: JobContext, request_id: str) -> None:
+        try:
+            await self._run_generation(request_id)
+        finally:
+            self._places.give_back(context.job.priority)
 
     async def _run_generation(self, request_id: str) -> None:
         """Return when the generation has ended, also when another worker runs it or running it failed: then its lease

@@ -23,8 +23,8 @@ class Endings:
     """Asks the store whether generations have ended, whichever process runs them.
 
     An organization may have thousands of jobs that follow one other, so the store is not asked for each of them. They
-    may have every place of every worker, so one that nobody runs does not wait for a free place: a worker that waits
-    for its end runs it.
+    may have all places that their organization may have, so one that nobody runs does not wait for a place: a worker
+    that waits for its end runs it.
     """
 
     def __init__(self, store: Store, clock: Clock, jobs: Jobs) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
-from penstock.jobs.cluster import QUEUE, Cluster
+from penstock.jobs.cluster import QUEUE, Cluster, Places
 from penstock.jobs.leases import Jobs
 from penstock.schema import Caller
 from penstock.values import nanos
@@ -116,8 +116,8 @@ async def test_a_refused_call_is_not_queued(open_gateway: OpenGateway) -> None:
 async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
     async with (
         two_providers() as labs,
-        open_gateway(labs=labs, concurrent_jobs=3) as one,
-        open_gateway(labs=labs, concurrent_jobs=3) as other,
+        open_gateway(labs=labs, concurrent_jobs=4) as one,
+        open_gateway(labs=labs, concurrent_jobs=4) as other,
         open_server(open_gateway, labs) as running,
     ):
         labs[0].videos.always(faults.never_ends)
@@ -135,7 +135,7 @@ async def test_organizations_take_turns(open_gateway: OpenGateway) -> None:
         labs[0].videos.always(faults.never_ends)
         callers = [running.caller, *[await running.create_caller_in_new_org() for _ in range(2)]]
         videos = {caller.org_id: [await begun(running, caller) for _ in range(3)] for caller in callers}
-        async with open_gateway(labs=labs, concurrent_jobs=6) as worker:
+        async with open_gateway(labs=labs, concurrent_jobs=7) as worker:
             await driving(worker, 6)
             taken = await claimed(running, 6)
             for first, second, third in videos.values():
@@ -144,20 +144,60 @@ async def test_organizations_take_turns(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_full_worker_takes_the_video_of_another_organization_next(open_gateway: OpenGateway) -> None:
-    """It passes the videos of the organization that has all places of both workers."""
+    """It passes the videos of the organization that has more places than others."""
     async with two_providers() as labs, open_server(open_gateway, labs) as running:
         labs[0].videos.always(faults.never_ends)
-        other = await running.create_caller_in_new_org()
-        async with open_gateway(labs=labs, concurrent_jobs=2) as one, open_gateway(labs=labs, concurrent_jobs=2) as two:
-            videos = [await begun(running) for _ in range(8)]
-            await driving(one, 2)
-            await driving(two, 2)
-            before = await claimed(running, 4)
-            assert before == {*videos[:4]}
-            theirs = await begun(running, other)
+        second, third = [await running.create_caller_in_new_org() for _ in range(2)]
+        async with open_gateway(labs=labs, concurrent_jobs=3) as worker:
+            videos = [await begun(running) for _ in range(4)]
+            await driving(worker, 2)
+            await begun(running, second)
+            await driving(worker, 3)
+            before = await claimed(running, 3)
+            theirs = await begun(running, third)
             await submitted(running, videos[0])
             await running.cancel(videos[0])
-            assert await claimed(running, 5) - before == {theirs}
+            assert await claimed(running, 4) - before == {theirs}
+
+
+async def test_an_organization_leaves_places_to_others_however_many_videos_it_has(open_gateway: OpenGateway) -> None:
+    """Their videos start although none of the many ends."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        labs[0].videos.always(faults.never_ends)
+        for _ in range(14):
+            await begun(running)
+        async with open_gateway(labs=labs, concurrent_jobs=12) as worker:
+            await driving(worker, 10)
+            for number in range(2):
+                other = await running.create_caller_in_new_org()
+                theirs = await begun(running, other)
+                assert theirs in await claimed(running, 11 + number)
+            await driving(worker, 12)
+
+
+def test_each_organization_may_have_nine_tenths_of_the_places_that_others_leave() -> None:
+    places = Places(1000)
+
+    def take_all(organization: int) -> int:
+        taken = 0
+        while organization not in places.full():
+            places.take(organization)
+            taken += 1
+        return taken
+
+    assert [take_all(organization) for organization in range(4)] == [900, 90, 9, 1]
+    places.give_back(0)
+    assert 4 not in places.full(), "the place is for those that have none"
+    assert set(places.full()) == {0, 1, 2, 3}
+
+
+def test_a_worker_with_one_place_uses_it() -> None:
+    places = Places(1)
+    assert places.full() == []
+    places.take(7)
+    assert places.full() == [7]
+    places.give_back(7)
+    assert places.full() == []
 
 
 async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGateway) -> None:
