@@ -148,7 +148,7 @@ async def accept_call(
     hook = {"webhook_url": "https://receiver.example/hook"}
     call = running.call({"prompt": "a pear", **fields, **hook}, caller=caller, headers=headers)
     check = validate.image if task == "image" else validate.video
-    planned = await make_plan(running.gateway, call.caller, check(call, running.gateway.settings), (task,))
+    planned = await make_plan(running.gateway, call, check(call, running.gateway.settings), (task,))
     accepted = await accept(running.gateway, call, planned)
     return accepted.lease or Lease(accepted.row.id, 0)
 

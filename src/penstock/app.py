@@ -167,7 +167,7 @@ async def build_gateway(
             chat_settlement=chat_settlement,
             acceptances=Acceptances(store, chat_reservations),
             completions=Completions(store),
-            recordings=Recordings(store, storage, clock),
+            recordings=Recordings(store, storage),
             delays=Delays(clock),
             worker_pool=pool,
             write_probe=WriteProbe(store, clock),

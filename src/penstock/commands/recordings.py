@@ -118,4 +118,4 @@ def import_recordings(
 
 
 def _recordings(store: Store, settings: Settings) -> Recordings:
-    return Recordings(store, open_storage(settings.media, settings.media_options, settings.data), Clock())
+    return Recordings(store, open_storage(settings.media, settings.media_options, settings.data))

@@ -22,7 +22,7 @@ async def make_images(gateway: Gateway, call: Call) -> Response:
     """Make images while the caller waits."""
     with span("validate"):
         validated = await run_aside(call.size_bytes, validate.image, call, gateway.settings)
-        planned = await make_plan(gateway, call.caller, validated, ("image",))
+        planned = await make_plan(gateway, call, validated, ("image",))
     return await _images(gateway, call, planned)
 
 
@@ -30,7 +30,7 @@ async def edit_images(gateway: Gateway, call: Call) -> Response:
     """Edit or upscale images while the caller waits. The model decides which: an edit needs a prompt."""
     with span("validate"):
         validated = await run_aside(call.size_bytes, validate.edit, call, gateway.settings)
-        planned = await make_plan(gateway, call.caller, validated, ("edit", "upscale"))
+        planned = await make_plan(gateway, call, validated, ("edit", "upscale"))
     return await _images(gateway, call, planned)
 
 
@@ -71,7 +71,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
         return await _repeated_response(gateway, call, earlier)
     with span("validate"):
         validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
-        planned = await make_plan(gateway, call.caller, validated, ("video",))
+        planned = await make_plan(gateway, call, validated, ("video",))
     if call.dry_run:
         return estimate(planned)
     accepted = await accept(gateway, call, planned)

@@ -17,9 +17,10 @@ from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import FIELD
 from penstock.models.routing import Choice, Route
 from penstock.recordings.fingerprints import make_fingerprint
+from penstock.recordings.recordings import recording_id
 from penstock.recordings.replay_headers import ReplayOptions, no_match, replay_times
 from penstock.recordings.rows import RecordingRow
-from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
+from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.translate import complete_request
 from penstock.values import InputFile, OrgId
@@ -38,15 +39,15 @@ class PlannedCall(msgspec.Struct, frozen=True):
     choice: Choice | None = None  # how the providers of a live call were chosen
 
 
-async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+async def make_plan(gateway: Gateway, call: Call, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     """Plan a recording or a mock where the call asks for one, else the providers; a model must do one of the tasks.
 
     Raises a Problem when the key may not use the model, no candidate can serve the call, or no recording matches where
     one is required.
     """
-    org_id = caller.org_id
+    org_id = call.caller.org_id
     model = gateway.catalog.public_id(validated.request.model)
-    check_model(caller, validated.request.model, model)
+    check_model(call.caller, validated.request.model, model)
     options = validated.replay
     if options is None:
         return await _plan_live(gateway, org_id, validated, tasks)
@@ -69,7 +70,8 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
             raise no_match()
     if options.mode.endswith("mock"):
         return await _plan_mock(gateway, org_id, validated, options, tasks)
-    return _with_recording(gateway, await _plan_live(gateway, org_id, validated, tasks), options, fingerprint)
+    planned = await _plan_live(gateway, org_id, validated, tasks)
+    return _with_recording(gateway, call.id, planned, options, fingerprint)
 
 
 def _check_match_fields(options: ReplayOptions, request: Request) -> None:
@@ -160,13 +162,13 @@ def _check_mask(inputs: Sequence[InputFile]) -> None:
 
 
 def _with_recording(
-    gateway: Gateway, planned: PlannedCall, options: ReplayOptions, fingerprint: Fingerprint
+    gateway: Gateway, request_id: str, planned: PlannedCall, options: ReplayOptions, fingerprint: Fingerprint
 ) -> PlannedCall:
     """A live plan whose result is recorded if the mode asks for it, and whose response names its source."""
     if options.records and gateway.settings.payloads == "none":
         message = "This gateway stores no payloads, so it cannot record: use another mode of `X-Service-Replay`."
         raise InvalidRequest(message, param="X-Service-Replay")
-    source = Recording(gateway.recordings.new_id(), fingerprint) if options.records else Live(is_reported=True)
+    source = Recording(recording_id(request_id), fingerprint) if options.records else Live(is_reported=True)
     plan = msgspec.structs.replace(planned.plan, source=source)
     return msgspec.structs.replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")
 

@@ -8,7 +8,7 @@ from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import disposition, extension
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.rows import MediaRow, get_media
-from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
+from penstock.media.storage import MAX_URL_SECONDS, RECORDING_FILE_PREFIX, FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, Response, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
@@ -186,7 +186,7 @@ async def _is_awaited(store: Store, media_id: str) -> bool:
 
     The generation is looked up first, because at its end the rows are written in the same transaction.
     """
-    origin = media_id.removeprefix("med_")[:-2]
+    origin = media_id.removeprefix("med_").removeprefix(RECORDING_FILE_PREFIX)[:-2]
     unfinished = await store.one("get_unfinished_generation", attempt_id=f"att_{origin}", request_id=f"req_{origin}")
     return unfinished is not None or await store.one("get_file_row", id=media_id) is not None
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from penstock.clock import Clock
 from penstock.errors import NotFound
 from penstock.event_loop import run_aside
 from penstock.media.storage import RECORDING_FILE_PREFIX, FileMissing, Storage, storage_key
@@ -22,7 +21,7 @@ from penstock.recordings.rows import (
 from penstock.schema import Fingerprint, GenerationResult, Output, StoredOutput
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import OrgId, is_id, new_id
+from penstock.values import OrgId, is_id
 
 SHOWN_REQUEST_BYTES = 64 * 1024  # longer requests are neither part of lists nor compared by the match `specific`
 # What the match `specific` reads, newest first, in pages.
@@ -34,10 +33,9 @@ _SEARCHED_PAGE = 50
 class Recordings:
     """The recordings of all organizations: rows in the store, files in the storage."""
 
-    def __init__(self, store: Store, storage: Storage, clock: Clock) -> None:
+    def __init__(self, store: Store, storage: Storage) -> None:
         self._store = store
         self._storage = storage
-        self._clock = clock
         self._pager = Pager(store, "recording", "rec", ListedRecording)
 
     async def find(self, org_id: OrgId, options: ReplayOptions, fingerprint: Fingerprint) -> RecordingRow | None:
@@ -181,9 +179,14 @@ class Recordings:
         """Delete the files of these rows from the storage; return how many there were."""
         return sum([await self._storage.delete(storage_key(file.media_id)) for file in files])
 
-    def new_id(self) -> str:
-        """An id for a new recording."""
-        return new_id("rec", self._clock.now_ms())
+
+def recording_id(request_id: str) -> str:
+    """The id of the recording of a request.
+
+    It is made from the request's, and those of its files from it, so that files without rows are known to be awaited
+    while the request has not ended; see `find_strays`.
+    """
+    return f"rec_{request_id.removeprefix('req_')}"
 
 
 def _not_found(recording_id: str) -> NotFound:

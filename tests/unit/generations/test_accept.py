@@ -34,7 +34,7 @@ async def accept_video(
     call = running.call({"model": "video-1", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     call = msgspec.structs.replace(call, release_body=release_body)
     validated = validate.video(call, running.gateway.settings)
-    planned = await make_plan(running.gateway, call.caller, validated, ("video",))
+    planned = await make_plan(running.gateway, call, validated, ("video",))
     return await accept(running.gateway, call, planned)
 
 

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from penstock.accounts.completions import Completion
 from penstock.errors import NotFound, PermissionDenied, Problem
 from penstock.media.storage import storage_key
 from penstock.schema import Response
@@ -264,6 +265,29 @@ async def test_the_files_of_an_unfinished_generation_are_not_deleted(open_gatewa
         await running.cancel(video_id)
         await running.wait_for_request(video_id)
         assert await running.gateway.media.delete_strays() == 1
+
+
+@sqlite_only
+async def test_the_files_of_a_recording_are_not_deleted_before_it_is_written(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database was away for hours after they were stored."""
+    async with open_gateway() as running:
+        completions = running.gateway.completions
+        add = completions.add
+
+        async def sweep_and_add(completion: Completion) -> None:
+            files = [key for key, _, _ in await running.storage.list_files()]
+            assert len(files) == 2, "the output and its copy for the recording"
+            for key in files:
+                make_older(running, key)
+            assert await running.gateway.media.delete_strays() == 0
+            assert await running.run_audit() == []
+            await add(completion)
+
+        monkeypatch.setattr(completions, "add", sweep_and_add)
+        await running.image(headers={"x-service-replay": "record"})
+        assert len(await running.storage.list_files()) == 2
 
 
 @sqlite_only
