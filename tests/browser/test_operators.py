@@ -40,9 +40,17 @@ def test_an_organization_gets_credit_and_a_key(served: Serving, browser: Browser
     assert browser.errors() == []
 
 
+ROWS = """
+const texts = (row) => [...row.cells].map((cell) => cell.innerText);
+return [...document.querySelectorAll('tbody tr')].map(texts).filter(([first]) => first.startsWith(arguments[0]))
+"""
+
+
 def test_settings_show_their_value_and_origin_and_no_secret(served: Serving, browser: Browser) -> None:
     sign_in(browser, served.url, served.key, "settings")
     browser.until(lambda: "poll_seconds_max" in browser.text("table"), "the settings are not listed")
+    [unset] = browser.run(ROWS, "public_url")
+    assert unset[1:3] == ["not set", "Default"]
     browser.click("input[type=checkbox]")
     browser.until(lambda: "lease_seconds" in browser.text("table"), "a changed setting is not shown")
     text = browser.text("table")
@@ -52,6 +60,9 @@ def test_settings_show_their_value_and_origin_and_no_secret(served: Serving, bro
 
 def test_a_provider_is_checked_with_a_real_call(served: Serving, browser: Browser) -> None:
     sign_in(browser, served.url, served.key, "providers")
+    browser.until(lambda: bool(browser.run(ROWS, "")), "the providers are not listed")
+    names = [name.lower() for name, *_ in browser.run(ROWS, "")]
+    assert names == sorted(names)
     browser.press("Check Atelier now")
     browser.until(lambda: "It costs about $" in browser.text("dialog"), "no price is shown before")
     assert served.call("GET", "/v1/requests").json["data"] == []

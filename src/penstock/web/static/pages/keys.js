@@ -118,7 +118,7 @@ function columns({ canManage, onEdit, onRevoke }) {
         ${key.id === ownKeyId() ? html` <span class="chip accent">your key</span>` : ""}<br /><code
         class="small soft">…${key.last_four}</code>` },
     { name: "Status", cell: (key) => html`<${Status} of=${key.status} />` },
-    { name: "Last used", kind: "nowrap", cell: (key) => html`<${When} at=${key.last_used_at} />` },
+    { name: "Last request", kind: "nowrap", cell: (key) => html`<${When} at=${key.last_used_at} />` },
     { name: "Spent", cell: (key) => html`<div class="stack tight"><${Spend} spent=${key.spent_today} limit=${key.usd_per_day}
         period="today" /><${Spend} spent=${key.spent_this_month} limit=${key.usd_per_month} period="this month" /></div>` },
     { name: "Limits", kind: "words", cell: (key) => html`<span class="small">${limitsOf(key).join(", ") || html`<span

@@ -77,6 +77,8 @@ function Provider({ provider }) {
   </div></li>`;
 }
 
+const SET_VARIABLE = html`Set the variable in the environment of the gateway and start it again. The documentation has <a
+  href="/docs/providers">a page for each provider</a>.`;
 const OFF = [
   { name: "Provider", kind: "words lead", cell: ({ name }) => html`<strong class="medium">${name}</strong>` },
   { name: "Models", kind: "number figure", cell: ({ models }) => plural(models, "model") },
@@ -93,13 +95,14 @@ export function Providers({ query }) {
         placeholder="Search providers" value=${query.get("search") ?? ""}
         onInput=${(event) => replaceQuery("providers", { search: event.target.value })} /></label>
     <${Loaded} of=${loaded}>${({ data }) => {
-      const found = data.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(words));
+      const sorted = data.toSorted((one, other) => one.name.localeCompare(other.name));
+      const found = sorted.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(words));
       const on = found.filter((provider) => provider.on);
       const off = found.filter((provider) => !provider.on);
       return html`
         ${on.length > 0 && html`<section class="stack" aria-label="On"><h2>On</h2><ul class="cards wide">
             ${on.map((provider) => html`<${Provider} key=${provider.id} provider=${provider} />`)}</ul></section>`}
-        ${off.length > 0 && html`<${Panel} title="Off" about="Set the variable in the environment of the gateway and start it again." flush>
+        ${off.length > 0 && html`<${Panel} title="Off" about=${SET_VARIABLE} flush>
           <${Table} label="Off" columns=${OFF} rows=${off} rowKey=${({ id }) => id} brief /><//>`}
         ${!found.length && html`<div class="panel"><${Empty} icon="plug" title="No such provider">Any OpenAI-compatible server can be added in
           <code>penstock.toml</code>: <a href="/docs/any-model">any model</a>.<//></div>`}`;

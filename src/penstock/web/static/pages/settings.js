@@ -8,17 +8,23 @@ import { Table } from "../parts/table.js";
 import { html, useState } from "../view.js";
 
 const ORIGINS = { default: ["Default", ""], file: ["penstock.toml", "accent"], environment: ["Environment", "accent"], "command line": ["Command line", "accent"] };
+// Null if there is no value: a setting may have the value `none`.
 function written(value) {
-  if (Array.isArray(value)) return value.join(", ") || "none";
-  if (value === "" || value === null) return "none";
+  if (value === "" || value === null || value.length === 0) return null;
+  if (Array.isArray(value)) return value.join(", ");
   return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function Value({ value, is_secret: isSecret, is_set: isSet }) {
+  if (isSecret) return html`<span class="soft">${isSet ? "set, not shown" : "not set"}</span>`;
+  const text = written(value);
+  return text === null ? html`<span class="soft">not set</span>` : html`<code>${text}</code>`;
 }
 
 const COLUMNS = [
   { name: "Setting", cell: ({ name, variable }) => html`<strong class="medium">${name}</strong>${variable ? html`<br /><code
       class="small soft">${variable}</code>` : ""}` },
-  { name: "Value", kind: "words", cell: ({ value, is_secret: secret, is_set: set }) => (secret ? html`<span class="soft">
-      ${set ? "set, not shown" : "not set"}</span>` : html`<code>${written(value)}</code>`) },
+  { name: "Value", kind: "words", cell: (setting) => html`<${Value} ...${setting} />` },
   { name: "From", cell: ({ origin }) => { const [words, colour] = ORIGINS[origin] ?? [origin, ""]; return html`<span
       class=${`chip ${colour}`}>${words}</span>`; } },
   { name: "Meaning", kind: "words long", cell: ({ meaning }) => html`<span class="small"><${Prose} text=${meaning} /></span>` },
