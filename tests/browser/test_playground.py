@@ -315,12 +315,18 @@ def test_the_copied_code_works_as_pasted(served: Serving, browser: Browser, tmp_
             browser.fill(browser.labelled("seed"), "7")
         if task == "video":
             browser.fill(browser.labelled("seconds"), "1")
+        before = None
+        if task == "edit":
+            browser.press("Code", ".bench")
+            before = copied_code(browser, "curl")
+            browser.click("dialog header button")
         make(browser)
         browser.until(lambda: browser.has(".lane .outputs"), f"{task} made nothing")
-        browser.press("Code")
+        browser.press("Code", ".run")
         code = {language: copied_code(browser, language) for language in ("curl", "Python", "Node")}
         shown = browser.text("#code")
         assert served.key not in shown
+        assert before in (None, code["curl"])
         browser.click("dialog header button")
         printed = run_code(code, tmp_path)
         first = json.loads(printed.pop("curl"))
@@ -337,3 +343,38 @@ def test_the_copied_code_works_as_pasted(served: Serving, browser: Browser, tmp_
     printed = run_code(code, tmp_path)
     assert "turbine" in printed["curl"]
     assert all(text.strip() == "it's a turbine" for language, text in printed.items() if language != "curl"), printed
+
+
+def test_the_page_of_a_model_shows_a_call_as_code(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key)
+    for model, needs in (("sketch", ""), ("retouch", "input.png"), ("clip", ""), ("echo", "")):
+        browser.go(f"models/atelier/{model}")
+        browser.until(lambda model=model: browser.text("main h1") == f"atelier/{model}", f"{model} is not shown")
+        browser.press("Code", "main")
+        browser.until(lambda: browser.has("#code"), "no code is shown")
+        assert f"atelier/{model}" in browser.text("#code")
+        assert needs in browser.text("dialog .body > .row:last-child")
+        browser.click("dialog header button")
+    assert browser.errors() == []
+
+
+EDGES = (
+    "const [a, b] = [...arguments].map((each) => document.querySelector(each).getBoundingClientRect()); return [a, b]"
+)
+
+
+def test_the_result_stands_beside_the_form_or_in_view(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key)
+    browser.resize(1024, 768)
+    browser.go("playground/image")
+    wait_for_form(browser, "image")
+    form, results = browser.run(EDGES, ".bench", ".results")
+    assert (form["top"], form["right"] < results["left"]) == (results["top"], True)
+    browser.resize(390, 844)
+    make(browser)
+
+    def is_in_view() -> bool:
+        bar, results = browser.run(EDGES, ".side", ".run")
+        return bool(bar["bottom"] <= results["top"] < 844 / 2)
+
+    browser.until(is_in_view, "the result is below the screen, or behind the bar")

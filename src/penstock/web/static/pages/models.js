@@ -6,9 +6,11 @@ import { money, plural } from "../format.js";
 import { Empty, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Facts, Table } from "../parts/table.js";
-import { modelsFor, TASKS } from "../playground/tasks.js";
+import { userMessage } from "../playground/chat.js";
+import { CodeDialog } from "../playground/snippets.js";
+import { body, modelsFor, SAMPLES, TASKS } from "../playground/tasks.js";
 import { pageUrl, replaceQuery } from "../route.js";
-import { html } from "../view.js";
+import { html, useState } from "../view.js";
 
 const UNITS = { image: "image", second: "second", megapixel: "megapixel" };
 const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? model.modality;
@@ -97,13 +99,25 @@ const SERVING = [
       class="chip bad"><span class="dot"></span>Paused</span>`) },
 ];
 
+// A short call of the model as code. Where it needs an image, that is a file of the reader's own.
+function SampleCode({ model, onClose }) {
+  const task = taskOf(model);
+  const prompt = SAMPLES[task][0] ?? "";
+  const call = body(task, model, { prompt, values: {}, images: [], mask: null, messages: [userMessage(prompt)] });
+  const inputs = task === "edit" || task === "upscale" ? [{ name: "input.png" }] : [];
+  return html`<${CodeDialog} task=${task} lanes=${[{ model: model.id, body: call }]} run=${{ inputs }}
+      onClose=${onClose} />`;
+}
+
 function ModelPage({ id }) {
+  const [code, setCode] = useState(false);
   const loaded = useData((signal) => ask(`/compat/v1/models/${id}?schema=true&details=true`, { signal }), [id]);
   return html`<div class="page">${!loaded.data && html`<${Head} title="Model" back=${{ href: pageUrl("models"), label: "Models" }} />`}
       <${Loaded} of=${loaded}>${(model) => {
     const parameters = Object.entries(model.schema?.properties ?? {}).map(([name, property]) => ({ name, property, required: model.schema.required.includes(name) }));
     return html`
       <${Head} title=${model.id} about=${model.description} back=${{ href: pageUrl("models"), label: "Models" }}>
+        <button type="button" class="button" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
         <a class="button main" href=${pageUrl(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
       <div class="split"><div class="stack wide">
         ${model.example && html`<${Panel} title="Made by it"><div class="outputs alone">${model.example.content_type.startsWith("video/")
@@ -120,7 +134,8 @@ function ModelPage({ id }) {
             ${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}${price.from ? html` <span class="soft small">from ${price.from}</span>` : ""}</li>`)}</ul>`],
         ["Source", sourceText(model.pricing)],
         ...(model.shutdown_date ? [["Until", model.shutdown_date]] : []),
-      ]} /></div></aside></div>`;
+      ]} /></div></aside></div>
+      ${code && html`<${SampleCode} model=${model} onClose=${() => setCode(false)} />`}`;
   }}<//></div>`;
 }
 

@@ -8,7 +8,10 @@ import { Chart } from "../parts/chart.js";
 import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
 import { Table } from "../parts/table.js";
+import { snippets } from "../playground/snippets.js";
+import { SAMPLES } from "../playground/tasks.js";
 import { pageUrl, replaceQuery } from "../route.js";
+import { currentKey } from "../session.js";
 import { html } from "../view.js";
 
 const REFRESH_MS = 15_000;
@@ -109,16 +112,14 @@ const FAILURES = [
 ];
 
 function FirstSteps() {
-  const code = [
-    `curl ${location.origin}/compat/v1/images/generations`,
-    '  -H "Authorization: Bearer $PENSTOCK_KEY" -H "Content-Type: application/json"',
-    `  -d '{"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea"}'`,
-  ].join(" \\\n");
+  const code = (key) => snippets("image", { model: "atelier/sketch", prompt: SAMPLES.image[0] }, {}, key).curl;
   return html`<ol class="steps">
     <li class="panel"><h2>Make your first image</h2><p class="soft">The built-in models need no account and no credential.</p>
       <a class="button main" href=${pageUrl("playground")}><${Icon} name="play" />Open the playground</a></li>
     <li class="panel"><h2>Call it from a program</h2><p class="soft">Every OpenAI client works: only its base URL and key change.</p>
-      <div class="snippet"><pre tabindex="0" aria-label="Example with curl">${code}</pre><${CopyButton} text=${code} /></div></li>
+      <div class="snippet"><pre tabindex="0" aria-label="Example with curl">
+          ${code(`pk_…${currentKey().slice(-4)}`)}</pre><${CopyButton} text=${() => code(currentKey())} /></div>
+      <p class="small soft">The copy contains your key.</p></li>
     <li class="panel"><h2>Connect a provider</h2><p
         class="soft">Start the gateway with its credential in the environment, such as <code>OPENAI_API_KEY</code> or <code>FAL_KEY</code>. Its models appear by themselves.</p>
       <a class="button" href="/docs/providers">Providers and their variables</a></li>

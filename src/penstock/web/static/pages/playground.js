@@ -16,10 +16,11 @@ import { Parameters, parse } from "../playground/parameters.js";
 import { usePrice } from "../playground/price.js";
 import { Run } from "../playground/results.js";
 import { startRun, useRuns } from "../playground/runs.js";
+import { CodeDialog } from "../playground/snippets.js";
 import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks.js";
 
-const WITH_IMAGE = "Add an image and press the button. The result appears here.";
-const WITHOUT_IMAGE = "The price is shown before you press. The result appears here, with its real size, time and cost.";
+const WITH_IMAGE = "Add an image and press the button.";
+const WITHOUT_IMAGE = "The price is shown before you press. The result comes with its real size, time and cost.";
 const USES = [{ task: "edit", label: "Edit" }, { task: "upscale", label: "Upscale" }, { task: "video", label: "Animate" }];
 const DRAFT = "draft";
 const BLANK = { prompt: null, values: {}, chosen: [], system: "" };
@@ -79,6 +80,7 @@ function Form({ task, all, from, model, initial }) {
   const [mask, setMask] = useState(null);
   const [drawing, setDrawing] = useState(false);
   const [problem, setProblem] = useState(null);
+  const [code, setCode] = useState(false);
   const runs = useRuns().filter((run) => run.task === task);
   const offered = modelsFor(task, all);
   const chosen = draft.chosen.map((id) => offered.find((model) => model.id === id)).filter(Boolean);
@@ -109,7 +111,7 @@ function Form({ task, all, from, model, initial }) {
     if (!isReady) return;
     setProblem(null);
     startRun(task, calls, { prompt: task === "upscale" ? "" : prompt, inputs: images, mask });
-    if (matchMedia("(max-width: 64rem)").matches) setTimeout(() => document.getElementById("results")?.scrollIntoView({ behavior: "smooth" }), 50);
+    if (matchMedia("(max-width: 60rem)").matches) setTimeout(() => document.getElementById("results")?.scrollIntoView({ behavior: "smooth" }), 50);
   };
   const press = (event) => {
     if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) {
@@ -155,20 +157,23 @@ function Form({ task, all, from, model, initial }) {
       ${task !== "chat" && html`<div class="press">
         ${isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(refused)}</div></div>`}
         <div class="row ends"><span class=${`figures ${waitsFor ? "soft small" : "price"}`} id="price" aria-live="polite">${words}</span>
+          <span class="row"><button type="button" class="button" id="show-code" disabled=${!isReady} onClick=${() => setCode(true)}>
+              <${Icon} name="code" />Code</button>
           <button class="button main" id="run" disabled=${!isReady}>${TASKS[task].verb}<kbd>
-              ${navigator.platform?.startsWith("Mac") ? "⌘↵" : "Ctrl ↵"}</kbd></button></div>
+              ${navigator.platform?.startsWith("Mac") ? "⌘↵" : "Ctrl ↵"}</kbd></button></span></div>
       </div>`}
     </form>
     ${task === "chat"
       ? html`<${Conversation} models=${models} system=${draft.system} bodyFor=${bodyFor} price=${words} text=${prompt}
           onText=${(text) => change({ prompt: text })} images=${images} onImages=${setImages} />`
       : html`<div class="results stack" id="results">
-          ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="Nothing made yet"
+          ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="The result appears here"
             action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample}
                 onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
             ${needsImage ? WITH_IMAGE : WITHOUT_IMAGE}<//></div>`}
           ${runs.map((made) => html`<${Run} key=${made.id} run=${made} uses=${uses} onUse=${use} />`)}
           ${runs.length === 0 && html`<${Gallery} kind=${needsImage ? "image" : task} onPick=${needsImage ? (url) => use(task, url) : null} />`}</div>`}
+    ${code && html`<${CodeDialog} task=${task} lanes=${calls} run=${{ inputs: images, mask }} onClose=${() => setCode(false)} />`}
     ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)}
         onDone=${(made) => { setMask(made); setDrawing(false); }} />`}
   </div>`;

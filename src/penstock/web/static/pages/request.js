@@ -141,7 +141,7 @@ function Details({ record, payload, reload }) {
   const lines = record.cost_lines ?? [];
   return html`
     <${Head} title=${record.model ?? "Request"} back=${{ href: pageUrl("requests"), label: "Requests" }}
-      about=${html`<${Status} of=${record.status} /> <span class="figures">${moment(record.created_at)}</span>`}>
+      about=${html`<${Status} of=${record.status} /> <span class="figures beside">${moment(record.created_at)}</span>`}>
       ${payload?.request && html`<a class="button" id="again" href=${pageUrl(`playground/${path}`, { from: record.id })}><${Icon}
           name="again" />Run again</a>`}
       ${hasCode && html`<button type="button" class="button" id="code-of-request" onClick=${() => setCode(true)}><${Icon}

@@ -16,7 +16,7 @@ export function Gallery({ kind, onPick }) {
     return data.filter(({ outputs }) => outputs.length).slice(0, MOST).map(({ id, model, outputs }) => ({ id, model, output: outputs[0] }));
   }, [kind]);
   if (!found.data?.length) return null;
-  return html`<${Panel} title="Made lately" about=${onPick ? "Choose one as input." : undefined}>
+  return html`<${Panel} title="Recent results" about=${onPick ? "Choose one as input." : undefined}>
     <ul class="gallery">${found.data.map(({ id, model, output }) => html`<li key=${output.id}>${onPick
       ? html`<button type="button" onClick=${() => onPick(output.url)}><${Thumb} kind=${kind} output=${output} alt=${`Use an image made by ${model}`} /></button>`
       : html`<a href=${pageUrl(`requests/${id}`)}><${Thumb} kind=${kind} output=${output} alt=${`Made by ${model}, request ${id}`} /></a>`}</li>`)}</ul>

@@ -147,7 +147,7 @@ export function CodeDialog({ task, lanes, run, onClose }) {
   const [withKey, setWithKey] = useState(true);
   const shown = snippets(task, lanes[place].body, run, withKey ? `pk_…${currentKey().slice(-4)}` : "YOUR_KEY");
   const full = () => snippets(task, lanes[place].body, run, withKey ? currentKey() : "YOUR_KEY")[language];
-  return html`<${Dialog} title="The same call as code" wide onClose=${onClose}>
+  return html`<${Dialog} title="The call as code" wide onClose=${onClose}>
     <div class="row ends">
       <div class="tabs" role="group" aria-label="Language">${Object.keys(NOTES).map((name) => html`
         <button type="button" key=${name} aria-pressed=${String(name === language)} onClick=${() => setLanguage(name)}>${name}</button>`)}</div>
