@@ -269,3 +269,44 @@ async def test_every_request_record_has_the_size_of_its_response(open_gateway: O
         for called in (await api.image(), await api.video(), await api.chat(), await api.image(prompt=7)):
             path = f"/v1/requests/{called.headers['x-request-id']}"
             assert (await api.call("GET", path)).json["response_size_bytes"] == len(called.body)
+
+
+@sqlite_only
+async def test_null_is_the_same_as_no_field_also_for_fields_that_a_model_does_not_have(
+    open_gateway: OpenGateway,
+) -> None:
+    """Clients write null for what they leave out; the built-in models refuse fields that they do not know."""
+    async with served_api(open_gateway, disabled_providers=()) as api:
+        unknown = dict.fromkeys(("service_tier", "background", "moderation", "made_up"))
+        assert (await api.image(model="atelier/sketch", **unknown)).status == 200
+        assert (await api.video(model="atelier/clip", seconds=1, size="64x64", **unknown)).status == 202
+        assert (await api.chat(model="atelier/echo", **unknown)).status == 200
+        assert (await api.image(**unknown)).status == 200
+        assert api.running.lab.images.received[-1].fields.keys().isdisjoint(unknown)
+
+
+@sqlite_only
+async def test_a_mask_that_marks_nothing_is_refused_before_a_provider_is_called(open_gateway: OpenGateway) -> None:
+    file = io.BytesIO()
+    Image.new("RGBA", (64, 64), (9, 9, 9, 255)).save(file, "PNG")
+    opaque = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    async with served_api(open_gateway, disabled_providers=()) as api:
+        for model in ("edit-1", "atelier/retouch"):
+            refused = await edit(api, model=model, image=DATA_URI, mask=opaque)
+            assert (refused.status, refused.json["error"]["param"]) == (400, "mask"), refused.json
+            record = await api.call("GET", f"/v1/requests/{refused.headers['x-request-id']}")
+            assert record.json["status"] == "rejected"
+
+
+@sqlite_only
+async def test_a_cursor_that_leads_nowhere_is_named(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway) as api:
+        for path, name in (
+            ("/v1/requests", "starting_after"),
+            ("/v1/requests", "ending_before"),
+            ("/v1/keys", "starting_after"),
+            ("/v1/recordings", "ending_before"),
+            ("/compat/v1/videos", "after"),
+        ):
+            missing = await api.call("GET", f"{path}?{name}=nope")
+            assert (missing.status, missing.json["error"]["param"]) == (404, name), path

@@ -343,8 +343,12 @@ def _malformed_message(raw: bytes | bytearray, found: str) -> str:
 def _check_values(value: dict[str, Any]) -> None:
     """Refuse values that the decoder accepts but that databases or providers do not: NUL, depth, large integers.
 
-    It goes level by level instead of recursively, so that a deep value cannot exhaust the stack.
+    It goes level by level instead of recursively, so that a deep value cannot exhaust the stack. Fields of the body
+    itself are named.
     """
+    for name, item in value.items():
+        if fault := _fault(item):
+            raise InvalidRequest(f"`{name}` contains {fault}.", param=name)
     level: list[Any] = [value]
     depth = 0
     while level:
@@ -359,10 +363,17 @@ def _check_values(value: dict[str, Any]) -> None:
         level = []
         for item in items:
             kind = type(item)
-            if kind is str:
-                if "\0" in item:
-                    raise InvalidRequest("The body contains a NUL character.")
-            elif kind is dict or kind is list:
+            if kind is dict or kind is list:
                 level.append(item)
-            elif kind is int and not _MIN_INTEGER <= item <= _MAX_INTEGER:
-                raise InvalidRequest("The body contains a number that is out of range.")
+            elif fault := _fault(item):
+                raise InvalidRequest(f"The body contains {fault}.")
+
+
+def _fault(item: Any) -> str | None:
+    """Return what databases or providers do not accept in a text or a number."""
+    kind = type(item)
+    if kind is str and "\0" in item:
+        return "a NUL character"
+    if kind is int and not _MIN_INTEGER <= item <= _MAX_INTEGER:
+        return "a number that is out of range"
+    return None

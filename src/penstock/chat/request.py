@@ -108,13 +108,14 @@ def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     extras: dict[str, Any] = {}
     changed: dict[str, Any] = {}
     for name, value in body.items():
+        if value is None:  # null is the same as no field
+            continue
         if name not in CHAT:
             extras[name] = value
-        if value is not None:
-            if name in _FIELDS and (checked := check_field(_FIELDS[name], value)) is not value:
-                changed[name] = checked
-            if name in _RULES:
-                _RULES[name](body, value)
+        if name in _FIELDS and (checked := check_field(_FIELDS[name], value)) is not value:
+            changed[name] = checked
+        if name in _RULES:
+            _RULES[name](body, value)
     if changed:
         body = {**body, **changed}
         extras |= {name: value for name, value in changed.items() if name in extras}
@@ -206,6 +207,21 @@ def _check_tool_choice(body: Mapping[str, Any], choice: Any) -> None:
             "`name`.",
             param="tool_choice",
         )
+    names = _function_names(body)
+    if choice == "required" and not names:
+        raise InvalidRequest("`tool_choice` is `required`, which needs `tools`.", param="tool_choice")
+    if isinstance(choice, dict) and choice["function"]["name"] not in names:
+        name = choice["function"]["name"][:64]
+        raise InvalidRequest(
+            f"`tool_choice` names the function `{name}`, which `tools` does not have.", param="tool_choice"
+        )
+
+
+def _function_names(body: Mapping[str, Any]) -> list[Any]:
+    """The names of the functions in `tools`, which may not be checked yet."""
+    tools = body.get("tools")
+    functions = [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return [function.get("name") for function in functions if isinstance(function, dict)]
 
 
 # Checks of single fields that the parameter tables cannot express.

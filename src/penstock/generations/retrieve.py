@@ -156,7 +156,7 @@ async def video(gateway: Gateway, call: Call) -> Response:
 async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | None, *, ascending: bool) -> Response:
     """OpenAI's list, oldest or newest first: up to `limit` videos that follow the video `after`."""
     if after:
-        await get_video_row(gateway, after, call.caller.org_id)
+        await get_video_row(gateway, after, call.caller.org_id, param="after")
     pager = Pager(gateway.store, "generation", "req", ShownRow)
     if ascending:
         rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
@@ -221,11 +221,11 @@ def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, st
     return Response(status=202, json=body, headers={**respond.poll_headers(row), **replay_headers, **(headers or {})})
 
 
-async def get_video_row(gateway: Gateway, video_id: str, org_id: OrgId) -> GenerationRow:
-    """The video that the call's path names. Raises NotFound."""
+async def get_video_row(gateway: Gateway, video_id: str, org_id: OrgId, *, param: str | None = None) -> GenerationRow:
+    """The video that the call's path names, or its parameter `param`. Raises NotFound."""
     row = await get_generation(gateway.store, video_id, org_id)
     if row is None or row.task != "video":
-        raise NotFound(f"No such video: {video_id}.")
+        raise NotFound(f"No such video: {video_id}.", param=param)
     return row
 
 

@@ -160,10 +160,12 @@ def _check_fields(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, An
     extras: dict[str, Any] = {}
     for name, value in fields.items():
         row = table.get(name)
+        if value is None:  # null is the same as no field
+            continue
         if row is None:
             if (name, value) not in _NO_EFFECT:
                 extras[name] = value
-        elif value is not None:
+        else:
             value = check_field(row, value)
             main_name = row.alias_of or name
             value = _seconds(value, name) if main_name == "seconds" else value

@@ -110,11 +110,12 @@ def convert_mask(data: bytes, polarity: Polarity) -> ImageFile:
     """Convert a mask, which is fully transparent where to edit, to the form that a provider takes.
 
     The polarity says how the area to edit is marked: by transparency (`alpha`), or by `white` or `black` pixels.
+    Raises BadImage for a mask that marks nothing.
     """
     with _open(data, ("png",)) as image:
-        if not image.has_transparency_data:
-            raise BadImage("The mask has no transparency: fully transparent pixels mark the area to edit.")
         alpha = image.convert("RGBA").getchannel("A")
+    if alpha.histogram()[0] == 0:
+        raise BadImage("The mask has no fully transparent pixels, which mark the area to edit.")
     unedited = alpha.point(lambda value: 255 if value else 0)
     if polarity == "black":
         return _save(unedited, "png")

@@ -8,7 +8,7 @@ import msgspec
 from penstock.errors import InvalidRequest, RecordingNotFound
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES
 
-_LATENCY = re.compile(r"([0-9]{1,5}),([0-9]{1,5})")
+_LATENCY = re.compile(r"([0-9]{1,5}), ?([0-9]{1,5})")
 LONGEST_LATENCY_MS = 60_000  # a caller waits, with an open connection
 _LONGEST_VIDEO_MS = 600_000  # for `real`: nobody waits, but a job runs
 _FIELDS_MAX = 64

@@ -82,7 +82,7 @@ class Pager(Generic[TypedRow]):
             raise InvalidRequest("`starting_after` and `ending_before` cannot be combined.", param="ending_before")
         cursor = ending_before if starting_after is None else starting_after
         if cursor is not None:
-            await self._check_cursor(org_id, cursor)
+            await self._check_cursor(org_id, "ending_before" if starting_after is None else "starting_after", cursor)
         lowest = low or self._lowest
         highest = high or self._highest
         ascending = ending_before is not None
@@ -144,9 +144,9 @@ class Pager(Generic[TypedRow]):
             high = rows[-1].id if rows else None
         return found
 
-    async def _check_cursor(self, org_id: OrgId, cursor: str) -> None:
+    async def _check_cursor(self, org_id: OrgId, param: str, cursor: str) -> None:
         row = None
         if is_id(cursor, self._prefix):
             row = await self._store.one(self._get, id=cursor, org_id=org_id)
         if row is None:
-            raise NotFound(f"No such {self._noun}: {cursor[:64]}.")
+            raise NotFound(f"No such {self._noun}: {cursor[:64]}.", param=param)

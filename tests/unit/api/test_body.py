@@ -339,6 +339,22 @@ def test_bad_json_is_refused_with_a_message_and_decoded_once(name: str, monkeypa
     assert counted.checked <= 1
 
 
+@pytest.mark.parametrize(
+    ("raw", "param", "message"),
+    [
+        (b'{"n":18446744073709551616}', "n", "`n` contains a number that is out of range."),
+        (b'{"m":"x","prompt":"a\\u0000b"}', "prompt", "`prompt` contains a NUL character."),
+        (b'{"tags":["a\\u0000b"]}', None, "The body contains a NUL character."),
+    ],
+)
+def test_a_value_that_cannot_be_stored_is_refused_by_the_name_of_its_field(
+    raw: bytes, param: str | None, message: str
+) -> None:
+    with pytest.raises(errors.InvalidRequest) as caught:
+        decode_json_object(raw)
+    assert (caught.value.param, caught.value.message) == (param, message)
+
+
 def test_a_deep_value_is_checked_no_further_than_the_limit() -> None:
     def nested(depth: int) -> dict[str, Any]:
         value: dict[str, Any] = {}

@@ -382,9 +382,11 @@ def test_a_mask_with_a_palette_is_converted_too() -> None:
     assert list(white.tobytes()) == [0, 255]
 
 
-def test_a_mask_without_transparency_is_refused() -> None:
-    with pytest.raises(BadImage, match="fully transparent pixels mark"):
-        convert.convert_mask(saved(scene(), "png"), "white")
+def test_a_mask_that_marks_nothing_is_refused() -> None:
+    opaque, half = (Image.new("RGBA", (4, 4), (9, 9, 9, alpha)) for alpha in (255, 128))
+    for image in (scene(), opaque, half):
+        with pytest.raises(BadImage, match="no fully transparent pixels"):
+            convert.convert_mask(saved(image, "png"), "white")
     with pytest.raises(BadImage, match="not one of png"):
         convert.convert_mask(saved(scene(), "jpeg"), "white")
 

@@ -52,9 +52,16 @@ def test_a_bad_or_missing_header_is_named(headers: dict[str, str], param: str, w
 
 @pytest.mark.parametrize(
     ("latency", "expected"),
-    [("instant", (1000, 1000)), ("real", (1700, 1700)), ("100,400", (1100, 1400)), ("0,0", (1000, 1000))],
+    [
+        ("instant", (1000, 1000)),
+        ("real", (1700, 1700)),
+        ("100,400", (1100, 1400)),
+        ("100, 400", (1100, 1400)),
+        ("0,0", (1000, 1000)),
+    ],
 )
 def test_latency(latency: str, expected: tuple[int, int]) -> None:
+    assert replay_options({"x-service-replay-latency": latency}, "mock")
     assert replay_times(latency, 700, 1000) == expected
 
 

@@ -89,7 +89,7 @@ async def test_a_cursor_must_be_the_id_of_a_row_of_the_organization(database: Da
         org_id, _ = await make_keys(store, 1)
         _, foreign = await make_keys(store, 1)
         for cursor in (foreign[0], new_id("key", 1), "key_x", "req_" + "0" * 32, "x", "é", ""):
-            with pytest.raises(NotFound, match="No such key"):
-                await Pager(store, "key", "key", KeyRow).page(org_id, starting_after=cursor, status=None)
-            with pytest.raises(NotFound, match="No such key"):
-                await Pager(store, "key", "key", KeyRow).page(org_id, ending_before=cursor, status=None)
+            for name in ("starting_after", "ending_before"):
+                with pytest.raises(NotFound, match="No such key") as caught:
+                    await Pager(store, "key", "key", KeyRow).page(org_id, **{name: cursor}, status=None)
+                assert caught.value.param == name
