@@ -57,6 +57,7 @@ RETURNING job.id, status, task_name, priority, lock, queueing_lock, args, schedu
 _BEFORE_THE_FIRST_TURN = 2**31
 _PLACES_PER_FREE_PLACE = 9
 _NO_JOB = {"id": None}
+_JOB_INSERTED = '{"type": "job_inserted", "job_id": 0}'  # as Procrastinate notifies its workers of a new job
 
 
 class Interrupted(Exception):
@@ -118,6 +119,8 @@ class _Connector(PsycopgConnector):
         self._jobs = jobs
         self._places = places
         self._turn = _BEFORE_THE_FIRST_TURN
+        self._has_passed_over = False  # the worker found nothing, perhaps because organizations had all their places
+        self._notify_worker: Callable[[], Awaitable[None]] | None = None
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
         execute = super().execute_query_async
@@ -146,7 +149,15 @@ class _Connector(PsycopgConnector):
                 self._places.take(self._turn)
                 return rows[0]
         self._turn = _BEFORE_THE_FIRST_TURN
+        self._has_passed_over = bool(full)
         return _NO_JOB
+
+    async def give_back(self, organization: int) -> None:
+        """Give back a place, and have the worker look for a job that may have been passed over for want of it."""
+        self._places.give_back(organization)
+        if self._has_passed_over and self._notify_worker is not None:
+            self._has_passed_over = False
+            await self._notify_worker()
 
     async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
         return await self._retry(partial(super().execute_query_all_async, query, **arguments))
@@ -168,12 +179,15 @@ class _Connector(PsycopgConnector):
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
         """Listen to the worker's channels, and to the wake-ups of jobs on the same connection."""
 
+        channels = list(channels)
+
         async def receive(*, channel: str, payload: str) -> None:
             if channel == WAKEUPS:
                 self._jobs.wake(payload)
             else:
                 await on_notification(channel=channel, payload=payload)
 
+        self._notify_worker = partial(on_notification, channel=channels[0], payload=_JOB_INSERTED)
         while True:
             try:
                 await super().listen_notify(receive, [*channels, WAKEUPS])
@@ -205,8 +219,8 @@ class Cluster:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._places = Places(settings.concurrent_jobs)
-        self._app = App(connector=_Connector(jobs, self._places, settings.database))
+        self._connector = _Connector(jobs, Places(settings.concurrent_jobs), settings.database)
+        self._app = App(connector=self._connector)
         self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs), pass_context=True)(self._run_queued)
         self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
@@ -217,7 +231,7 @@ class Cluster:
         try:
             await self._run_generation(request_id)
         finally:
-            self._places.give_back(context.job.priority)
+            await self._connector.give_back(context.job.priority)
 
     async def _run_generation(self, request_id: str) -> None:
         """Return when the generation has ended, also when another worker runs it or running it failed: then its lease

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
+from penstock.jobs import cluster
 from penstock.jobs.cluster import QUEUE, Cluster, Places
 from penstock.jobs.leases import Jobs
 from penstock.schema import Caller
@@ -173,6 +174,22 @@ async def test_an_organization_leaves_places_to_others_however_many_videos_it_ha
                 theirs = await begun(running, other)
                 assert theirs in await claimed(running, 11 + number)
             await driving(worker, 12)
+
+
+async def test_a_place_that_is_given_back_is_taken_at_once(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a video of the same organization, which had all places that it may have; the worker need not look again."""
+    monkeypatch.setattr(cluster, "_LOOK_SECONDS", 3600.0)
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        labs[0].videos.always(faults.never_ends)
+        videos = [await begun(running) for _ in range(3)]
+        async with open_gateway(labs=labs, concurrent_jobs=2, lease_seconds=36_000.0) as worker:
+            await driving(worker, 1)
+            for number, video in enumerate(videos[:2], 1):
+                await submitted(running, video)
+                await running.cancel(video)
+                assert videos[number] in await claimed(running, number + 1)
 
 
 def test_each_organization_may_have_nine_tenths_of_the_places_that_others_leave() -> None:
