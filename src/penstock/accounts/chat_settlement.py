@@ -24,7 +24,7 @@ from penstock.accounts.requests import (
 )
 from penstock.clock import Clock
 from penstock.errors import InsufficientBalance, Problem, RateLimited, StorageUnavailable
-from penstock.schema import SLOT_MS
+from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
@@ -204,6 +204,13 @@ class ChatSettlement:
         if queue and not queue.is_empty and not queue.is_blocked:
             with suppress(StorageUnavailable):  # the caller's own query will raise it
                 await asyncio.shield(asyncio.create_task(self._flush(queue)))
+
+    async def free_place(self, caller: Caller) -> None:
+        """Write that a call has ended, before its caller learns of it, if the key may only make so many at a time: the
+        next call may come at once, and to another process.
+        """
+        if caller.concurrent_requests is not None and self.store.dialect == "postgres":
+            await self.catch_up(caller.org_id)
 
     # --------------------------------------------------------------------------------------------------------- batches
 

@@ -63,16 +63,20 @@ async def complete(
     call.release_body()
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
-        return with_replay_header(await _forward(reserved, route), routed.replay)
+        response = with_replay_header(await _forward(reserved, route), routed.replay)
     except CallerGone:  # it is settled, since what it costs depends on the candidate
         raise
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
         reserved.settle(status, problem=problem, response_bytes=json_size(problem.body()))
+        await gateway.chat_settlement.free_place(call.caller)
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
         raise
+    if response.chunks is None:
+        await gateway.chat_settlement.free_place(call.caller)
+    return response
 
 
 def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:

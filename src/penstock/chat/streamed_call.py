@@ -97,7 +97,8 @@ class _StreamedCall(msgspec.Struct, frozen=True):
     watch: AttemptWatch
 
     async def pass_on(self, first: bytes) -> AsyncIterator[bytes]:
-        """Yield the events for the caller; settle the call and close the connection however the stream ends.
+        """Yield the events for the caller; settle the call and close the connection however the stream ends. A stream
+        that ends well is settled before its end is sent, so that the caller's next call finds its place free.
 
         A stream that the provider breaks off, or that cannot be read, ends with an error event and costs nothing; what
         was received is a loss. The same holds for a stream that is interrupted because the process stops. A caller who
@@ -106,25 +107,33 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         problem: Problem | None = caller_disconnected()
         sent = SentBytes(stores=self.reserved.stores_payload)
         bill: Bill | None = None
+        is_settled = False
         try:
             try:
-                yield sent.count(translate_events(self.api.feed, first))
-                self.times.end_wait_for_caller()
-                with self.reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices a caller who leaves
-                    async for data in self.source:
-                        self.times.end_wait_for_provider()
-                        if shown := await self._feed(data):
-                            yield sent.count(shown)
-                            self.times.end_wait_for_caller()
-                        if self.relay.done:
-                            break
+                shown = translate_events(self.api.feed, first)
+                if not self.relay.done:
+                    yield sent.count(shown)
+                    self.times.end_wait_for_caller()
+                    with self.reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices who leaves
+                        async for data in self.source:
+                            self.times.end_wait_for_provider()
+                            shown = await self._feed(data)
+                            if self.relay.done:
+                                break
+                            if shown:
+                                yield sent.count(shown)
+                                self.times.end_wait_for_caller()
                 if not self.relay.done:
                     raise StreamBroken("ended its stream without [DONE]")
                 problem = None
                 usage = self._usage
                 bill = make_bill(self.candidate.model, usage)
-                if last := await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost):
-                    yield sent.count(last)
+                shown += await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
+                sent.count(shown)
+                self._settle(bill, problem, sent)
+                is_settled = True
+                await self.reserved.gateway.chat_settlement.free_place(self.reserved.reservation.call.caller)
+                yield shown
             except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
                 problem = self._note_problem(error)
                 yield self.api.fail(problem)
@@ -134,7 +143,8 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                     await read_end(self.source, self._feed)
             finally:
                 bill = bill or make_bill(self.candidate.model, self._usage)
-                self._settle(bill, problem, sent)
+                if not is_settled:
+                    self._settle(bill, problem, sent)
             if isinstance(problem, Cancelled | Unavailable):
                 self.watch.fail(INTERRUPTED)
             self.watch.note_tokens(bill.tokens)

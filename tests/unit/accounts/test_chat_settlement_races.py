@@ -7,9 +7,10 @@ import pytest
 
 from penstock.accounts import chat_settlement
 from penstock.accounts.chat_reservations import Reservation
+from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.endpoint import complete
-from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
+from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable, UpstreamError
 from penstock.schema import Request, Response
 from penstock.store.base import Transaction
 from penstock.values import Nanos, nanos
@@ -223,3 +224,32 @@ async def test_a_chat_that_cannot_be_charged_is_recorded_and_its_cost_is_a_loss(
         assert await running.money() == (0, 0)
         assert await running.transfers(first) == {"capture": 90_000_000}
         assert await running.transfers(second) == {"capture": 40_000_000, "loss": 50_000_000}
+
+
+@postgres_only
+@pytest.mark.parametrize("kind", ["whole", "streamed", "failed"])
+async def test_calls_one_after_the_other_may_alternate_between_servers(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A key that is limited to one call at a time has its place again when it has the response, however long the other
+    server would take to write the end of the call.
+    """
+    monkeypatch.setattr(chat_settlement, "_OTHERS_BATCHES", 0)
+    monkeypatch.setattr(ChatSettlement, "_start_writing", lambda *_: None)
+    async with two_providers() as labs, open_gateway(labs=labs) as one, open_gateway(labs=labs) as other:
+        caller = await one.create_caller(concurrent_requests=1)
+        body = {"model": "lab/chat", "messages": [{"role": "user", "content": "a pear"}], "stream": kind == "streamed"}
+        if kind == "failed":
+            labs[0].chats.always(faults.broken)
+        for running in (one, other, one, other):
+            call = running.call(body, endpoint="/chat", caller=caller)
+            if kind == "failed":
+                with pytest.raises(UpstreamError):
+                    await complete(running.gateway, call)
+                continue
+            response = await complete(running.gateway, call)
+            if response.chunks is not None:
+                while b"[DONE]" not in await anext(response.chunks):
+                    pass
+        for running in (one, other):
+            await running.gateway.chat_settlement.catch_up(caller.org_id)
