@@ -223,6 +223,23 @@ async def test_a_row_whose_file_is_gone_is_deleted(open_gateway: OpenGateway) ->
         assert await running.rows("SELECT id FROM media") == []
 
 
+async def test_the_inputs_of_an_unfinished_video_are_kept_when_the_clock_is_set_forward(
+    open_gateway: OpenGateway,
+) -> None:
+    """It may still have to be sent to a provider; its deadline does not follow the wall clock."""
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.never_ends)
+        image = "data:image/png;base64," + b64encode(png(32, 32)).decode()
+        video_id = (await running.video(input_reference=image)).json["id"]
+        running.clock.jump(30 * 86_400)
+        assert await running.gateway.media.delete_expired() == 0
+        assert len(await running.storage.list_files()) == 1
+        await running.cancel(video_id)
+        await running.wait_for_request(video_id)
+        assert await running.gateway.media.delete_expired() == 1
+        assert await running.storage.list_files() == []
+
+
 # --------------------------------------------------------------------------------------------------------------- strays
 
 

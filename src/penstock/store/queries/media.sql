@@ -18,8 +18,12 @@ SELECT * FROM media WHERE id = :id;
 SELECT * FROM media WHERE request_id = :request_id AND org_id = :org_id ORDER BY role, position;
 
 -- name: list_expired_media
--- The ids of files that have expired.
-SELECT id FROM media WHERE expires_at_ms <= :now_ms ORDER BY expires_at_ms LIMIT :limit;
+-- The ids of files that have expired. Inputs of an unfinished generation have not, even if the clock was set forward.
+SELECT id FROM media
+WHERE expires_at_ms <= :now_ms AND (role = 'output' OR NOT EXISTS (
+    SELECT 1 FROM generations g WHERE g.id = media.request_id AND g.status IN ('queued', 'in_progress')
+))
+ORDER BY expires_at_ms LIMIT :limit;
 
 -- name: delete_media
 -- Delete the row of a deleted file.
