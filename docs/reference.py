@@ -11,10 +11,9 @@ from penstock.api.routes import ROUTES
 
 # What to do about each error.
 REMEDIES: Mapping[str, str] = {
-    "ALL_PROVIDERS_EXHAUSTED": "Every provider of the model failed. The message names each and its reason, and the "
-    "record of "
-    "the request has every attempt. Repeat the call if `x-should-retry` is `true`; an operator looks at `GET "
-    "/v1/providers`.",
+    "ALL_PROVIDERS_EXHAUSTED": "Every provider of the model failed, or its only one. The message has the last error, "
+    "and the record of the request has every attempt. Repeat the call if `x-should-retry` is `true`; an operator looks "
+    "at `GET /v1/providers`.",
     "AUTHENTICATION_FAILED": "Send `Authorization: Bearer pk_…`. A key ends when it is revoked or expires, and "
     "belongs to one "
     "installation. [A lost key](faq.md#i-lost-the-key-that-was-printed-at-the-first-start) can be replaced.",
@@ -25,8 +24,8 @@ REMEDIES: Mapping[str, str] = {
     "charged.",
     "HEADERS_TOO_LARGE": "Send fewer or shorter headers; cookies of the same host are the usual reason.",
     "INSUFFICIENT_BALANCE": "The highest possible cost must be available while a call runs. Lower `max_tokens`, `n` or "
-    "`seconds`, wait for running calls, or let an operator run `penstock credit add`. A key's own `usd_per_day` and "
-    "`usd_per_month` also count.",
+    "`seconds`, wait for running calls, or let an operator run `penstock credit add`. The limits of a key, such as "
+    "`usd_per_day`, have another error, `RATE_LIMITED`.",
     "INTERNAL_ERROR": "A defect of the gateway. The log has the details under the id of the response's "
     "`x-request-id`. Nothing "
     "is charged.",
@@ -39,14 +38,12 @@ REMEDIES: Mapping[str, str] = {
     "NOT_FOUND": "The path or the id does not exist, or belongs to another organization. Paths of OpenAI that are "
     "not served "
     "are answered with this error as well.",
-    "PAYLOAD_TOO_LARGE": "The message names the limit: `json_bytes`, `form_bytes` or `image_bytes`. Upload images as "
-    "a form "
-    "instead of base64 in JSON, or give their URLs.",
+    "PAYLOAD_TOO_LARGE": "The message has the limit, which is one of the settings `json_bytes`, `form_bytes` and "
+    "`image_bytes`. Upload images as a form instead of base64 in JSON, or give their URLs.",
     "PERMISSION_DENIED": "The message says whether the key lacks a [scope](operations.md#scopes-of-keys), may only use "
     "other [models](account.md#keys), or whether the URL has expired.",
-    "RATE_LIMITED": "Wait as long as `retry-after` says. The message tells whether the key's limits, the address or "
-    "the "
-    "provider is the reason.",
+    "RATE_LIMITED": "Wait as long as `retry-after` says. The message names a limit of the key, the organization or the "
+    "address; if it names none of them, it is what the provider said.",
     "RECORDING_NOT_FOUND": "No recording matches in the mode `replay-or-error`. [Record](replay.md) the call first, "
     "or match "
     "fewer fields.",
@@ -61,14 +58,14 @@ REMEDIES: Mapping[str, str] = {
     "in the message.",
     "UNSUPPORTED_MEDIA_TYPE": "Send `Content-Type: application/json`, or `multipart/form-data` where files can be "
     "sent.",
-    "UPSTREAM_ERROR": "The only provider of the model failed. Repeat the call if `x-should-retry` is `true`. "
-    "`penstock providers check` finds bad credentials.",
-    "UPSTREAM_OUTCOME_UNKNOWN": "A crash hit the moment of the call to the provider. The video is free, and not "
-    "repeated: "
-    "start it again if you want it. Its operator may find it in the provider's own list.",
-    "UPSTREAM_TIMEOUT": "The generation goes on: retrieve it by the id in the message. `image_wait_seconds` is how "
-    "long a caller "
-    "may wait; `Prefer: respond-async` waits not at all.",
+    "UPSTREAM_ERROR": "The call named the provider, or another one must not be tried because this one may have made "
+    "something. Repeat the call if `x-should-retry` is `true`. `penstock providers check` finds bad credentials.",
+    "UPSTREAM_OUTCOME_UNKNOWN": "The call to the provider was sent and not answered: the connection broke, it took too "
+    "long, or the gateway crashed meanwhile. The video is free, and not repeated: start it again if you want it. Its "
+    "operator may find it in the provider's own list.",
+    "UPSTREAM_TIMEOUT": "If the message has the path of an image, its generation goes on: retrieve it there. "
+    "`image_wait_seconds` is how long a caller may wait; `Prefer: respond-async` waits not at all. Otherwise the "
+    "provider took too long, and nothing is charged.",
 }
 
 

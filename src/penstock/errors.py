@@ -196,7 +196,7 @@ class AllProvidersExhausted(UpstreamProblem):
 
 
 class UpstreamError(UpstreamProblem):
-    """The only provider of the model, or the one that the call names, failed."""
+    """The provider that the call names failed, or one after which no other may be tried."""
 
 
 class UpstreamOutcomeUnknown(UpstreamProblem):
@@ -204,7 +204,7 @@ class UpstreamOutcomeUnknown(UpstreamProblem):
 
 
 class UpstreamTimeout(UpstreamProblem):
-    """The provider has not finished while the caller waited."""
+    """The provider took too long, or has not finished while the caller waited."""
 
     status = 504
 
