@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import lru_cache
 from math import gcd
 from typing import NewType
@@ -79,6 +79,11 @@ def nanos(usd: Decimal | str | int) -> Nanos:
         return _rounded_nanos(Decimal(usd))
     except (InvalidOperation, ValueError, TypeError) as problem:  # a signaling NaN cannot be looked up
         raise ValueError(f"not an amount of money: {usd!r}") from problem
+
+
+def nanos_up(usd: Decimal) -> Nanos:
+    """Dollars to nano-dollars, rounded up, for the most that something may cost."""
+    return Nanos(int((usd * NANOS_PER_USD).to_integral_value(ROUND_CEILING)))
 
 
 @lru_cache(1024)  # most calls cost one of a few amounts

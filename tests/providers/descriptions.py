@@ -32,8 +32,19 @@ HERE = Path(__file__).parent
 APART = Path(sys.prefix) / "descriptions"
 
 
-Validator = jsonschema_rs.Draft202012Validator
 Body = Mapping[str, Any]
+
+
+class Validator:
+    """A JSON Schema of bodies, and what compares a body with it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._validator = jsonschema_rs.Draft202012Validator(schema)
+
+    def errors(self, body: Any) -> Iterator[jsonschema_rs.ValidationError]:
+        """Where a body does not fit."""
+        return self._validator.iter_errors(body)
 
 
 @dataclass(frozen=True)
@@ -418,7 +429,7 @@ def find_validators(slug: str, path: str, body: Body) -> list[tuple[Description,
 
 def breaches(slug: str, validator: Validator, body: Any) -> Iterator[tuple[str, str | None]]:
     """Where a body does not fit a description: the place and what is wrong, and the row of NARROWER that allows it."""
-    for error in validator.iter_errors(body):
+    for error in validator.errors(body):
         place = "/".join(map(str, error.instance_path))
         breach = f"{place}: {error.message}" if place else error.message
         rows = (pattern for pattern, _ in NARROWER.get(slug, ()) if re.search(pattern, breach))

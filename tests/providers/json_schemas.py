@@ -116,3 +116,17 @@ def _wire_name(name: str, hint: Any) -> str:
         return _wire_name(name, get_args(hint)[0])
     aliases = [getattr(note, "alias", None) for note in getattr(hint, "__metadata__", ())]
     return next((alias for alias in aliases if alias), name)
+
+
+def property_names(schema: Schema, root: Schema) -> set[str]:
+    """The names of the fields of an object that a schema describes, in any of its forms; `root` has its references."""
+    names = set(schema.get("properties", ()))
+    if "$ref" in schema:
+        part: Any = root
+        for key in schema["$ref"].removeprefix("#/").split("/"):
+            part = part[key]
+        names |= property_names(part, root)
+    for composed in _COMPOSED:
+        for part in schema.get(composed, ()):
+            names |= property_names(part, root)
+    return names

@@ -58,8 +58,8 @@ class Sent:
 def requests(provider: Provider, model: Model) -> Iterator[Sent]:
     """The requests of a model that differ from each other, without those that the gateway refuses."""
     seen: set[bytes] = set()
-    for images in _image_counts(model):
-        for values in _all_values(model):
+    for images in image_counts(model):
+        for values in all_values(model):
             try:
                 fields = body(model, values, images)
             except InvalidRequest:
@@ -70,8 +70,8 @@ def requests(provider: Provider, model: Model) -> Iterator[Sent]:
                 yield Sent(provider, model, values, images, fields)
 
 
-def body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> dict[str, Any]:
-    """The body for these values and so many input files of each kind. Raises InvalidRequest, as the gateway would."""
+def request(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> Request:
+    """The request with these values and so many input files of each kind, completed for the model."""
     standard = {name: value for name, value in values.items() if name in TABLES[model.op.task]}
     written = Request(
         task=model.op.task,
@@ -86,12 +86,17 @@ def body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> 
             for file in [_file(name)] * count
         ),
     )
-    request = translate.complete_request(written, model)
-    checks.check(model, request)
+    return translate.complete_request(written, model)
+
+
+def body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> dict[str, Any]:
+    """The body of such a request. Raises InvalidRequest, as the gateway would."""
+    complete = request(model, values, images)
+    checks.check(model, complete)
     checks.check_inputs(model, images)
-    count = part_sizes(request.n, model.op.native_n)[0]
+    count = part_sizes(complete.n, model.op.native_n)[0]
     loaded = {name: [_file(name)] * count for name, count in images.items() if count}
-    fields = translate.provider_body(model, translate.table_values(request, count, loaded), request.extras)
+    fields = translate.provider_body(model, translate.table_values(complete, count, loaded), complete.extras)
     return {name: _plain(value) for name, value in fields.items()}
 
 
@@ -111,7 +116,7 @@ def _plain(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------------- values
 
 
-def _image_counts(model: Model) -> Iterator[dict[str, int]]:
+def image_counts(model: Model) -> Iterator[dict[str, int]]:
     """The fewest, one, two and the most input images of each kind that the model takes, or the interface does."""
     rows = [(name, row) for name in INPUTS if (row := model.op.param(name)) and row.handling != "refused"]
     counts = [
@@ -122,7 +127,7 @@ def _image_counts(model: Model) -> Iterator[dict[str, int]]:
         yield dict(zip((name for name, _ in rows), combination, strict=True))
 
 
-def _all_values(model: Model) -> Iterator[dict[str, Any]]:
+def all_values(model: Model) -> Iterator[dict[str, Any]]:
     op = model.op
     prompt = {"prompt": TEXT} if op.task != "upscale" else {}
     seconds, quality = op.param("seconds"), op.param("quality")

@@ -22,6 +22,7 @@ from penstock.values import (
     is_id,
     micros,
     nanos,
+    nanos_up,
     new_id,
 )
 
@@ -131,6 +132,10 @@ def test_dollars_and_back_loses_nothing(amount: int) -> None:
 )
 def test_nanos_rounds_half_up(usd: Decimal | str | int, amount: int) -> None:
     assert nanos(usd) == amount
+
+
+def test_the_most_that_something_may_cost_is_rounded_up() -> None:
+    assert [nanos_up(Decimal(usd)) for usd in ("0", "0.0000000001", "0.000000001", "0.0000000011")] == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("usd", ["sNaN", "", "a dollar", "1,50", "NaN", "Infinity", "1e30"])

@@ -1,5 +1,6 @@
 """Compute what a request may cost at most and what its outputs did cost."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import ceil, prod
@@ -7,17 +8,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.providers.spec import Model, Price
+from penstock.providers.spec import Model, Param, Price
 from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
-from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, Nanos, nanos
+from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, Frame, Nanos, nanos, nanos_up
 
-_MAX_TOKENS_PER_IMAGE = 3000
 _DEFAULT_PIXELS = (1024, 1024)
 _DEFAULT_SCALE_FACTOR = 2
 _UNSTATED_SECONDS = 10  # of a video whose length neither the caller nor the model's table says
 _FRAMES_PER_SECOND = 30  # of a video whose frames nobody has counted
 _NAMED_SOUND_SECONDS = 60
+_SIDES = re.compile(r"(\d+)[x*](\d+)")  # as providers take a size in one text
+_SENT = "sent."  # the prefix of names in conditions that are the provider's
 _TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
 
 
@@ -31,7 +33,7 @@ def quote(model: Model, request: Request) -> Quote:
 
 def highest_cost(model: Model, request: Request) -> Nanos:
     """Return the total of `quote`."""
-    return Nanos(sum([nanos(line.cost_usd) for line in _highest_lines(model, request)]))
+    return Nanos(sum([nanos_up(line.cost_usd) for line in _highest_lines(model, request)]))
 
 
 def _highest_lines(model: Model, request: Request) -> "list[Line]":
@@ -87,13 +89,16 @@ def matching_price(prices: Sequence[Price], facts: Mapping[str, Any]) -> Price |
 
 
 def price_facts(model: Model, request: Request) -> dict[str, Any]:
-    """Return what conditions of price rows may name: the caller's values, and `sent.*`, the model's fields."""
-    facts = {**request.extras, **request.values}
-    facts |= {f"sent.{name}": value for name, value in translate.sent_values(model, request).items()}
-    if frame := request.frame:
-        facts["size"] = frame.size
-        facts["tier"] = _tier(min(frame.scaled(720).sides))
-        facts["resolution"] = frame.resolution or facts["tier"]
+    """Return what conditions of price rows may name: the caller's values, and `sent.*`, the model's fields.
+
+    An extra field counts only under a name that nothing else here has: it cannot pass for what is computed or sent.
+    """
+    frame = request.frame
+    facts = {name: value for name, value in request.extras.items() if not name.startswith(_SENT)} | request.values
+    facts |= {f"{_SENT}{name}": value for name, value in translate.sent_values(model, request).items()}
+    facts["size"] = frame.size if frame else None
+    facts["tier"] = _tier(min(frame.scaled(720).sides)) if frame else None
+    facts["resolution"] = frame.resolution or facts["tier"] if frame else None
     facts["references"] = bool(request.inputs)
     facts["input_video"] = any(item.role in INPUT_VIDEOS for item in request.inputs)
     facts["pixels"] = _requested_pixels(model, request)  # of one output
@@ -145,7 +150,7 @@ def cost_lines(lines: Iterable[Line], cost: Nanos) -> tuple[CostLine, ...]:
 
 
 def quote_of(lines: Iterable[Line]) -> Quote:
-    """Return the lines as a quote, each rounded to nano-dollars."""
+    """Return the lines as a quote, each rounded up to nano-dollars: what is charged is rounded once, and never more."""
     components = tuple(_component(line) for line in lines)
     return Quote(components=components, total=Nanos(sum(part.total for part in components)))
 
@@ -158,7 +163,7 @@ def _component(line: Line) -> Component:
         quantity=quantity,
         billable_quantity=quantity,
         unit_usd=line.usd,
-        total=nanos(line.cost_usd),
+        total=nanos_up(line.cost_usd),
     )
 
 
@@ -232,7 +237,7 @@ class _Amounts(msgspec.Struct, frozen=True):
         """
         images = self.request.inputs
         if price.unit == "token":
-            most = self.prompt_tokens + self.calls * len(images) * _MAX_TOKENS_PER_IMAGE
+            most = self.prompt_tokens + self.calls * len(images) * price.max_input_tokens
             return Decimal(str(self.usage.get("input", most)))
         if price.unit in ("megapixel", "started_megapixel"):
             return self.calls * sum((_megapixels(price, image.width * image.height) for image in images), Decimal(0))
@@ -240,8 +245,12 @@ class _Amounts(msgspec.Struct, frozen=True):
 
     @property
     def prompt_tokens(self) -> int:
-        """The most tokens that the prompt can be in all calls: no tokenizer makes more than one of a byte."""
-        return self.calls * len(str(self.request.values.get("prompt", "")).encode())
+        """The most tokens that the texts can be in all calls: no tokenizer makes more than one of a byte. An extra
+        field may be an instruction beside the prompt.
+        """
+        texts = [str(self.request.values.get(name) or "").encode() for name in ("prompt", "negative_prompt")]
+        extras = msgspec.json.encode(self.request.extras) if self.request.extras else b""
+        return self.calls * (sum(map(len, texts)) + len(extras))
 
     def _seconds(self) -> Decimal:
         reported = self.usage.get("second")
@@ -317,8 +326,16 @@ def _requested_pixels(model: Model, request: Request) -> int:
     frame = request.frame
     if frame is None:
         width, height = _DEFAULT_PIXELS
-    elif row and row.convert and len(row.to) == 2 and (sides := row.convert(frame)) and isinstance(sides[0], int):
-        width, height = sides
-    else:  # sent as one text or by name
-        width, height = frame.scaled(1024).sides
+    else:
+        width, height = _sent_sides(row, frame) or frame.scaled(1024).sides
     return int(width * height)
+
+
+def _sent_sides(row: Param | None, frame: Frame) -> tuple[int, int] | None:
+    """Return the width and height that are sent for a frame; None if it is sent by name, or not at all."""
+    sent = row.convert(frame) if row and row.convert else None
+    if isinstance(sent, str) and (match := _SIDES.fullmatch(sent)):
+        return int(match[1]), int(match[2])
+    if isinstance(sent, tuple) and len(sent) == 2 and isinstance(sent[0], int):
+        return sent
+    return None

@@ -108,7 +108,7 @@ def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
     ]
     if price.each_usd != "0":
         lines.append(Line(price.each_usd, "output", Decimal(1)))
-    return quote_of(lines)
+    return msgspec.structs.replace(quote_of(lines), total=max_cost(model, chat, default_output_tokens))
 
 
 class Bill(msgspec.Struct, frozen=True):

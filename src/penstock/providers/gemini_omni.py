@@ -89,6 +89,13 @@ def video_file(part: Mapping[str, Any]) -> File:
     return File(url=url, private=True, content_type=content_type)
 
 
+# Each of these could ask for more or other outputs, or for what is billed beside them.
+PRICED = frozenset(
+    """generation_config response_format response_modalities response_mime_type tools environment input cached_content
+    previous_interaction_id continuation_token""".split()
+)
+
+
 def video_model(name: str, *prices: Price, max_seconds: int) -> Model:
     op = Operation(
         task="video",
@@ -97,7 +104,7 @@ def video_model(name: str, *prices: Price, max_seconds: int) -> Model:
         cancel="POST /interactions/{id}/cancel",
         read=read_interaction,
         adjust_body=build_input,
-        priced_extras=frozenset("generation_config response_format tools input previous_interaction_id".split()),
+        priced_extras=PRICED,
         params=complete_table(
             "video",
             passthrough("prompt", required=True),

@@ -27,7 +27,9 @@ from penstock.providers.spec import (
 from penstock.values import Frame
 
 QUOTED = Source("developers.openai.com/api/docs/pricing, as others quote it", "2026-11-05", is_second_hand=True)
+LARGE_PIXELS = 1536 * 1024  # the largest of the usual sizes
 LARGE_FACTOR = 2.6  # how many times as many tokens the largest images take
+FAITHFUL_INPUT_TOKENS = 7000  # of an input image, of which these models keep every detail
 PARTIAL_IMAGE_TOKENS = 100
 QUALITIES = {"standard": "medium", "hd": "high", "low": "low", "medium": "medium", "high": "high"}
 UP_TO_HIGH = QUALITIES | {"xhigh": "high", "max": "high"}
@@ -75,6 +77,7 @@ def token_prices(
     output_usd: str,
     max_tokens: Mapping[str, int],
     text_output_usd: str = "0",
+    max_input_tokens: int = 3000,
     source: Source = LITELLM,
 ) -> tuple[Price, ...]:
     """Price rows by quality and size. `max_tokens` has the tokens of an output by quality; `auto` may be the best."""
@@ -82,14 +85,20 @@ def token_prices(
         unit="token",
         usd=output_usd,
         input_usd=image_usd,
+        max_input_tokens=max_input_tokens,
         other_usd={"text_input": text_usd, "text_output": text_output_usd},
         source=source,
     )
-    usual = [({"sent.quality": name} if name != "auto" else {}, count) for name, count in max_tokens.items()]
-    large = [
-        ({**when, "tier": tier}, int(LARGE_FACTOR * count)) for tier in ("2160p", "1440p") for when, count in usual
+    usual = [
+        replace(base, when={"sent.quality": name} if name != "auto" else {}, max_tokens=count)
+        for name, count in max_tokens.items()
     ]
-    return tuple(replace(base, when=when, max_tokens=count) for when, count in (*large, *usual))
+    large = [replace(row, above=LARGE_PIXELS, max_tokens=int(LARGE_FACTOR * row.max_tokens)) for row in usual]
+    return (*large, *usual)
+
+
+# Input tokens of an unknown number, and work before the image is made.
+PRICED = frozenset({"input_fidelity", "complexity", "markup", "svg"})
 
 
 def image_models(
@@ -99,20 +108,21 @@ def image_models(
     qualities: dict[str, str] = UP_TO_HIGH,
     shutdown_date: str = "",
 ) -> tuple[Model, ...]:
-    """A model that makes and edits images. `input_fidelity` is refused: it takes an unknown number of input tokens."""
+    """A model that makes and edits images."""
     quality = converted("quality", to="quality", convert=lookup(qualities))  # `auto` is the default and is not sent
     image_rows = (row for row in openai_compatible.EDIT.params if row.name in ("images", "mask"))
     image = replace(
         openai_compatible.IMAGE,
         read=read_images,
         params=image_table("image", quality, size),
+        priced_extras=PRICED,
         partial_image_tokens=PARTIAL_IMAGE_TOKENS,
     )
     edit = replace(
         openai_compatible.EDIT,
         read=read_images,
         params=image_table("edit", quality, size, *image_rows),
-        priced_extras=frozenset({"input_fidelity"}),
+        priced_extras=PRICED,
         partial_image_tokens=PARTIAL_IMAGE_TOKENS,
     )
     return tuple(
@@ -126,6 +136,7 @@ SINCE_IMAGE_2: dict[str, Any] = {
     "text_usd": "0.000005",
     "image_usd": "0.000008",
     "output_usd": "0.00003",
+    "max_input_tokens": FAITHFUL_INPUT_TOKENS,
     "source": QUOTED,
 }
 IMAGE_2 = token_prices(**SINCE_IMAGE_2, max_tokens={"low": 200, "medium": 1760, "high": 7030, "auto": 7030})

@@ -93,10 +93,13 @@ def split_images(fields: dict[str, Any]) -> dict[str, Any]:
 
 PROMPT = passthrough("prompt", required=True, max_length=6000)
 USER = renamed("user", "user_id")
+# Other outputs, inputs that the price depends on, and searches.
+PRICED = frozenset({"video", "source", "layering", "web_search"})
 JOB: dict[str, Any] = {"send": "POST /generations", "poll": "GET /generations/{id}", "read": read_job}
 VIDEO = Operation(
     task="video",
     **JOB,
+    priced_extras=PRICED,
     adjust_body=place_keyframes,
     params=complete_table(
         "video",
@@ -121,13 +124,13 @@ def change_video(kind: str, max_seconds: int, *rows: Param) -> Operation:
     """A video is changed, and stays as long as it is."""
     source = input_video(EDIT_VIDEO, to="source", convert=media_object, max_seconds=max_seconds)
     rows = (PROMPT, USER, fixed("type", kind), *ignored("seconds"), source, NEVER_SOUND, *rows)
-    return Operation(task="video", **JOB, params=complete_table("video", *rows), priced_extras=frozenset({"video"}))
+    return Operation(task="video", **JOB, params=complete_table("video", *rows), priced_extras=PRICED)
 
 
 EDIT_ROWS = (frame("", *RESOLUTIONS, to=("video.resolution",)), fixed("video.edit.auto_controls", True))
 VIDEO_EDIT = change_video("video_edit", 18, *EDIT_ROWS)
 REFRAME = change_video("video_reframe", 30, frame(VIDEO_RATIOS, *RESOLUTIONS, to=("aspect_ratio", "video.resolution")))
-IMAGE_JOB: dict[str, Any] = {**JOB, "poll_seconds": 2.0, "priced_extras": frozenset({"web_search"})}
+IMAGE_JOB: dict[str, Any] = {**JOB, "poll_seconds": 2.0, "priced_extras": PRICED}
 IMAGE_ROWS = (PROMPT, USER, frame("1:1 16:9 9:16 3:2 2:3 2:1 1:2 3:1 1:3"), fixed("output_format", "png"))
 IMAGE = Operation(task="image", **IMAGE_JOB, params=complete_table("image", fixed("type", "image"), *IMAGE_ROWS))
 EDIT = Operation(

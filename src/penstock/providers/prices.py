@@ -48,6 +48,7 @@ class Price:
     # The row is for these values of fields of the request or, with the prefix `sent.`, of the provider's body.
     when: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take
+    max_input_tokens: int = 3000  # the same of one input image
     max_seconds: int = 300  # priced by the compute second: the most that one call can take
     # The unit's count is what the provider reports as `billed`. The hold is for so many times the requested count,
     # because one price stands for several resolutions, or for videos with and without sound.

@@ -78,7 +78,10 @@ IMAGE = Operation(
         fixed("includeCost", True),
     ),
     # They change how long a model computes, which is what Runware bills.
-    priced_extras=frozenset({"steps", "lora", "controlNet", "refiner", "acceleratorOptions", "ipAdapters", "taskType"}),
+    priced_extras=frozenset(
+        """steps lora controlNet refiner acceleratorOptions ipAdapters taskType hiresFix outpaint ultralytics pulid
+        inputs advancedFeatures CFGScale trueCFGScale promptWeighting""".split()
+    ),
 )
 
 price = price_list(

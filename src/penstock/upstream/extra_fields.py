@@ -22,6 +22,8 @@ _BYTES_MAX = 64 * 1024
 _COMPARED_LENGTH_MAX = 64  # of a name, with those that a caller may have meant
 _NAMES_MAX = 500  # different ones: each is compared with all that may change a price
 _NESTS = (dict, list)  # a union is made anew each time
+_PRICED_ROWS = frozenset({"n", "seconds", "frame", "quality", "generate_audio", "scale_factor"})
+_SENT = "sent."  # before the provider's names in conditions of prices
 _DEPTH_MAX = 16
 
 
@@ -49,6 +51,7 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.{_nearest(op, name)}", param=name)
         if row is None:
             _check_extra(model, name, name, is_top=True)
+            _check_not_priced(model, name)
             _check_input_file(model, name, value)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
             for inner in dict.fromkeys(_names(value)):
@@ -73,6 +76,16 @@ def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
     if field_guesses.changes_price(model, inner):
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
+
+
+def _check_not_priced(model: Model, name: str) -> None:
+    """Raise InvalidRequest for the provider's own name of a field that decides the price, or of the object that has it:
+    its row would convert and count what the caller wrote in a documented parameter.
+    """
+    conditions = {key.removeprefix(_SENT) for price in model.prices for key in price.when if key.startswith(_SENT)}
+    written = {field for row in model.op.params if row.name in _PRICED_ROWS for field in row.to}
+    if any(field.partition(".")[0] == name for field in conditions | written):
+        raise InvalidRequest(f"`{name}` would change the price; use the documented parameters.", param=name)
 
 
 def _check_input_file(model: Model, name: str, value: Any) -> None:

@@ -26,9 +26,13 @@ def _plain_names(names: str) -> frozenset[str]:
 # ------------------------------------------------------------------------------------------------------------- redirect
 
 _REDIRECTS = _plain_names(
-    """api_base base_url api_key api_token headers extra_headers extra_body extra_query proxy proxies webhook webhooks
-    webhook_url webhook_secret webhook_events webhook_events_filter callback callback_url notify_hook notify_url
-    notification_url"""
+    """api_base base_url api_key api_token headers extra_headers extra_body extra_query proxy proxies sync async
+    delivery_method"""
+)
+# Also where outputs are delivered to: one that only the caller gets could not be charged.
+_REDIRECTS_PATTERN = re.compile(
+    r".*(webhook|callback|notifyhook|notif(y|ication)ur[li]).*"
+    r"|.*(upload|storage|destination|bucket)(url|uri|endpoint|path)?|.*syncmode|.*base64output"
 )
 # Inside an object these are names of something else, such as the `url` of an image.
 _REDIRECTS_AT_TOP_LEVEL = _plain_names(
@@ -38,11 +42,13 @@ _REDIRECTS_AT_TOP_LEVEL = _plain_names(
 
 
 def redirects(name: str, *, is_top: bool) -> bool:
-    """Whether a field may change where the request is sent, as whom, which URL is called back, or in which form the
-    response comes. `is_top`: it is a field of the call itself, not of an object in it.
+    """Whether a field may change where the request is sent, as whom, which URL is called back, or where and in which
+    form the response and its files come. `is_top`: it is a field of the call itself, not of an object in it.
     """
     plain = _plain(name)
-    return plain in _REDIRECTS or (is_top and plain in _REDIRECTS_AT_TOP_LEVEL)
+    if plain in _REDIRECTS or _REDIRECTS_PATTERN.fullmatch(plain):
+        return True
+    return is_top and plain in _REDIRECTS_AT_TOP_LEVEL
 
 
 # ---------------------------------------------------------------------------------------------------------------- price

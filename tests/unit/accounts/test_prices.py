@@ -171,6 +171,42 @@ def test_the_first_matching_row_is_used() -> None:
     assert totals == [nanos(usd) for usd in ("0.08", "0.06", "0.04", "0.04")]
 
 
+def test_an_extra_field_does_not_pass_for_what_is_sent_or_computed() -> None:
+    """Otherwise a caller would choose the cheapest row by a field that the provider ignores."""
+    extras = {"sent.quality": "low", "tier": "480p", "size": "64x64", "pixels": 1, "references": True, "own": "x"}
+    video = Request(task="upscale", model="m", values={"prompt": "a pear"}, extras=extras)
+    facts = price_facts(priced_model(None, openai_compatible.UPSCALE), video)
+    assert {name: facts.get(name) for name in extras} == {
+        "sent.quality": None,
+        "tier": None,
+        "size": None,
+        "pixels": 0,
+        "references": False,
+        "own": "x",
+    }
+
+
+def test_a_size_that_is_sent_as_one_text_counts_as_it_is_sent() -> None:
+    """A model whose sides are multiples of 64 makes a larger image than was asked for."""
+    rounded = converted("frame", to="size", convert=lambda frame: "1088x1920")
+    model = priced_model(Price(unit="megapixel", usd="1"), replace(openai_compatible.IMAGE, params=(rounded,)))
+    assert quote(model, image_request(size="1080x1920")).total == nanos("2.08896")
+
+
+def test_a_quote_is_rounded_up() -> None:
+    """The charge is the rounded sum of all parts, which is more than the sum of parts that are rounded down."""
+    price = Price(unit="image", usd="0.0000000004", each_usd="0.0000000004")
+    model = priced_model(price)
+    assert quote(model, image_request()).total == 2
+    assert nanos(actual_cost(model, image_request(), 1)) == 1
+
+
+def test_each_input_image_is_held_for_the_tokens_that_it_can_take() -> None:
+    price = Price(unit="token", usd="0", input_usd="0.00001", max_tokens=1, max_input_tokens=7000)
+    held = quote(priced_model(price, openai_compatible.EDIT), image_request("edit", inputs=2, prompt="")).total
+    assert held == nanos("0.14")
+
+
 @pytest.mark.parametrize(
     ("values", "tier"),
     [

@@ -25,7 +25,16 @@ CHAT = replace(IMAGE, op=OPERATIONS["chat"])
         ("Extra-Headers", True, True),
         ("url", True, False),
         ("stream", True, False),
+        ("webhook_config", True, True),
+        ("uploadEndpoint", True, True),
+        ("storageUri", True, True),
+        ("deliveryMethod", True, True),
+        ("sync_mode", True, True),
+        ("enable_base64_output", True, True),
+        ("async", True, True),
         ("guidance_scale", False, False),
+        ("uploaded_style_strength", False, False),
+        ("asynchrony", False, False),
     ],
 )
 def test_fields_that_redirect_the_call(name: str, at_top: bool, inside: bool) -> None:

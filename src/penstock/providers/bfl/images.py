@@ -46,10 +46,13 @@ FLUX_2 = (*FLUX_2_KLEIN, ENHANCEMENT)
 FLUX_11 = (SIZE_11, PNG, ENHANCEMENT, SEED)
 BY_RATIO = (frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"), PNG, ENHANCEMENT, SEED)
 FLUX_3 = frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 7:5 5:7 2:1 1:2 21:9 9:21", "1k", "2k", "4k")
+SEARCHES = frozenset({"grounding"})
+FLUX_3_IMAGE = task_operation("image", FLUX_3, priced_extras=SEARCHES)
 FLUX_3_EDIT = task_operation(
     "edit",
     FLUX_3,
     converted("images", to="images", convert=each_image(plain_base64), required=True, max_items=10),
+    priced_extras=SEARCHES,
 )
 FILL = task_operation(
     "edit",
@@ -85,8 +88,8 @@ MODELS = (
     image_model("flux-1.1-pro", "flux-pro-1.1", task_operation("image", *FLUX_11), price("0.04", "image")),
     image_model("flux-1.1-pro-ultra", "flux-pro-1.1-ultra", task_operation("image", *BY_RATIO), price("0.06", "image")),
     image_model("flux-fill-pro", "flux-pro-1.0-fill", FILL, price("0.05", "image")),
-    image_model("flux-3-image", "flux-3-image", task_operation("image", FLUX_3), *FLUX_3_PRICES),
+    image_model("flux-3-image", "flux-3-image", FLUX_3_IMAGE, *FLUX_3_PRICES),
     image_model("flux-3-image", "flux-3-image", FLUX_3_EDIT, *FLUX_3_PRICES),
-    image_model("flux-3-image-klein", "flux-3-image-klein", task_operation("image", FLUX_3), *FLUX_3_KLEIN_PRICES),
+    image_model("flux-3-image-klein", "flux-3-image-klein", FLUX_3_IMAGE, *FLUX_3_KLEIN_PRICES),
     image_model("flux-3-image-klein", "flux-3-image-klein", FLUX_3_EDIT, *FLUX_3_KLEIN_PRICES),
 )

@@ -29,7 +29,7 @@ BROKEN = {"internal_server_error", "generation_timeout", "downstream_service_err
 PROMPT = passthrough("prompt", required=True)
 PRICED = frozenset(
     """upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt elements
-    voice_ids""".split()
+    voice_ids video_url video_urls reference_video_urls""".split()
 )
 FILES = ("images", "videos", "image", "video")  # the fields of results that have what was made
 

@@ -85,7 +85,7 @@ TEXT_TO_VIDEO = Operation(
     model_field="model_name",
     params=(),
     callback_field="callback_url",
-    priced_extras=frozenset({"mode", "sound", "multi_prompt"}),
+    priced_extras=frozenset({"mode", "sound", "multi_prompt", "voice_list"}),
 )
 IMAGE_TO_VIDEO = replace(TEXT_TO_VIDEO, send="POST /v1/videos/image2video", poll="GET /v1/videos/image2video/{id}")
 

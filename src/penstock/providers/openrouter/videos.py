@@ -58,7 +58,7 @@ def video_operation(params: tuple[Param, ...], **fields: Any) -> Operation:
         poll="GET /videos/{id}",
         read=read_job,
         poll_seconds=10.0,
-        priced_extras=frozenset({"previous_job_id", "upscale_factor"}),
+        priced_extras=frozenset({"previous_job_id", "upscale_factor", "input_references"}),
         params=params,
         **fields,
     )

@@ -21,6 +21,7 @@ from penstock.providers.spec import (
     ignored,
     input_video,
     passthrough,
+    refused,
     price_list,
 )
 from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, drop_ratio, price
@@ -68,6 +69,7 @@ def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
     return drop_ratio(fields)
 
 
+(OTHER_DESTINATION,) = refused("output")  # the video would be delivered to the caller, and could not be charged
 # The docs of @ai-sdk/xai name it; without it, a video has sound. The price is the same.
 SOUND = passthrough("generate_audio", one_of=(True, False))
 
@@ -93,6 +95,7 @@ def video_model(name: str, resolutions: str, *prices: Price, max_images: int = 7
             "video",
             passthrough("prompt", required=True, max_length=4096),
             passthrough("user"),
+            OTHER_DESTINATION,
             SOUND,
             duration(*range(1, 16), default=8),
             frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *resolutions.split()),
@@ -112,6 +115,7 @@ EDIT = replace(
         "video",
         passthrough("prompt", required=True, max_length=4096),
         passthrough("user"),
+        OTHER_DESTINATION,
         *ignored("seconds"),
         input_video(EDIT_VIDEO, to="video", convert=url_object, max_seconds=8.7, max_bytes=MAX_VIDEO_BYTES),
     ),
@@ -122,6 +126,7 @@ EXTENSION = replace(
     params=complete_table(
         "video",
         passthrough("prompt", required=True, max_length=4096),
+        OTHER_DESTINATION,
         duration(*range(2, 11), default=6),
         input_video(EXTEND_VIDEO, to="video", convert=url_object, max_seconds=15, max_bytes=MAX_VIDEO_BYTES),
     ),
