@@ -11,7 +11,7 @@ import pytest
 
 from penstock.chat import endpoint
 from penstock.errors import InsufficientBalance, InvalidRequest, ModelNotFound, Problem
-from penstock.providers.openrouter import MAX_PRICE
+from penstock.providers.openrouter import MAX_PRICE, media
 from tests.fake_providers.google import Gemini
 from tests.fake_providers.openai import OpenAI
 from tests.fake_providers.openrouter import FLAGGED, REFUSED, OpenRouter, error
@@ -284,3 +284,12 @@ async def test_no_capacity_upstream(open_gateway: OpenGateway) -> None:
     router.next("images", responds(details.json, details.status))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         assert (await create_image(running, model="seedream-4.5"))["status"] == "upstream_failure"
+
+
+def test_what_the_provider_behind_it_bills_the_operator_is_part_of_the_cost() -> None:
+    """With the operator's own key of that provider, the cost that OpenRouter reports is only its fee."""
+    usage = {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}}
+    assert media.cost_usd({"usage": usage}) == "0.26"
+    assert media.cost_usd({"usage": {**usage, "is_byok": False}}) == "0.01"
+    assert media.cost_usd({"usage": {"cost": None, "is_byok": True}}) is None
+    assert media.cost_usd({}) is None

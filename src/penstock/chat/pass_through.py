@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.pricing import Usage
+from penstock.chat.pricing import CostDetails, Usage
 from penstock.chat.provider_api import WholeReply
 from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
@@ -56,6 +56,8 @@ class _ResponseUsage(msgspec.Struct):
     output_tokens_details: _Details | None = None
     cost: float | None = None
     cost_in_usd_ticks: int | None = None
+    is_byok: Any = None
+    cost_details: CostDetails | None = None
 
     def as_chat(self) -> Usage:
         fields = {
@@ -66,6 +68,8 @@ class _ResponseUsage(msgspec.Struct):
             "completion_tokens_details": self.output_tokens_details,
             "cost": self.cost,
             "cost_in_usd_ticks": self.cost_in_usd_ticks,
+            "is_byok": self.is_byok,
+            "cost_details": self.cost_details,
         }
         return msgspec.convert(fields, Usage, from_attributes=True)
 

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -27,6 +28,12 @@ class _CompletionDetails(msgspec.Struct):
     reasoning_tokens: int | None = None
 
 
+class CostDetails(msgspec.Struct):
+    """What OpenRouter reports beside the cost."""
+
+    upstream_inference_cost: float | None = None
+
+
 class Usage(msgspec.Struct):
     """The usage that a provider reports for a chat call.
 
@@ -40,6 +47,8 @@ class Usage(msgspec.Struct):
     completion_tokens_details: _CompletionDetails | None = None
     cost: float | None = None  # in dollars
     cost_in_usd_ticks: int | None = None  # reported by xAI
+    is_byok: Any = None  # True: OpenRouter used the operator's key of the provider, and `cost` is only its own fee
+    cost_details: CostDetails | None = None
 
     def __post_init__(self) -> None:
         counts = (self.prompt_tokens or 0, self.completion_tokens or 0, self.total_tokens or 0)
@@ -71,8 +80,12 @@ class Usage(msgspec.Struct):
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """The cost in dollars as reported; None if there is none or it is negative or absurdly high."""
+        """The cost in dollars as reported, with what the provider behind a router bills the operator itself; None if
+        there is none or it is negative or absurdly high.
+        """
         usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / _XAI_TICKS_PER_USD
+        if usd is not None and self.is_byok is True and self.cost_details:
+            usd = Decimal(str(usd)) + Decimal(str(self.cost_details.upstream_inference_cost or 0))
         return Decimal(str(usd)) if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from penstock import providers
-from penstock.chat.pass_through import ResponsesApi, _ResponsesRelay
+from penstock.chat.pass_through import ResponsesApi, _decode_response, _ResponsesRelay
 from penstock.chat.request import read_chat_request
 from penstock.chat.responses_request import read_responses_request
 from penstock.chat.stream import StreamBroken
@@ -324,3 +325,10 @@ def _fails_after(count: int) -> Any:
         await call.exchange.end()
 
     return act
+
+
+def test_what_a_provider_behind_a_router_bills_the_operator_is_part_of_the_cost() -> None:
+    usage = {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}}
+    read = _decode_response(msgspec.json.encode({"usage": usage}))
+    assert read.chat_usage is not None
+    assert read.chat_usage.cost_usd == Decimal("0.26")

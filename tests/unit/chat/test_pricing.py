@@ -178,3 +178,15 @@ def test_cached_tokens_are_part_of_the_input(reported: dict[str, Any], cached: i
 )
 def test_a_reported_cost_is_used_if_it_is_plausible(reported: dict[str, Any], usd: str | None) -> None:
     assert msgspec.convert(reported, Usage).cost_usd == (Decimal(usd) if usd else None)
+
+
+@pytest.mark.parametrize(
+    ("is_byok", "upstream", "usd"),
+    [(True, 0.25, "0.26"), (True, None, "0.01"), (False, 0.25, "0.01"), (None, 0.25, "0.01"), (True, -1, None)],
+)
+def test_what_a_provider_behind_a_router_bills_the_operator_is_charged(
+    is_byok: bool | None, upstream: float | None, usd: str | None
+) -> None:
+    """With the operator's own key of that provider, the cost that OpenRouter reports is only its fee."""
+    reported = {"cost": 0.01, "is_byok": is_byok, "cost_details": {"upstream_inference_cost": upstream}}
+    assert msgspec.convert(reported, Usage).cost_usd == (None if usd is None else Decimal(usd))

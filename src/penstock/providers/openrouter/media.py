@@ -1,6 +1,7 @@
 """What OpenRouter's images and videos share: errors, the reported cost, and the format of input images."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import data_uri
@@ -11,9 +12,16 @@ price = price_list(Source("OpenRouter's catalogue; what is reported is charged",
 
 
 def cost_usd(response: Mapping[str, Any]) -> str | None:
-    """The reported cost in dollars."""
-    cost = (response.get("usage") or {}).get("cost")
-    return None if cost is None else str(cost)
+    """The reported cost in dollars. If OpenRouter used the operator's own key of the provider behind it, this is its
+    fee and what that provider bills the operator.
+    """
+    usage = response.get("usage") or {}
+    cost = usage.get("cost")
+    if cost is None:
+        return None
+    details = usage.get("cost_details") or {}
+    billed = details.get("upstream_inference_cost") if usage.get("is_byok") is True else None
+    return f"{Decimal(str(cost)) + Decimal(str(billed or 0)):f}"
 
 
 def error_message(reply: Reply) -> str | None:
