@@ -107,14 +107,16 @@ def test_the_providers_name_of_a_field_that_decides_the_price_is_no_extra_field(
     sent = converted("scale_factor", to="factor", convert=float)
     nested = converted("seconds", to="options.length", convert=float)
     by_style = replace(
-        model(passthrough("prompt")), prices=(Price(unit="image", usd="1", when={"sent.look.style": "hd"}),)
+        small_model(passthrough("prompt")), prices=(Price(unit="image", usd="1", when={"sent.look.style": "hd"}),)
     )
-    for one, name in ((model(sent), "factor"), (model(nested), "options"), (by_style, "look")):
+    for one, name in ((small_model(sent), "factor"), (small_model(nested), "options"), (by_style, "look")):
         for value in (6, "6", {"length": 60}):
             problem = refusal(one, request(extras={name: value}))
             assert problem.message == f"`{name}` would change the price; use the documented parameters."
         checks.check(one, request(extras={"flavour": 6}))
-    checks.check(model(sent, passthrough("factor")), request(extras={"factor": 6}))  # its own row says what it means
+    checks.check(
+        small_model(sent, passthrough("factor")), request(extras={"factor": 6})
+    )  # its own row says what it means
 
 
 EDIT_VALUES: dict[str, Any] = {"prompt": "x", "n": 1, "images": [InputFile(b"pixels", "image/png", 1024, 1024)]}

@@ -21,8 +21,8 @@ from penstock.providers.spec import (
     ignored,
     input_video,
     passthrough,
-    refused,
     price_list,
+    refused,
 )
 from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, drop_ratio, price
 from penstock.values import EDIT_VIDEO, EXTEND_VIDEO, FIRST_FRAME, InputFile
