@@ -76,3 +76,15 @@ def test_the_reference_filters_and_shows_what_an_operation_takes(served: Serving
         lambda: browser.run("return document.querySelectorAll('.operation').length") == 1, "it does not filter"
     )
     assert "/v1/webhooks/secret/rotate" in browser.text(".operation")
+
+
+def test_a_search_that_cannot_be_loaded_says_so_and_is_tried_again(served: Serving, browser: Browser) -> None:
+    browser.open(f"{served.url}/docs")
+    browser.until(lambda: browser.has("#find"), "there is no search")
+    browser.run("window.found = window.fetch; window.fetch = () => Promise.reject(new TypeError('offline'))")
+    browser.click("#find")
+    browser.type("dialog.search input", "webhook")
+    browser.until(lambda: "could not be loaded" in browser.text("dialog.search"), "the failure is not shown")
+    browser.run("window.fetch = window.found; document.querySelector('dialog.search').close()")
+    browser.click("#find")
+    browser.until(lambda: browser.has("dialog.search li a"), "nothing is found afterwards")

@@ -10,8 +10,12 @@ let loading = null;
 function loadIndex() {
   loading ??= fetch("/docs/search.json").then((response) => response.json())
     .then((rows) => rows.map(([url, page, heading, text]) => ({ url, page, heading, text, lower: text.toLowerCase() })));
+  loading.catch(() => { loading = null; });
   return loading;
 }
+
+const LOADING = "Loading …";
+const FAILED = "The search could not be loaded. Open it again to try again.";
 
 // Every word must be found; the words next to each other count most, and headings more than text.
 function score(row, words) {
@@ -44,10 +48,11 @@ function Extract({ row, word }) {
 export function Search() {
   const dialog = useRef(null);
   const [rows, setRows] = useState([]);
+  const [state, setState] = useState(LOADING); // null when the rows are there
   const [text, setText] = useState("");
   const found = find(rows, text);
   function open() {
-    loadIndex().then(setRows);
+    loadIndex().then((loaded) => { setRows(loaded); setState(null); }, () => setState(FAILED));
     dialog.current.showModal();
     dialog.current.querySelector("input").select();
   }
@@ -81,6 +86,6 @@ export function Search() {
       ${found.length > 0 && html`<ul>${found.map(({ row, word }) => html`<li key=${row.url}>
         <a href=${row.url}><strong>${row.heading}${row.heading !== row.page && html` <small class="soft">${row.page}</small>`}</strong>
           <${Extract} row=${row} word=${word} /></a></li>`)}</ul>`}
-      ${text.trim() && rows.length > 0 && !found.length && html`<p role="status">Nothing found.</p>`}
+      ${text.trim() && !found.length && html`<p role="status">${state ?? "Nothing found."}</p>`}
     </dialog>`;
 }
