@@ -126,3 +126,14 @@ def test_what_is_filtered_is_exported_as_csv(served: Serving, browser: Browser) 
     [path] = browser.downloads.glob("requests-*.csv")
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [(row["model"], row["status"]) for row in rows] == [("atelier/unknown", "rejected")]
+
+
+def test_a_model_has_one_line_beside_a_long_user(served: Serving, browser: Browser) -> None:
+    body = {"model": "atelier/sketch", "prompt": "a fox", "size": "64x64", "user": "customer-" + "0123456789-" * 8}
+    served.call("POST", "/compat/v1/images/generations", body)
+    browser.resize(1024, 768)
+    sign_in(browser, served.url, served.key, "requests")
+    browser.until(lambda: browser.has("td.lead .medium"), "the request is not listed")
+    assert browser.run("return document.querySelector('td.lead .medium').getClientRects().length") == 1
+    assert "customer-" in browser.text("tbody tr")
+    assert browser.run("return document.querySelector('tbody tr').offsetHeight < 80")

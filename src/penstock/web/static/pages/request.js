@@ -56,7 +56,8 @@ function StoredOutput({ output, alt }) {
   return html`<${Output} url=${url} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
     <figcaption class="row small soft figures">${size && html`<span>${size.join(" × ")}</span>`}<span>${bytes(output.size_bytes)}</span>
       <a href=${url} download>Save</a></figcaption>
-    ${output.revised_prompt && html`<p class="small soft">${output.revised_prompt}</p>`}`;
+    ${output.revised_prompt && html`<details class="small"><summary>Revised prompt</summary><p class="soft">
+        ${output.revised_prompt}</p></details>`}`;
 }
 
 function CameBack({ record, payload }) {

@@ -75,11 +75,15 @@ const COLUMNS = [
       at=${at} /><span class="only-heard">, request ${id}</span></a>` },
   { name: "Request", kind: "words lead", cell: (request) => html`<${What} request=${request} />` },
   { name: "Status", kind: "state", cell: ({ status }) => html`<${Status} of=${status} />` },
-  { name: "Key", kind: "words spare", cell: ({ key_name: name, key_id: id }) => name || (id ? `…${id.slice(-4)}` : "") },
-  { name: "User", kind: "words spare", cell: ({ user }) => user ?? "" },
+  { name: "Key", kind: "spare", cell: ({ key_name: name, key_id: id }) => html`<span class="cut"
+      title=${name}>${name || (id ? `…${id.slice(-4)}` : "")}</span>` },
+  { name: "User", kind: "spare", cell: ({ user }) => html`<span class="cut" title=${user}>${user ?? ""}</span>` },
   { name: "Duration", kind: "number spare", cell: ({ duration_ms: ms }) => duration(ms) },
   { name: "Cost", kind: "number figure", cell: ({ cost }) => money(cost) },
 ];
+
+// Most callers name no user: then there is no column for it.
+const columnsFor = (requests) => COLUMNS.filter(({ name }) => name !== "User" || requests.some(({ user }) => user));
 
 // Saves what is filtered. The call needs the key in a header, so that a plain link cannot do it.
 async function saveCsv(values) {
@@ -114,7 +118,7 @@ function List({ query }) {
     <${Problem} problem=${problem} />
     <${Panel} title="Requests" aside=${aside} flush>
       <${Loaded} of=${page}>${(data) => (data.data.length
-        ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} brief /><${Pager}
+        ? html`<${Table} label="Requests" columns=${columnsFor(data.data)} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} brief /><${Pager}
             of=${page} />`
         : filtered
           ? html`<${Empty} icon="search" title="Nothing matches" action=${html`<button type="button" class="button"
