@@ -49,8 +49,15 @@ async def llms_full_txt(gateway: Gateway, call: Call) -> Response:
 
 
 async def _manual_response(name: str, call: Call) -> Response:
-    """Respond with a page, rendered in a thread: the longest takes a third of a second, once in a process."""
+    """Respond with a page, rendered in a thread: the longest takes a third of a second, once in a process.
+
+    Where there is none, a browser gets a page that says so, and a program the error envelope.
+    """
     asset = await asyncio.to_thread(_manual_asset, name)
+    if asset is None and "text/html" in call.headers.get("accept", ""):
+        missing = await asyncio.to_thread(_missing_page)
+        headers = {**_HEADERS, "vary": "accept"}
+        return Response(status=404, body=missing.body, media_type=missing.media_type, headers=headers)
     if asset is None:
         raise NotFound(f"There is no page {name[:64]} in the documentation; /docs lists all pages.")
     return _file_response(asset, call)
@@ -63,6 +70,12 @@ def _manual_asset(name: str) -> web.Asset | None:
     from penstock.web import manual_pages
 
     return manual_pages.manual_asset(name)
+
+
+def _missing_page() -> web.Asset:
+    from penstock.web import manual_pages
+
+    return manual_pages.missing_page()
 
 
 def _llms_txt(base_url: str) -> web.Asset:

@@ -16,6 +16,11 @@ _API_BODY = (
     '<div id="api"><noscript>This page needs JavaScript; <a href="/docs/endpoints">endpoints</a> does not.</noscript>'
     "</div>"
 )
+_MISSING_TITLE = "Page not found"
+_MISSING_BODY = (
+    f"<h1>{_MISSING_TITLE}</h1><p>The documentation has no page at this URL. Search for it, or begin with "
+    '<a href="/docs">the list of all pages</a>.</p>'
+)
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
@@ -28,6 +33,12 @@ def manual_asset(name: str) -> Asset | None:
         return _made_asset(name)
     path = manual.paths().get(name)
     return None if path is None else _file_asset(path, is_page=path.endswith(".md") and not name.endswith(".md"))
+
+
+@cache
+def missing_page() -> Asset:
+    """Return the page for a URL under `/docs/` that has none."""
+    return text_asset(_page("", _MISSING_TITLE, _MISSING_BODY, [], "page.js"), _HTML)
 
 
 @cache

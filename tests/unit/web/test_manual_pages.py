@@ -114,6 +114,10 @@ async def test_they_are_served_without_a_key(tmp_path: Path) -> None:
         for name in ("nonesuch", "README", "../pyproject.toml", "images/../images.md", "%2e%2e/pyproject.toml", "src"):
             response = await served.call("GET", f"/docs/{name}")
             assert (response.status, response.code) == (404, "NOT_FOUND"), name
+        missing = await served.call("GET", "/docs/nonesuch", headers={"accept": "text/html,*/*;q=0.8"})
+        assert (missing.status, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert b"Page not found" in missing.body
+        assert b'href="/docs/quickstart"' in missing.body
         listed = (await served.call("GET", "/llms.txt")).body.decode()
         for path in re.findall(r"\]\(https?://[^/]+(/[^)]+)\)", listed):
             assert (await served.call("GET", path)).status == 200, path
