@@ -27,11 +27,34 @@ NOTE = "<!-- Written by `make docs`; change the code or docs/generate.py instead
 # ---------------------------------------------------------------------------------------------------------------- tour
 
 
+# What people look for first, and where it is.
+PLACES = {
+    "the list of all endpoints": ("api/routes.py",),
+    "the check of an API key": ("accounts/keys.py",),
+    "a limit of requests or of money": ("accounts/limits.py", "api/rates.py"),
+    "what a request costs": ("accounts/prices.py", "chat/pricing.py"),
+    "how money is held and captured": ("accounts/transfers.py",),
+    "which provider is tried first": ("models/routing.py", "models/health.py"),
+    "when the next provider is tried": ("upstream/failures.py", "generations/live.py", "chat/endpoint.py"),
+    "what a provider is sent": ("upstream/translate.py", "providers/spec.py"),
+    "the database schema": ("store/migrations",),
+    "a query": ("store/queries",),
+    "where files are stored": ("media/storage.py", "media/bucket.py"),
+    "how an image is converted": ("imaging/convert.py",),
+    "when a webhook is sent again": ("webhooks/deliveries.py",),
+    "the metrics": ("telemetry/metrics.py",),
+    "the settings": ("settings.py",),
+}
+
+
 def tour() -> str:
     diagram = "\n".join("    " + "  ".join(line) for line in layers() if line != ["__init__"])
     packages = [name for line in layers() for name in line if path_of(name).is_dir()]
     modules = [name for line in layers() for name in line if path_of(name).is_file() and name != "__init__"]
     beside = "\n".join(entry for name in modules for entry in told(path_of(name)))
+    places = "\n".join(
+        f"- {what}: {', '.join(link(SOURCE / place) for place in found)}" for what, found in PLACES.items()
+    )
     sections = "\n\n".join(package_section(name) for name in packages)
     return f"""# A tour of the source
 
@@ -52,6 +75,10 @@ Start reading with [generations/endpoints.py](../src/penstock/generations/endpoi
 ```text
 {(ROOT / "docs" / "journeys.txt").read_text().rstrip()}
 ```
+
+## Where is …?
+
+{places}
 
 ## Modules beside the packages
 

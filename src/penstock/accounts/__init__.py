@@ -1,7 +1,12 @@
 """Organizations, their keys, their money and the records of their requests.
 
-`keys` authenticates callers and `limits` checks the limits of a key. `requests` keeps one row per request. `prices`
-computes what a request costs, `transfers` holds, captures and releases the money in double entry, `balances` shows what
-is left. `chat_reservations` reserves money for chat calls, `chat_settlement` records and charges those that have ended,
-in batches, and `chat_leases` ends those whose process is gone. `audit` checks that all rows agree.
+Start with `keys`, which authenticates callers, and `transfers`, which holds, captures and releases money in double
+entry. `prices` computes what a request costs, `limits` checks the limits of a key, `balances` and `usage` show what is
+left and what was spent, and `alerts` tells the operator about it. `orgs` are organizations; `requests` keeps one row
+per request; `request_records` and `key_records` are rows as the API shows them, and `payloads` the stored bodies of
+chat calls.
+
+Many calls of one moment share a transaction: `acceptances` and `completions` begin and end generations,
+`chat_reservations` reserves money for chat calls, and `chat_settlement` records and charges those that have ended.
+`chat_leases` ends the calls of processes that are gone. `audit` checks that all rows agree.
 """

@@ -1,4 +1,4 @@
-"""Store files in an object store."""
+"""Store files in an object store: S3 or a compatible server, Google Cloud Storage, or Azure Blob Storage."""
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -22,7 +22,7 @@ _CANNOT_REACH = "The object store could not be reached."
 
 
 class Bucket:
-    """Files in an object store: S3 or a compatible server, Google Cloud Storage, or Azure Blob Storage."""
+    """Files in an object store."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         # Which options are valid depends on the scheme of the URL; the library checks them at run time.

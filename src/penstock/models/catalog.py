@@ -1,4 +1,4 @@
-"""The models of all providers: find who serves a model, or why nobody does. `routing` decides who is asked first."""
+"""The models of all providers: find the candidates of a model, or say why it has none. `routing` puts them in order."""
 
 import difflib
 from collections import defaultdict
@@ -268,7 +268,7 @@ class Catalog:
         return list(dict.fromkeys(model.id for model in enabled))
 
     def serving(self, model: str) -> list[Candidate]:
-        """Who serves a model, whatever the task, in no particular order."""
+        """The enabled candidates of a model, whatever the task, in no particular order."""
         return [candidate for candidate in self._named_or_live(model) if candidate.model.enabled]
 
     def describe_all(self, schema: bool = False) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ class LiveModels:
     """Offers any model of the providers in `live_catalogues` through the catalog.
 
     A catalogue that is down, or whose response cannot be read, changes nothing about a model that was known before.
-    Each organization asks in its own share, so that none waits behind the many questions of another.
+    Organizations share the calls to a catalogue, so that none waits behind all the calls of another.
     """
 
     def __init__(self, catalog: Catalog, upstream: Upstream, store: Store, clock: Clock, settings: Settings) -> None:
@@ -128,13 +128,13 @@ class LiveModels:
         """Offer the stored copy, and renew it in the background if it is old; without one, ask the catalogue."""
         age = await self._load_stored(provider, upstream)
         if age is None:
-            self._count_question(for_org)
+            self._count_lookup(for_org)
             await self._ask(provider, upstream, for_org)
         elif age > _FRESH_SECONDS and (key := f"renew {provider.slug}/{upstream}") not in self._under_way:
             self._start(key, self._renew(provider, upstream, for_org))
 
-    def _count_question(self, org_id: OrgId) -> None:
-        """Count a question of an organization. Raises RateLimited if it asks too often."""
+    def _count_lookup(self, org_id: OrgId) -> None:
+        """Count a lookup or a search of an organization. Raises RateLimited if there are too many."""
         if self._asked.add(org_id) > _ASKED_PER_HOUR:
             message = (
                 f"At most {_ASKED_PER_HOUR} new models and searches of providers' catalogues are allowed per hour."
@@ -257,7 +257,7 @@ class LiveModels:
     async def _search(self, provider: Provider, words: str, for_org: OrgId) -> tuple[FoundModel, ...]:
         live = provider.live
         assert live is not None, "only such providers are asked"
-        self._count_question(for_org)
+        self._count_lookup(for_org)
         try:
             documents = await self._get(provider, live.search(words), for_org)
             found = tuple(model for model in live.read_found(documents, words) if live.names.fullmatch(model.upstream))

@@ -1,4 +1,4 @@
-"""Decide who is asked for a call, and who first: the candidates of its model in the order in which to try them."""
+"""Put the candidates of a call in the order in which to try them, and leave out those that cannot serve it."""
 
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -42,7 +42,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """What the order of candidates depends on beside the preferences."""
+    """What the order of candidates depends on besides the preferences."""
 
     is_healthy: IsHealthy
     has_ended: Callable[[Model], bool] = lambda model: False
@@ -77,7 +77,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Routing:
-    """Decides for the calls of this process; the catalog says who serves a model."""
+    """Orders candidates for the calls of this process; the catalog finds them."""
 
     def __init__(self, catalog: Catalog, is_healthy: IsHealthy, read_performances: ReadPerformances) -> None:
         self._catalog = catalog
@@ -122,7 +122,7 @@ class Routing:
         return Choice(route, preferences, replace(self._knowledge, records=records) if records else self._knowledge)
 
     def describe(self, model: str) -> list[dict[str, Any]]:
-        """Who serves a model, in the order in which they are tried, as the model list shows it."""
+        """The candidates of a model in the order in which they are tried, as the model list shows them."""
         return [
             {
                 "provider": candidate.provider.slug,

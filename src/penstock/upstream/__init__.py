@@ -1,7 +1,9 @@
 """Calls to providers: what is sent, and what becomes of it.
 
-`checks` and `extra_fields` check a request against a model's table, `translate` turns it into the provider's fields,
-`client` sends it, and `replies` checks what comes back. `uploads` sends input files ahead. `local` starts providers
-that answer inside this process. `failures` says why an attempt failed, `watch` and `failure_log` report it, and
-`caller_error` chooses the error when all candidates failed.
+Start with `client`, which sends a request to a `candidate`. Before that, `checks` and `extra_fields` check the request
+against the model's table (`field_guesses` judges fields that no table knows, `roles` says what input files are used
+for), and `translate` turns it into the provider's fields. `uploads` sends input files ahead. `replies` checks what
+comes back, `image_stream` reads images that are streamed, and `local` starts providers that answer inside this process.
+`failures` says why an attempt failed, `watch` and `failure_log` report it, and `caller_error` chooses the error when
+all candidates failed.
 """
