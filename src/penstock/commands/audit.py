@@ -6,8 +6,8 @@ import typer
 
 from penstock.accounts import audit as checks
 from penstock.clock import Clock
-from penstock.commands.output import usd
-from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
+from penstock.commands.data_folder import Config, Data, load_settings, with_store
+from penstock.commands.output import Json, report, usd
 from penstock.media.opening import open_storage
 from penstock.store.base import Store
 from penstock.values import Nanos, dollars

@@ -8,7 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
+from penstock.commands.data_folder import Config, Data, load_settings, with_store
+from penstock.commands.output import Json, report
 from penstock.media.copying import CopiedFiles, copy_files
 from penstock.media.opening import open_storage
 from penstock.media.rows import list_file_digests

@@ -14,9 +14,9 @@ from penstock.commands.call_options import (
     parse_fields,
     print_estimate,
 )
+from penstock.commands.data_folder import Config, Data
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
-from penstock.commands.output import print_json, read_stdin, say, usd
-from penstock.commands.terminal import Config, Data, Json
+from penstock.commands.output import Json, print_json, read_stdin, say, usd
 
 _PATH = "/compat/v1/chat/completions"
 

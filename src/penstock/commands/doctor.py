@@ -12,9 +12,10 @@ import typer
 
 from penstock.app import open_store_and_vault
 from penstock.clock import Clock
+from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
 from penstock.commands.gateway_client import CallFailed, GatewayClient
-from penstock.commands.output import print_json
-from penstock.commands.terminal import URL_FILE, Config, Data, Json, load_settings, show
+from penstock.commands.output import Json, print_json
+from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.media.opening import open_storage
@@ -49,7 +50,7 @@ def doctor(data: Data = None, config: Config = None, as_json: Json = False) -> N
         print_json([asdict(finding) for finding in findings])
     else:
         rows = [[finding.check, finding.state, finding.found, finding.advice] for finding in findings]
-        show("Checks", ["check", "state", "found", "what to do"], rows)
+        show_table("Checks", ["check", "state", "found", "what to do"], rows)
     if any(finding.state == "problem" for finding in findings):
         raise typer.Exit(1)
 

@@ -16,7 +16,7 @@ from pyreqwest.exceptions import ConnectError, JSONDecodeError, PyreqwestError
 from pyreqwest.request import SyncRequestBuilder
 from pyreqwest.response import SyncResponse
 
-from penstock.commands.terminal import URL_FILE, check_data
+from penstock.commands.data_folder import URL_FILE, check_data
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.settings import Settings, load

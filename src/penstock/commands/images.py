@@ -30,9 +30,9 @@ from penstock.commands.call_options import (
     print_estimate,
     prompt_text,
 )
+from penstock.commands.data_folder import Config, Data
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
-from penstock.commands.output import is_piped_out, print_json, save_parts, say, size_text, usd, waiting
-from penstock.commands.terminal import Config, Data, Json
+from penstock.commands.output import Json, is_piped_out, print_json, save_parts, say, size_text, usd, waiting
 from penstock.imaging.formats import ALL_FORMATS
 
 _FORMATS = {".jpg": "jpeg", **{f".{name}": name for name in ALL_FORMATS}}

@@ -4,7 +4,8 @@ import asyncio
 
 from penstock.app import ensure_first_org, open_store_and_vault
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Json, load_settings, report
+from penstock.commands.data_folder import Config, Data, load_settings
+from penstock.commands.output import Json, report
 
 
 def init(data: Data = None, config: Config = None, as_json: Json = False) -> None:

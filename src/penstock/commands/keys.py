@@ -9,8 +9,9 @@ import typer
 from penstock.accounts.key_records import KeyRow, KeyUsage, key_record
 from penstock.accounts.keys import Keys, NewKey
 from penstock.clock import Clock
-from penstock.commands.output import usd
-from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
+from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
+from penstock.commands.output import Json, report, usd
+from penstock.commands.tables import show_table
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
@@ -94,7 +95,7 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None, as_json
         shown = limits if as_json else ", ".join(_LIMITS[name](limit) for name, limit in limits.items())
         rows.append([key.id, key.name, key.last_four, key.status, iso(key.created_at_ms), shown])
     columns = ["id", "name", "ends in", "status", "created", "limits"]
-    show("Keys", columns, rows, as_json, on_terminal=[column for column in columns if column != "created"])
+    show_table("Keys", columns, rows, as_json, on_terminal=[column for column in columns if column != "created"])
 
 
 @app.command("revoke")

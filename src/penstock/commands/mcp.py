@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.commands.data_folder import Config, Data
 from penstock.commands.gateway_client import Key, Url, find_gateway
-from penstock.commands.terminal import Config, Data
 from penstock.package_extras import check_extra
 
 

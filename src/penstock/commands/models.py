@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.gateway_client import Key, Url, find_gateway
-from penstock.commands.output import print_json
-from penstock.commands.terminal import Config, Data, Json, load_settings, show
+from penstock.commands.output import Json, print_json
+from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
@@ -36,7 +37,7 @@ def list_models(context: typer.Context, data: Data = None, config: Config = None
     if as_json:
         print_json(listed)
     else:
-        show("Models", _COLUMNS, [_row(model) for model in listed])
+        show_table("Models", _COLUMNS, [_row(model) for model in listed])
 
 
 @app.command()
@@ -57,7 +58,7 @@ def search(
     if as_json:
         print_json(found)
         return
-    show("Models", _COLUMNS, [_row(model) for model in found["data"]])
+    show_table("Models", _COLUMNS, [_row(model) for model in found["data"]])
 
 
 def _row(model: dict[str, Any]) -> list[str]:

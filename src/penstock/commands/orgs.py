@@ -10,7 +10,9 @@ from penstock.accounts.orgs import Org as Organization
 from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import Clock
 from penstock.commands import output
-from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
+from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
+from penstock.commands.output import Json, report
+from penstock.commands.tables import show_table
 from penstock.store.base import Store
 from penstock.values import Nanos, OrgId, dollars, nanos
 from penstock.vault import Vault
@@ -84,7 +86,7 @@ def show_orgs(data: Data = None, config: Config = None, as_json: Json = False) -
         ]
 
     rows = with_store(settings, work)
-    show("Organizations", ["id", "name", "billing", "available USD", "held USD", "USD per month"], rows, as_json)
+    show_table("Organizations", ["id", "name", "billing", "available USD", "held USD", "USD per month"], rows, as_json)
 
 
 def _budget(org: Organization) -> Any:

@@ -6,17 +6,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, indented; amounts of money and paths as text."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def report(text: str, as_json: bool, **fields: Any) -> None:
+    """Print what a command did: as a sentence, or as the fields of a JSON object."""
+    if as_json:
+        print_json(fields)
+    else:
+        typer.echo(text)
 
 
 def say(text: str) -> None:

@@ -17,10 +17,11 @@ import typer
 from penstock.accounts.requests import Filters
 from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.exchanges import Exchanges
 from penstock.commands.gateway_client import find_gateway
-from penstock.commands.output import print_json, usd
-from penstock.commands.terminal import Config, Data, Json, load_settings, report, show
+from penstock.commands.output import Json, print_json, report, usd
+from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.gateway import Gateway
@@ -61,9 +62,9 @@ def providers(
     if as_json:
         print_json(rows)
     elif url is None:
-        show("Providers", _COLUMNS, [_cells(row) for row in rows])
+        show_table("Providers", _COLUMNS, [_cells(row) for row in rows])
     else:
-        show("Providers", [*_COLUMNS, "health"], [[*_cells(row), _health_text(row["health"])] for row in rows])
+        show_table("Providers", [*_COLUMNS, "health"], [[*_cells(row), _health_text(row["health"])] for row in rows])
 
 
 def _cells(row: Mapping[str, Any]) -> list[Any]:

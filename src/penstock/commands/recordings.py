@@ -7,7 +7,9 @@ import msgspec
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
+from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
+from penstock.commands.output import Json, report
+from penstock.commands.tables import show_table
 from penstock.imaging.workers import WorkerPool
 from penstock.media.opening import open_storage
 from penstock.recordings import files
@@ -30,7 +32,7 @@ def list_recordings(data: Data = None, config: Config = None, org: Org = None, a
         return [[row.id, row.kind, row.model, iso(row.created_at_ms), row.duration_ms] for row in rows]
 
     columns = ["id", "kind", "model", "created", "duration ms"]
-    show("Recordings", columns, with_store(settings, work), as_json)
+    show_table("Recordings", columns, with_store(settings, work), as_json)
 
 
 @app.command("show")

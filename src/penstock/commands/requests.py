@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from penstock.commands.data_folder import Config, Data
 from penstock.commands.gateway_client import Key, Url, find_gateway
-from penstock.commands.output import print_json, usd
-from penstock.commands.terminal import Config, Data, Json, show
+from penstock.commands.output import Json, print_json, usd
+from penstock.commands.tables import show_table
 
 
 def list_requests(
@@ -34,7 +35,9 @@ def list_requests(
     if as_json:
         print_json(page)
         return
-    show("Requests", ["id", "created", "model", "status", "cost", "seconds", "error"], [_row(r) for r in page["data"]])
+    show_table(
+        "Requests", ["id", "created", "model", "status", "cost", "seconds", "error"], [_row(r) for r in page["data"]]
+    )
 
 
 Group = Annotated[
@@ -66,7 +69,7 @@ def show_spend(
         [group["name"] or group["group"] or "(none)", group["requests"], group["failed"], usd(group["cost"])]
         for group in [*usage["groups"], {**usage["total"], "name": "in all", "group": None}]
     ]
-    show("Spend", [by, "requests", "failed", "cost"], rows)
+    show_table("Spend", [by, "requests", "failed", "cost"], rows)
 
 
 def _row(record: dict[str, Any]) -> list[Any]:

@@ -3,7 +3,8 @@
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
+from penstock.commands.data_folder import Config, Data, load_settings, with_store
+from penstock.commands.output import Json, report
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.vault import Vault, rotate_secret

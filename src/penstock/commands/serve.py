@@ -22,7 +22,7 @@ from penstock.api.asgi import AsgiApp
 from penstock.api.metrics import publish_forever
 from penstock.api.routes import WORKER_ROUTES
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
-from penstock.commands.terminal import URL_FILE, Config, Data, load_settings
+from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
 from penstock.errors import Problem
 from penstock.event_loop import cancel_and_wait, configure_process
 from penstock.imaging.workers import available_cores

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from penstock.commands.output import print_json
-from penstock.commands.terminal import Config, Data, Json, load_settings, show
+from penstock.commands.data_folder import Config, Data, load_settings
+from penstock.commands.output import Json, print_json
+from penstock.commands.tables import show_table
 from penstock.settings_description import in_force
 
 
@@ -15,7 +16,7 @@ def list_settings(data: Data = None, config: Config = None, as_json: Json = Fals
         return
     columns = ["name", "value", "origin", "variable", "default", "meaning"]
     rows = [[row["name"], _value(row), *(row[name] for name in columns[2:])] for row in found]
-    show("Settings", columns, rows, on_terminal=("name", "value", "origin", "meaning"))
+    show_table("Settings", columns, rows, on_terminal=("name", "value", "origin", "meaning"))
 
 
 def _value(row: dict[str, Any]) -> str:

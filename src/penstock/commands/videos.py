@@ -27,9 +27,9 @@ from penstock.commands.call_options import (
     print_estimate,
     prompt_text,
 )
+from penstock.commands.data_folder import Config, Data
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
-from penstock.commands.output import is_piped_out, percentage, print_json, save_parts, say, size_text, usd
-from penstock.commands.terminal import Config, Data, Json
+from penstock.commands.output import Json, is_piped_out, percentage, print_json, save_parts, say, size_text, usd
 
 
 def video(

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
+from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
+from penstock.commands.output import Json, report
+from penstock.commands.tables import show_table
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -49,7 +51,7 @@ def list_messages(
         ]
 
     columns = ["id", "event", "state", "deliveries", "created", "last result"]
-    show("Messages", columns, with_store(settings, work), as_json)
+    show_table("Messages", columns, with_store(settings, work), as_json)
 
 
 @app.command()

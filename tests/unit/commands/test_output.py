@@ -1,5 +1,6 @@
-"""What commands print: amounts, sizes, and files that break off."""
+"""What commands print: amounts, sizes, JSON, and files that break off."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.commands.output import save_parts, size_text, usd
+from tests.command_line import penstock
 
 
 def test_amounts_have_the_decimals_they_need() -> None:
@@ -43,3 +45,28 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_what_commands_print_as_json_can_be_read(data_folder: Path, tmp_path: Path) -> None:
+    for words in (
+        ["keys", "create"],
+        ["keys", "list"],
+        ["orgs", "create", "--name", "second"],
+        ["orgs", "list"],
+        ["credit", "add", "--usd", "5"],
+        ["webhooks", "list"],
+        ["webhooks", "rotate"],
+        ["recordings", "list"],
+        ["recordings", "export", "--to", str(tmp_path / "recordings")],
+        ["models"],
+        ["providers"],
+        ["settings"],
+        ["audit"],
+        ["init"],
+        ["backup", str(tmp_path / "copy")],
+        ["secret", "rotate"],
+        ["secret", "reseal"],
+    ):
+        ended = penstock(*words, "--json", "--data", data_folder)
+        assert ended.status == 0, (words, ended.err)
+        assert isinstance(json.loads(ended.out), dict | list), words
