@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from base64 import b64decode
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -345,11 +346,16 @@ def test_the_copied_code_works_as_pasted(served: Serving, browser: Browser, tmp_
     assert all(text.strip() == "it's a turbine" for language, text in printed.items() if language != "curl"), printed
 
 
+def is_heading(browser: Browser, text: str) -> bool:
+    return browser.text("main h1") == text
+
+
 def test_the_page_of_a_model_shows_a_call_as_code(served: Serving, browser: Browser) -> None:
     sign_in(browser, served.url, served.key)
     for model, needs in (("sketch", ""), ("retouch", "input.png"), ("clip", ""), ("echo", "")):
         browser.go(f"models/atelier/{model}")
-        browser.until(lambda model=model: browser.text("main h1") == f"atelier/{model}", f"{model} is not shown")
+        name = f"atelier/{model}"
+        browser.until(partial(is_heading, browser, name), f"{model} is not shown")
         browser.press("Code", "main")
         browser.until(lambda: browser.has("#code"), "no code is shown")
         assert f"atelier/{model}" in browser.text("#code")

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.accounts.prices import actual_lines, highest_cost, matching_price, price_facts, quote
 from penstock.errors import InvalidRequest
+from penstock.fields import TABLES
 from penstock.generations.parts import part_sizes
 from penstock.providers.spec import Model
 from penstock.upstream.extra_fields import check_extras
@@ -81,7 +82,7 @@ def test_the_providers_own_names_of_priced_fields_are_no_extra_fields(model: Mod
     names = {field.partition(".")[0] for row in model.op.params if row.name in PRICED_ROWS for field in row.to}
     names |= {key.removeprefix("sent.").partition(".")[0] for key in _conditions(model) if key.startswith("sent.")}
     allowed = []
-    for name in sorted(names - sweep.TABLES[model.op.task].keys() - {row.name for row in model.op.params}):
+    for name in sorted(names - TABLES[model.op.task].keys() - {row.name for row in model.op.params}):
         for value in (6, True, "high", {"x": 1}):
             if _accepts(model, {name: value}):
                 allowed.append((name, value))
@@ -111,7 +112,7 @@ def test_an_extra_field_does_not_pass_for_what_a_price_depends_on(model: Model) 
     files = inputs(model)
     usual = matching_price(model.prices, price_facts(model, sweep.request(model, prompt(model), files)))
     for name, values in {**_conditions(model), "tier": {"480p"}, "pixels": {10**9}, "input_video": {True}}.items():
-        for value in values if name not in sweep.TABLES[model.op.task] else ():
+        for value in values if name not in TABLES[model.op.task] else ():
             request = sweep.request(model, {**prompt(model), name: value}, files)
             if _accepts(model, request.extras):
                 assert matching_price(model.prices, price_facts(model, request)) == usual, (name, value)
@@ -158,7 +159,7 @@ def test_a_default_that_the_caller_writes_changes_no_price(model: Model) -> None
 def test_more_is_never_cheaper(model: Model) -> None:
     """More outputs, more seconds, a larger frame of the same shape, a higher resolution, or sound."""
     files = inputs(model)
-    larger = [
+    larger: list[list[dict[str, Any]]] = [
         [{"n": count} for count in (1, 2, 4)],
         [{"seconds": length} for length in (1, 2, 4, 5, 6, 8, 10, 15)],
         [{"resolution": name} for name in ("360p", "480p", "540p", "720p", "768p", "1080p", "1440p", "2160p")],

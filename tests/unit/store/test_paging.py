@@ -91,5 +91,5 @@ async def test_a_cursor_must_be_the_id_of_a_row_of_the_organization(database: Da
         for cursor in (foreign[0], new_id("key", 1), "key_x", "req_" + "0" * 32, "x", "é", ""):
             for name in ("starting_after", "ending_before"):
                 with pytest.raises(NotFound, match="No such key") as caught:
-                    await Pager(store, "key", "key", KeyRow).page(org_id, **{name: cursor}, status=None)
+                    await Pager(store, "key", "key", KeyRow).page(org_id, **{name: cursor}, status=None)  # type: ignore[arg-type]
                 assert caught.value.param == name
