@@ -11,19 +11,23 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.chat.endpoint import complete
+from penstock.errors import NotFound
 from penstock.generations import endpoints
 from penstock.jobs import leases
 from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import RunningJob
+from penstock.recordings import files
 from penstock.schema import Response
 from penstock.store.postgres import PostgresStore
 from tests.fake_providers.scripted import png
-from tests.gateway import OpenGateway, RunningGateway
+from tests.gateway import OpenGateway, RunningGateway, exported
 
 IMAGE = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
+PEAR = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 CHAT = {"model": "lab/chat", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -126,6 +130,55 @@ async def test_a_chat_may_be_cancelled_at_each_wait(open_gateway: OpenGateway, s
         await running.gateway.chat_settlement.catch_up(running.caller.org_id)
         assert (await running.money())[1] == 0, "nothing is held"
         assert {record["status"] for record in await running.records()} <= {"completed", "cancelled"}
+
+
+@pytest.mark.parametrize("kind", ["purge of a request", "deletion of a recording", "import of a recording"])
+async def test_calls_that_change_files_may_be_cancelled_at_each_wait_and_repeated(
+    open_gateway: OpenGateway, kind: str
+) -> None:
+    """Files and rows are changed one after the other: repeating the call completes what it has begun."""
+    async with open_gateway() as running:
+        recordings = running.gateway.recordings
+        org_id = running.caller.org_id
+
+        async def record() -> tuple[str, str]:
+            call = running.call(PEAR, endpoint="/image", headers={"x-service-replay": "record"})
+            response = await endpoints.make_images(running.gateway, call)
+            return call.id, response.headers["x-service-replay-recording"]
+
+        async def change(request_id: str, recording_id: str, document: Any) -> None:
+            if kind == "purge of a request":
+                await running.purge(request_id)
+            elif kind == "deletion of a recording":
+                with suppress(NotFound):  # the first one may have been complete
+                    await recordings.delete(org_id, recording_id)
+            else:
+                store, pool = running.gateway.store, running.gateway.worker_pool
+                await files.import_recording(store, recordings, org_id, document, {}, 0, pool=pool)
+
+        for number in count(1):
+            ids = await record()
+            exported_file = await exported(recordings, await recordings.get(org_id, ids[1]))
+            document = {**msgspec.json.decode(msgspec.json.encode(exported_file)), "duration_ms": number}
+            cancelled = CancelledAtWait(change(*ids, document), number, lambda: True)
+
+            async def work(cancelled: CancelledAtWait = cancelled) -> None:
+                await cancelled
+
+            with suppress(asyncio.CancelledError):
+                await asyncio.create_task(work())
+            await wait_until_given_back(running)
+            await change(*ids, document)
+            assert await running.run_audit() == []
+            if kind != "import of a recording":  # one that was cancelled may leave files, which are deleted as strays
+                assert "rfl_" not in str(await running.storage.list_files())
+            if not cancelled.is_cancelled:
+                break
+        assert number > 2
+        stored = await recordings.all(org_id)
+        assert len(stored) == (2 * number if kind == "import of a recording" else 0)
+        for recording in stored:
+            await exported(recordings, await recordings.get(org_id, recording.id))
 
 
 @pytest.mark.parametrize("kind", ["image", "edit", "video"])
