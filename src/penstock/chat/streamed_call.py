@@ -111,8 +111,8 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         try:
             try:
                 shown = translate_events(self.api.feed, first)
-                has_more = not self.relay.done
-                if has_more:
+                is_whole = self.relay.done
+                if not is_whole:
                     yield sent.count(shown)
                     self.times.end_wait_for_caller()
                     with self.reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices who leaves

@@ -141,9 +141,8 @@ class _Connector(PsycopgConnector):
 
     async def _fetch_next(self, worker_id: int) -> dict[str, Any]:
         """Take a job from the queue, of the organization whose turn it is."""
-        full: list[int] = []
+        full = self._places.full()
         for turn in dict.fromkeys([self._turn, _BEFORE_THE_FIRST_TURN]):
-            full = self._places.full()
             rows = await self.execute_query_all_async(_FETCH_NEXT, turn=turn, full=full, worker_id=worker_id)
             if rows:
                 self._turn = rows[0]["priority"]
