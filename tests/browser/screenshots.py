@@ -64,9 +64,11 @@ def show(browser: Browser, served: Serving, page: str, theme: str) -> None:
 
 
 def is_drawn(browser: Browser, selector: str) -> bool:
+    """Whether the images that are on the screen have been loaded; others are loaded when they are scrolled to."""
     script = (
-        "const images = [...document.querySelectorAll(arguments[0])];"
-        "return images.length > 0 && images.every((image) => image.complete)"
+        "const images = [...document.querySelectorAll(arguments[0])]"
+        ".filter((image) => image.getBoundingClientRect().top < innerHeight);"
+        "return images.length > 0 && images.every((image) => image.complete && image.naturalWidth > 0)"
     )
     return bool(browser.run(script, selector))
 
