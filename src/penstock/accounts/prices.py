@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.providers.derive.resolutions import resolution_side
 from penstock.providers.spec import Model, Param, Price
 from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
@@ -272,12 +273,17 @@ class _Amounts(msgspec.Struct, frozen=True):
 
     def _unstated_pixels(self) -> int:
         """Return how many pixels an image may have whose sides are not sent to the model, whatever the caller wrote: as
-        many as usual, or as one that is edited.
+        many as usual, as one that is edited, or as a resolution that is sent by its name.
         """
-        row = self.model.op.param("frame")
-        if self.request.task not in ("image", "edit") or (row and len(row.to) >= 2):
+        row, frame = self.model.op.param("frame"), self.request.frame
+        if self.request.task not in ("image", "edit"):
             return 0
-        return max(prod(_DEFAULT_PIXELS), *(image.width * image.height for image in self.request.inputs), 0)
+        sent = row.convert(frame) if frame and row and row.convert and len(row.to) >= 2 else ()
+        if len(sent) == 2 and isinstance(sent[0], int):
+            return 0
+        sides = [resolution_side(name, "image") or 0 for name in sent]
+        inputs = (image.width * image.height for image in self.request.inputs)
+        return max([prod(_DEFAULT_PIXELS), *inputs, *(ceil(side * side) for side in sides)])
 
 
 def _megapixels(price: Price, pixels: int) -> Decimal:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.accounts.prices import actual_lines, price_facts, quote, restore_prices, snapshot_prices
 from penstock.providers import openai_compatible
-from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
+from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution, pixels, with_unit
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -191,6 +191,18 @@ def test_a_size_that_is_sent_as_one_text_counts_as_it_is_sent() -> None:
     rounded = converted("frame", to="size", convert=lambda frame: "1088x1920")
     model = priced_model(Price(unit="megapixel", usd="1"), replace(openai_compatible.IMAGE, params=(rounded,)))
     assert quote(model, image_request(size="1080x1920")).total == nanos("2.08896")
+
+
+def test_a_resolution_that_is_sent_by_its_name_is_held_for_its_pixels() -> None:
+    """Whatever size the caller wrote: a tiny one, or one between two names, means the closest that the model makes."""
+    named = converted(
+        "frame", to=("ratio", "resolution"), convert=both(closest("1:1", "16:9"), closest_resolution("1K", "2K", "4K"))
+    )
+    model = priced_model(Price(unit="megapixel", usd="1"), replace(openai_compatible.IMAGE, params=(named,)))
+    for size, side in (("64x64", 1024), ("1100x1100", 1024), ("1500x1500", 2048), ("4096x4096", 4096)):
+        held = quote(model, image_request(size=size)).total
+        assert held == max(side * side, 1100 * 1100 if size == "1100x1100" else 0) * 1000, size
+    assert nanos(actual_cost(model, image_request(size="64x64"), 1, pixels=2**20)) == nanos("1.048576")
 
 
 def test_a_quote_is_rounded_up() -> None:
