@@ -1,6 +1,7 @@
 """Handle a call of OpenAI's Responses API: passed on or as a chat call, with images where the model asks for them."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -16,14 +17,15 @@ from penstock.errors import Problem
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
-from penstock.net.event_stream import data_of_events
+from penstock.generations.stream import ImageEvents
+from penstock.long_bodies.json_encoding import encode
+from penstock.long_bodies.long_body import LongBody, pieces_of
 from penstock.schema import Call, Response
 from penstock.values import ZERO, Nanos, nanos, new_id
 
 _MAX_ROUNDS = 8  # how often the model may be asked again after it asked for images
 _IMAGE_FIELDS = ("revised_prompt", "action", "size", "output_format", "metadata")
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 async def create_response(gateway: Gateway, call: Call) -> Response:
@@ -46,7 +48,7 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     if not request.stream:
         async for _ in turn.steps(first):
             pass
-        return Response(body=_encode(form.response(turn.usage, turn.cost)))
+        return Response(json=form.response(turn.usage, turn.cost))
     return Response(chunks=turn.events(first), headers=_STREAM_HEADERS, media_type="text/event-stream")
 
 
@@ -68,7 +70,7 @@ class _Turn:
     async def ask(self) -> Mapping[str, Any]:
         """Ask the model; return its message after adding it to the output, except for its calls of the image tool."""
         kept = KeptForm()
-        call = self._next_call(self._call.endpoint, self._chat)
+        call = await self._next_call(self._call.endpoint, self._chat)
         body = (await complete(self._gateway, call, kept)).body or b"{}"
         completion = await run_aside(len(body), msgspec.json.decode, body)
         self._count(kept.usage, kept.cost)
@@ -92,7 +94,8 @@ class _Turn:
             results: list[str] = []
             for call in image_calls:
                 async for event in self._make_image(call, results):
-                    yield event
+                    for piece in pieces_of(event):
+                        yield piece
             if len(image_calls) < len(calls):
                 return
             answered = [
@@ -114,11 +117,13 @@ class _Turn:
             async for events in self.steps(message):
                 yield events
         except Problem as problem:
-            yield self._form.fail(problem)
-            return
-        yield self._form.finish(self.usage, self.cost)
+            last = self._form.failed_events(problem)
+        else:
+            last = self._form.last_events(self.usage, self.cost)
+        for piece in pieces_of(last):
+            yield piece
 
-    async def _make_image(self, call: Mapping[str, Any], results: list[str]) -> AsyncIterator[bytes]:
+    async def _make_image(self, call: Mapping[str, Any], results: list[str]) -> AsyncIterator[bytes | LongBody]:
         """Make one image, and add what the model is told about it to the results. Yields its events."""
         yield self._form.begin_image()
         image: Mapping[str, Any] = {}
@@ -126,7 +131,7 @@ class _Turn:
             order = self._tool.order(call["function"]["arguments"])
             path = "/compat/v1/images/edits" if order.is_edit else "/compat/v1/images/generations"
             make = endpoints.edit_images if order.is_edit else endpoints.make_images
-            async for fields in _image_events(await make(self._gateway, self._next_call(path, order.body))):
+            async for fields in _image_events(await make(self._gateway, await self._next_call(path, order.body))):
                 if fields["type"].endswith(".partial_image"):
                     yield self._form.partial_image(fields)
                 else:
@@ -144,13 +149,14 @@ class _Turn:
         shown = {name: image[name] for name in _IMAGE_FIELDS}
         yield self._form.end_image(result=image["b64_json"], **shown)
 
-    def _next_call(self, endpoint: str, body: dict[str, Any]) -> Call:
+    async def _next_call(self, endpoint: str, body: dict[str, Any]) -> Call:
         """The call of one step. The first one has the id of the caller's call; each has a request of its own."""
         if not self._asked:
             self._asked = True
             return msgspec.structs.replace(self._call, json=body)
         now = self._gateway.clock.now_ms()
-        encoded = msgspec.json.encode(body)
+        size_bytes = self._call.size_bytes  # about, since the images of the conversation are all that is long
+        encoded = await run_aside(size_bytes, lambda: bytes(encode(body, size_bytes)))
         return msgspec.structs.replace(
             self._call,
             id=new_id("req", now),
@@ -175,11 +181,12 @@ def _is_image_call(call: Mapping[str, Any]) -> bool:
 
 async def _image_events(response: Response) -> AsyncIterator[dict[str, Any]]:
     """The events of an image call; those of one that is not streamed are the same as if it were."""
-    if response.chunks is None:
+    if not isinstance(response.chunks, ImageEvents):
         result = response.json
         (image,) = result["data"]
-        yield {"type": "image_generation.completed", **result, **image, "b64_json": str(image["b64_json"])}
+        yield {"type": "image_generation.completed", **result, **image}
         return
-    async for chunk in response.chunks:
-        for data in data_of_events(chunk):
-            yield msgspec.json.decode(data)
+    async with aclosing(response.chunks.events) as events:
+        async for event in events:
+            if event is not None:
+                yield {"type": event.name, **event.fields}

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.long_bodies.base64_pieces import FileAsBase64
+
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
 
 
@@ -65,7 +67,7 @@ class ImageCall(msgspec.Struct, kw_only=True, eq=False):
     id: str
     type: Literal["image_generation_call"] = "image_generation_call"
     status: Status = "in_progress"
-    result: str | None = None  # the image, in base64
+    result: str | FileAsBase64 | None = None  # the image
     revised_prompt: str | msgspec.UnsetType = msgspec.UNSET
     action: str | msgspec.UnsetType = msgspec.UNSET
     size: str | msgspec.UnsetType = msgspec.UNSET

@@ -19,7 +19,8 @@ from penstock.chat.responses_items import (
 )
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import Problem
-from penstock.net.event_stream import data_of_events, named_event
+from penstock.long_bodies.long_body import LongBody
+from penstock.net.event_stream import data_of_events, encoded_event
 from penstock.values import Nanos, dollars
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -126,7 +127,8 @@ class ResponsesForm:
 
     def begin(self) -> bytes:
         """The first events of a stream."""
-        return self._event("created", response=self.response()) + self._event("in_progress", response=self.response())
+        response = msgspec.Raw(_encode(self.response()))
+        return self._event("created", response=response) + self._event("in_progress", response=response)
 
     def feed(self, events: bytes) -> bytes:
         out = [] if self._next_event else [self.begin()]
@@ -149,12 +151,20 @@ class ResponsesForm:
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
 
     def finish(self, usage: Usage, cost: Nanos) -> bytes:
-        out = self._close_all()
-        response = self.response(usage, cost)
-        return out + self._event(response["status"], response=response)
+        return bytes(self.last_events(usage, cost))
 
     def fail(self, problem: Problem) -> bytes:
-        return self._close_all() + self._event("failed", response=self.response(problem=problem))
+        return bytes(self.failed_events(problem))
+
+    def last_events(self, usage: Usage, cost: Nanos) -> bytes | LongBody:
+        """As `finish`, for an output that may have images."""
+        out = self._close_all()
+        response = self.response(usage, cost)
+        return self._long_event(out, response["status"], response=response)
+
+    def failed_events(self, problem: Problem) -> bytes | LongBody:
+        """As `fail`, for an output that may have images."""
+        return self._long_event(self._close_all(), "failed", response=self.response(problem=problem))
 
     def new_item_events(self) -> bytes:
         """The events of the items that were added as a whole since the last call."""
@@ -195,14 +205,14 @@ class ResponsesForm:
         shown = {name: image[name] for name in names if name in image}
         return self._image_event("partial_image", partial_image_b64=image["b64_json"], **shown)
 
-    def end_image(self, *, status: Status = "completed", **fields: Any) -> bytes:
+    def end_image(self, *, status: Status = "completed", **fields: Any) -> bytes | LongBody:
         """Complete the item of the image with these fields."""
         begun = self.output[-1]
         assert isinstance(begun, ImageCall), "it was begun"
         item = msgspec.structs.replace(begun, status=status, **fields)
         self.output[-1] = item
         out = self._image_event("completed") if status == "completed" else b""
-        return out + self._event("output_item.done", output_index=len(self.output) - 1, item=item)
+        return self._long_event(out, "output_item.done", output_index=len(self.output) - 1, item=item)
 
     def _image_event(self, state: str, **fields: Any) -> bytes:
         place = {"item_id": self.output[-1].id, "output_index": len(self.output) - 1}
@@ -211,10 +221,14 @@ class ResponsesForm:
     # ------------------------------------------------------------------------------------------------ items of a stream
 
     def _event(self, event: str, /, **fields: Any) -> bytes:
+        return bytes(self._long_event(b"", event, **fields))
+
+    def _long_event(self, before: bytes, event: str, /, **fields: Any) -> bytes | LongBody:
+        """An event, perhaps with images, behind the bytes of those before it."""
         kind = f"response.{event}"
-        body = _encode({"type": kind, "sequence_number": self._next_event, **fields})
+        encoded = encoded_event(kind, {"type": kind, "sequence_number": self._next_event, **fields})
         self._next_event += 1
-        return named_event(kind, body)
+        return encoded.between(before, b"") if isinstance(encoded, LongBody) else before + encoded
 
     def _add_text(self, text: str, logprobs: Sequence[Any] | None = None) -> bytes:
         """Add to the text of a message, which begins a new item or a new part if need be."""

@@ -30,6 +30,9 @@ _REASONING_ID = "rs_"
 _MAX_METADATA = 16
 _MAX_METADATA_NAME = 64
 _MAX_METADATA_VALUE = 512
+# Fields that the response repeats, three times if it is a stream.
+_REPEATED = ("instructions", "max_tool_calls", "reasoning", "text", "tool_choice", "tools")
+_MAX_REPEATED_BYTES = 1024**2
 _ROLES = ("user", "assistant", "system", "developer")
 _IMAGE_ACTIONS = ("auto", "generate", "edit")
 IMAGE_FUNCTION: dict[str, Any] = {
@@ -100,6 +103,8 @@ def read_responses_request(call: Call) -> ResponsesRequest:
         _refuse("truncation", "must be `disabled`: the gateway does not shorten conversations")
     chat = {name: value for name, value in body.items() if name not in _NOT_PASSED_ON}
     _check_metadata(body.get("metadata", {}))
+    if call.size_bytes > _MAX_REPEATED_BYTES:
+        _check_repeated(body)
     chat["messages"], origins = _messages(body)
     functions, image_tool = _tools(body.get("tools") or [])
     chat |= _tool_fields(body, functions) | _text_fields(body) | _other_fields(body)
@@ -137,6 +142,12 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
             _refuse("metadata", f"may have names of at most {_MAX_METADATA_NAME} characters")
         if not isinstance(value, str) or len(value) > _MAX_METADATA_VALUE:
             _refuse(f"metadata.{name}", f"must be a string of at most {_MAX_METADATA_VALUE} characters")
+
+
+def _check_repeated(body: Mapping[str, Any]) -> None:
+    if len(msgspec.json.encode([body.get(name) for name in _REPEATED])) > _MAX_REPEATED_BYTES:
+        names = ", ".join(f"`{name}`" for name in _REPEATED)
+        raise InvalidRequest(f"{names} may have {_MAX_REPEATED_BYTES} bytes together: the response repeats them.")
 
 
 def _refuse(param: str, rule: str) -> NoReturn:

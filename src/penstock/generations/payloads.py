@@ -8,9 +8,13 @@ import msgspec
 
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, get_payload
 from penstock.errors import NotFound
+from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations.finish import failure_event_body
 from penstock.generations.rows import Follow, GenerationRow, Plan, Recording, get_generation
+from penstock.long_bodies.json_encoding import encode
+from penstock.long_bodies.json_outline import outline
+from penstock.long_bodies.long_texts import TooComplex
 from penstock.schema import Call, GenerationResult, Request, Response
 from penstock.store.base import Row, Transaction
 from penstock.values import OrgId
@@ -107,13 +111,16 @@ async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
     org_id = call.caller.org_id
     if await gateway.requests.get(org_id, request_id) is None:
         raise NotFound(f"No such request: {request_id}.")
-    request, response = await _read_stored(gateway, org_id, request_id)
-    return Response(json={"id": request_id, "object": "request.payloads", "request": request, "response": response})
+    shown = {"id": request_id, "object": "request.payloads"}
+    if payload := await get_payload(gateway.store, org_id, request_id):
+        request = await run_aside(len(payload.request), _json_of, payload.request)
+        response = await run_aside(len(payload.response), _json_of, payload.response)
+        return Response(json={**shown, "request": msgspec.Raw(request), "response": msgspec.Raw(response)})
+    stored_request, stored_response = await _read_stored(gateway, org_id, request_id)
+    return Response(json={**shown, "request": stored_request, "response": stored_response})
 
 
 async def _read_stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tuple[Any, Any]:
-    if payload := await get_payload(gateway.store, org_id, request_id):
-        return _json_or_text(payload.request), _json_or_text(payload.response)
     row = await get_generation(gateway.store, request_id, org_id)
     request = row.decode_request() if row else None
     result = row.decode_result() if row else None
@@ -123,9 +130,10 @@ async def _read_stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tupl
     )
 
 
-def _json_or_text(body: bytes) -> Any:
-    """A JSON body as what it says; the bytes of a stream as one string."""
+def _json_of(body: bytes) -> bytes:
+    """A JSON body as it is; the bytes of a stream as one string in JSON. Both may have many megabytes."""
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return body.decode(errors="replace")
+        msgspec.json.decode(outline(body).json, type=msgspec.Raw)
+        return body
+    except (msgspec.DecodeError, UnicodeDecodeError, TooComplex):
+        return bytes(encode(body.decode(errors="replace"), len(body)))

@@ -26,6 +26,7 @@ from penstock.generations.rows import (
 )
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import FileAsBase64
+from penstock.long_bodies.json_encoding import encode_with_files
 from penstock.media.rows import MediaRow, list_media
 from penstock.package_extras import ExtraMissing, check_extra
 from penstock.recordings.replay_headers import response_headers
@@ -34,7 +35,7 @@ from penstock.store.paging import Pager
 from penstock.values import OrgId
 
 _PREVIEW_BYTES_MAX = 256 * 1024**2
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 # -------------------------------------------------------------------------------------------------------------- images
 
@@ -138,7 +139,10 @@ async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, 
         yield b"{"
         await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))
         response = await image_result(gateway, call.caller.org_id, call.id, call.base_url)
-        yield _encode(response.json)[1:]
+        pieces = iter(encode_with_files(response.json, decimal_format="number"))
+        yield next(pieces)[1:]
+        for piece in pieces:
+            yield piece
 
     return Response(chunks=chunks(), headers=headers)
 

@@ -1,9 +1,7 @@
 """Respond to an image call with server-sent events, as OpenAI's clients expect them."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
-
-import msgspec
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 from penstock.errors import Problem
 from penstock.gateway import Gateway
@@ -12,7 +10,8 @@ from penstock.generations.plan import PlannedCall
 from penstock.generations.retrieve import job_result, source_headers, unfinished_problem
 from penstock.interrupts import CallerLine, ProcessStopped
 from penstock.jobs.running import RunningJob
-from penstock.net.event_stream import named_event
+from penstock.long_bodies.long_body import pieces_of
+from penstock.net.event_stream import encoded_event
 from penstock.schema import Call, Response
 
 # Proxies close a connection on which nothing is sent. A comment is no event, and clients skip it.
@@ -20,7 +19,47 @@ _COMMENT = b": the images are being made\n\n"
 _COMMENT_SECONDS = 15.0
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _EVENT_NAMES = {"image": "image_generation", "edit": "image_edit", "upscale": "image_edit"}
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+
+
+class ImageEvent(NamedTuple):
+    """An event of a stream; a large image in its fields is a FileAsBase64."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+
+class ImageEvents:
+    """The stream of an image call: its bytes, in which large images are encoded piece by piece. Who needs the events
+    themselves reads `events` instead; None among them is a comment.
+    """
+
+    def __init__(self, gateway: Gateway, call: Call, events: AsyncGenerator[ImageEvent | None, None]) -> None:
+        self.events = events
+        self._chunks = self._encode(gateway, call)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        await self._chunks.aclose()
+        await self.events.aclose()
+
+    async def _encode(self, gateway: Gateway, call: Call) -> AsyncGenerator[bytes, None]:
+        size_bytes = 0
+        try:
+            async for event in self.events:
+                if event is None:
+                    yield _COMMENT
+                    continue
+                encoded = encoded_event(event.name, {"type": event.name, **event.fields})
+                size_bytes += len(encoded)
+                for piece in pieces_of(encoded):
+                    yield piece
+        finally:
+            gateway.chat_settlement.set_response_size(call.caller.org_id, call.id, size_bytes)
 
 
 def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, running: RunningJob, mailbox: Mailbox) -> Response:
@@ -28,21 +67,15 @@ def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, running: Ru
     event for each image, or with an `error` event.
     """
     headers = {**_HEADERS, **source_headers(planned.plan, None)}
-    events = _events(gateway, call, planned, running, mailbox)
+    events = ImageEvents(gateway, call, _events(gateway, call, planned, running, mailbox))
     return Response(chunks=events, headers=headers, media_type="text/event-stream")
-
-
-def event_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
-    """One server-sent event; its name is also the `type` in its data."""
-    return named_event(name, _encode({"type": name, **fields}))
 
 
 async def _events(
     gateway: Gateway, call: Call, planned: PlannedCall, running: RunningJob, mailbox: Mailbox
-) -> AsyncIterator[bytes]:
-    yield _COMMENT
+) -> AsyncGenerator[ImageEvent | None, None]:
+    yield None
     deadline = gateway.clock.monotonic() + gateway.settings.image_wait_seconds
-    size_bytes = 0
     shown = 0
     try:
         while True:
@@ -50,29 +83,22 @@ async def _events(
             is_finished = await _wait(gateway, running, mailbox, seconds)
             partial_images = mailbox.partial_images.take_all() if mailbox.partial_images else []
             for number, image in enumerate(partial_images, shown):
-                event = _partial_event(call, planned, image, number)
-                size_bytes += len(event)
-                yield event
+                yield _partial_event(call, planned, image, number)
             shown += len(partial_images)
             if is_finished:
                 break
             if gateway.clock.monotonic() >= deadline or gateway.interrupts.is_stopped:
                 raise unfinished_problem(call.id)
             if not partial_images:
-                yield _COMMENT
+                yield None
         if isinstance(mailbox.end, Problem):
             raise mailbox.take_problem()
         await _wait_until_due(gateway, planned, mailbox)
         result = (await job_result(gateway, call, mailbox)).json
         for event in _completed_events(planned, result):
-            size_bytes += len(event)
             yield event
     except Problem as problem:
-        event = event_bytes("error", problem.body())
-        size_bytes += len(event)
-        yield event
-    finally:
-        gateway.chat_settlement.set_response_size(call.caller.org_id, call.id, size_bytes)
+        yield ImageEvent("error", problem.body())
 
 
 async def _wait(gateway: Gateway, running: RunningJob, mailbox: Mailbox, seconds: float) -> bool:
@@ -94,7 +120,7 @@ async def _wait_until_due(gateway: Gateway, planned: PlannedCall, mailbox: Mailb
         await gateway.clock.sleep(seconds)
 
 
-def _partial_event(call: Call, planned: PlannedCall, image: Mapping[str, Any], number: int) -> bytes:
+def _partial_event(call: Call, planned: PlannedCall, image: Mapping[str, Any], number: int) -> ImageEvent:
     """The event of an unfinished image, which is as the provider sent it: in its own format and size."""
     request = planned.request
     fields = {
@@ -107,10 +133,10 @@ def _partial_event(call: Call, planned: PlannedCall, image: Mapping[str, Any], n
         "quality": image.get("quality", request.values.get("quality", "auto")),
         "background": image.get("background", request.extras.get("background", "auto")),
     }
-    return event_bytes(f"{_EVENT_NAMES[request.task]}.partial_image", fields)
+    return ImageEvent(f"{_EVENT_NAMES[request.task]}.partial_image", fields)
 
 
-def _completed_events(planned: PlannedCall, result: Mapping[str, Any]) -> list[bytes]:
+def _completed_events(planned: PlannedCall, result: Mapping[str, Any]) -> Iterator[ImageEvent]:
     request = planned.request
     common = {
         "id": result["id"],
@@ -122,4 +148,4 @@ def _completed_events(planned: PlannedCall, result: Mapping[str, Any]) -> list[b
         "metadata": result["metadata"],
     }
     name = f"{_EVENT_NAMES[request.task]}.completed"
-    return [event_bytes(name, {**image, **common}) for image in result["data"]]
+    return (ImageEvent(name, {**image, **common}) for image in result["data"])

@@ -16,6 +16,10 @@ class LongBody:
     def __init__(self, parts: Sequence[Buffer | FileAsBase64]) -> None:
         self._parts = parts
 
+    def between(self, head: bytes, tail: bytes) -> "LongBody":
+        """Return the same body with these bytes before and after it."""
+        return LongBody([head, *self._parts, tail])
+
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
@@ -32,3 +36,8 @@ class LongBody:
 
     def __bytes__(self) -> bytes:
         return b"".join(self)
+
+
+def pieces_of(body: bytes | LongBody) -> Iterator[bytes]:
+    """The pieces in which a body is sent; a short one is sent at once."""
+    return iter(body) if isinstance(body, LongBody) else iter((body,))

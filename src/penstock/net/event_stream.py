@@ -1,8 +1,15 @@
 """Read and write server-sent events, the form in which chats and images are streamed."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from penstock.long_bodies.json_encoding import encode_with_files
+from penstock.long_bodies.long_body import LongBody
 
 _END = b"\n\n"
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class EventTooLong(Exception):
@@ -72,3 +79,12 @@ def contains_any(events: bytes, marks: Iterable[bytes]) -> bool:
 def named_event(name: str, data: bytes) -> bytes:
     """The bytes of an event with a name."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+def encoded_event(name: str, fields: Any) -> bytes | LongBody:
+    """An event with a name and JSON; a long one if there is a FileAsBase64 in it."""
+    try:
+        return named_event(name, _encode(fields))
+    except TypeError:  # what it contains that is not JSON is a file
+        head, tail = named_event(name, b"\0").split(b"\0")
+        return encode_with_files(fields, decimal_format="number").between(head, tail)

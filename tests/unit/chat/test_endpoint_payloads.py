@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from penstock.api.responses import encode_body
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem
 from penstock.generations.payloads import delete_expired, retrieve_payloads
@@ -35,7 +36,8 @@ async def traces(running: RunningGateway) -> list[str]:
 
 async def stored(running: RunningGateway, request_id: str) -> Any:
     await running.gateway.chat_settlement.catch_up(running.caller.org_id)
-    return (await retrieve_payloads(running.gateway, running.call(request_id=request_id))).json
+    response = await retrieve_payloads(running.gateway, running.call(request_id=request_id))
+    return json.loads(bytes(encode_body(response)))
 
 
 async def test_chats_are_stored_only_when_all_payloads_are(open_gateway: OpenGateway) -> None:

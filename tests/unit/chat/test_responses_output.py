@@ -125,7 +125,7 @@ def test_items_that_were_made_before_become_events() -> None:
     one = form()
     one.begin()
     image = one.begin_image() + one.partial_image({"b64_json": "aA==", "partial_image_index": 0, "id": "x"})
-    image += one.end_image(result="aGk=")
+    image += bytes(one.end_image(result="aGk="))
     one.add_completion({"model": "m", "choices": [{"message": {"content": "Done."}, "finish_reason": "stop"}]})
     one.add_function_call(CALLS[0])
     before = msgspec.to_builtins(one.output)

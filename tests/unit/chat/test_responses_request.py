@@ -1,6 +1,7 @@
 """A call of the Responses API becomes a chat call; what has no translation is refused by its name."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +23,7 @@ def read(**body: Any) -> ResponsesRequest:
         at_ms=0,
         started=0.0,
         json={"model": "m", "input": "hi", **body},
+        size_bytes=len(json.dumps(body)),
     )
     return read_responses_request(call)
 
@@ -186,3 +188,22 @@ def test_a_wrong_value_anywhere_is_translated_or_refused_with_a_message() -> Non
         for variant in variants(value):
             with suppress(InvalidRequest):
                 read(**{**FULL_BODY, name: variant})
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        lambda text: {"instructions": text},
+        lambda text: {"text": {"format": {"type": "text"}, "x": text}},
+        lambda text: {"reasoning": {"x": text}},
+        lambda text: {"tool_choice": text},
+        lambda text: {"max_tool_calls": text},
+        lambda text: {"tools": [{**TOOL, "x": text}]},
+    ],
+)
+def test_what_the_response_repeats_is_limited(large: Callable[[str], dict[str, Any]]) -> None:
+    """A stream repeats it three times, and most of it reaches no provider that would bill it."""
+    read(**large("x" * 1_000_000))
+    read(input="x" * 2_000_000)
+    with pytest.raises(InvalidRequest, match="may have 1048576 bytes together"):
+        read(**large("x" * 1_100_000))

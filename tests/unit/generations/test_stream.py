@@ -1,20 +1,66 @@
 """The stream of an image call: comments while it waits, and an event when the images are late."""
 
 import asyncio
+import base64
+import io
 import json
+import random
 from typing import Any
 
 import pytest
+from PIL import Image
 
+from penstock.api.responses import encode_body
+from penstock.chat.responses import create_response
 from penstock.generations import endpoints, stream
-from penstock.generations.stream import event_bytes
+from penstock.long_bodies.long_body import pieces_of
+from penstock.schema import Response
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
 
+PIECE = 300_000  # bytes, of which an image of NOISE has more, also as a file
+NOISE = Image.frombytes("RGB", (400, 400), random.Random(1).randbytes(3 * 400 * 400))
+ECHO = "atelier/echo"
 
-def test_an_event_has_its_name_twice() -> None:
-    expected = b'event: error\ndata: {"type":"error","error":{"code":"X"}}\n\n'
-    assert event_bytes("error", {"error": {"code": "X"}}) == expected
+
+def noisy_image() -> faults.Act:
+    """A provider's response with a large image."""
+    file = io.BytesIO()
+    NOISE.save(file, "PNG", compress_level=1)
+    image = {"b64_json": base64.b64encode(file.getvalue()).decode()}
+    return faults.raw(json.dumps({"created": 1, "data": [image]}).encode())
+
+
+async def chunks_of(response: Response) -> list[bytes]:
+    assert response.chunks is not None
+    return [chunk async for chunk in response.chunks]
+
+
+@sqlite_only
+async def test_a_large_image_is_encoded_in_pieces(open_gateway: OpenGateway) -> None:
+    """In one piece it would stop other calls, for longer the larger it is."""
+    async with open_gateway(disabled_providers=()) as running:
+        running.lab.images.always(noisy_image())
+        body = {"model": "image-1", "prompt": "a pear", "size": "64x64", "stream": True}
+        path = "/compat/v1/images/generations"
+        chunks = await chunks_of(await endpoints.make_images(running.gateway, running.call(body, endpoint=path)))
+        assert max(map(len, chunks)) < PIECE
+        comment, event, end = b"".join(chunks).split(b"\n\n")
+        assert (comment[:1], end) == (b":", b"")
+        name, data = event.split(b"\n")
+        fields = json.loads(data.removeprefix(b"data: "))
+        assert name == b"event: image_generation.completed"
+        assert fields["type"] == "image_generation.completed"
+        assert Image.open(io.BytesIO(base64.b64decode(fields["b64_json"]))).tobytes() == NOISE.tobytes()
+
+        tool = {"type": "image_generation", "model": "image-1", "partial_images": 1}
+        asked = {"model": ECHO, "input": "x", "tools": [tool], "tool_choice": {"type": "image_generation"}}
+        for streamed in (False, True):
+            call = running.call({**asked, "stream": streamed}, endpoint="/compat/v1/responses")
+            response = await create_response(running.gateway, call)
+            body_pieces = await chunks_of(response) if streamed else [*pieces_of(encode_body(response))]
+            assert max(map(len, body_pieces)) < PIECE
+            assert b"".join(body_pieces).count(fields["b64_json"].encode()) == 1 + streamed, "also in the last event"
 
 
 @sqlite_only
