@@ -16,6 +16,7 @@ from penstock.generations import endpoints, stream
 from penstock.long_bodies.long_body import pieces_of
 from penstock.schema import Response
 from tests.fake_providers import faults
+from tests.fake_providers.server import Act
 from tests.gateway import OpenGateway, sqlite_only
 
 PIECE = 300_000  # bytes, of which an image of NOISE has more, also as a file
@@ -23,7 +24,7 @@ NOISE = Image.frombytes("RGB", (400, 400), random.Random(1).randbytes(3 * 400 * 
 ECHO = "atelier/echo"
 
 
-def noisy_image() -> faults.Act:
+def noisy_image() -> Act:
     """A provider's response with a large image."""
     file = io.BytesIO()
     NOISE.save(file, "PNG", compress_level=1)
