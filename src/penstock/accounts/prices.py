@@ -278,7 +278,9 @@ class _Amounts(msgspec.Struct, frozen=True):
         row, frame = self.model.op.param("frame"), self.request.frame
         if self.request.task not in ("image", "edit"):
             return 0
-        sent = row.convert(frame) if frame and row and row.convert and len(row.to) >= 2 else ()
+        sent: tuple[Any, ...] = ()
+        if frame and row and row.convert and len(row.to) >= 2:
+            sent = row.convert(frame)
         if len(sent) == 2 and isinstance(sent[0], int):
             return 0
         sides = [resolution_side(name, "image") or 0 for name in sent]
