@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.errors import InvalidRequest
 from tests.fake_providers.comfyui import ComfyUI
 from tests.fake_providers.scripted import mp4, png
 from tests.fake_providers.server import responds, serve
@@ -40,9 +41,11 @@ async def test_seeds_differ_unless_the_caller_gives_one(open_gateway: OpenGatewa
 
 async def test_only_fields_with_rows_reach_the_graph(open_gateway: OpenGateway) -> None:
     comfy = ComfyUI()
-    stolen = {"graph": {"model": {"ckpt_name": "stolen"}}, "sampler": {"class_type": "Evil"}, "prompt_id": "mine"}
+    stolen = {"model_1": {"ckpt_name": "stolen"}, "sampler": {"class_type": "Evil"}, "prompt_id": "mine"}
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         assert (await create_image(running, model="comfyui/sdxl", **stolen))["status"] == "completed"
+        with pytest.raises(InvalidRequest, match="`graph` is set from documented parameters"):
+            await create_image(running, model="comfyui/sdxl", graph={"model": {"ckpt_name": "stolen"}})
     assert "stolen" not in comfy.received("queue")[0].body.decode()
     assert comfy.received("queue")[0].fields.keys() == {"prompt", "client_id"}
 

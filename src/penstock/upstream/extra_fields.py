@@ -85,7 +85,7 @@ def _check_not_priced(model: Model, name: str) -> None:
     conditions = {key.removeprefix(_SENT) for price in model.prices for key in price.when if key.startswith(_SENT)}
     written = {field for row in model.op.params if row.name in _PRICED_ROWS for field in row.to}
     if any(field.partition(".")[0] == name for field in conditions | written):
-        raise InvalidRequest(f"`{name}` would change the price; use the documented parameters.", param=name)
+        raise InvalidRequest(f"`{name}` is set from documented parameters; use those.", param=name)
 
 
 def _check_input_file(model: Model, name: str, value: Any) -> None:

@@ -46,7 +46,7 @@ async def test_a_mask_is_stored_in_one_form(open_gateway: OpenGateway) -> None:
 
 async def test_a_mask_without_transparency_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        with pytest.raises(InvalidRequest, match="fully transparent pixels mark the area") as caught:
+        with pytest.raises(InvalidRequest, match="no fully transparent pixels, which mark the area") as caught:
             await load(running.gateway.transfer, png(8, 8))
         assert caught.value.param == "mask"
         assert (await load(running.gateway.transfer, png(8, 8), "image")).data == png(8, 8)

@@ -112,7 +112,7 @@ def test_the_providers_name_of_a_field_that_decides_the_price_is_no_extra_field(
     for one, name in ((small_model(sent), "factor"), (small_model(nested), "options"), (by_style, "look")):
         for value in (6, "6", {"length": 60}):
             problem = refusal(one, request(extras={name: value}))
-            assert problem.message == f"`{name}` would change the price; use the documented parameters."
+            assert problem.message == f"`{name}` is set from documented parameters; use those."
         checks.check(one, request(extras={"flavour": 6}))
     checks.check(
         small_model(sent, passthrough("factor")), request(extras={"factor": 6})
