@@ -15,6 +15,7 @@ from penstock.upstream import translate
 from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, Frame, Nanos, nanos, nanos_up
 
 _DEFAULT_PIXELS = (1024, 1024)
+_USUAL_PIXELS_MAX = 1536 * 1024  # of an image
 _DEFAULT_SCALE_FACTOR = 2
 _UNSTATED_SECONDS = 10  # of a video whose length neither the caller nor the model's table says
 _FRAMES_PER_SECOND = 30  # of a video whose frames nobody has counted
@@ -103,6 +104,7 @@ def price_facts(model: Model, request: Request) -> dict[str, Any]:
     facts["references"] = bool(request.inputs)
     facts["input_video"] = any(item.role in INPUT_VIDEOS for item in request.inputs)
     facts["pixels"] = _requested_pixels(model, request)  # of one output
+    facts["large"] = facts["pixels"] > _USUAL_PIXELS_MAX
     return facts
 
 

@@ -27,7 +27,6 @@ from penstock.providers.spec import (
 from penstock.values import Frame
 
 QUOTED = Source("developers.openai.com/api/docs/pricing, as others quote it", "2026-11-05", is_second_hand=True)
-LARGE_PIXELS = 1536 * 1024  # the largest of the usual sizes
 LARGE_FACTOR = 2.6  # how many times as many tokens the largest images take
 FAITHFUL_INPUT_TOKENS = 7000  # of an input image, of which these models keep every detail
 PARTIAL_IMAGE_TOKENS = 100
@@ -93,7 +92,9 @@ def token_prices(
         replace(base, when={"sent.quality": name} if name != "auto" else {}, max_tokens=count)
         for name, count in max_tokens.items()
     ]
-    large = [replace(row, above=LARGE_PIXELS, max_tokens=int(LARGE_FACTOR * row.max_tokens)) for row in usual]
+    large = [
+        replace(row, when={**row.when, "large": True}, max_tokens=int(LARGE_FACTOR * row.max_tokens)) for row in usual
+    ]
     return (*large, *usual)
 
 
