@@ -218,3 +218,12 @@ def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installat
         assert browser.text("#secret") not in ("", before)
         assert "signs too, until" in browser.text("main")
         assert browser.errors() == []
+
+
+def test_the_button_of_a_long_form_is_in_view_on_a_phone(served: Serving, browser: Browser) -> None:
+    browser.resize(390, 640)
+    sign_in(browser, served.url, served.key, "keys")
+    browser.press("New key", "main")
+    browser.until(lambda: browser.has("dialog #save-key"), "the form is not shown")
+    edge = "return document.querySelector('#save-key').getBoundingClientRect().bottom"
+    assert browser.run(edge) < browser.run("return document.querySelector('dialog').getBoundingClientRect().bottom")

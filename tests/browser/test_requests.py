@@ -135,5 +135,12 @@ def test_a_model_has_one_line_beside_a_long_user(served: Serving, browser: Brows
     sign_in(browser, served.url, served.key, "requests")
     browser.until(lambda: browser.has("td.lead .medium"), "the request is not listed")
     assert browser.run("return document.querySelector('td.lead .medium').getClientRects().length") == 1
+    assert (
+        browser.run(
+            "const { scrollWidth, clientWidth } = document.querySelector('.scroller'); return scrollWidth - clientWidth"
+        )
+        == 0
+    )
+    browser.resize(1440, 900)
     assert "customer-" in browser.text("tbody tr")
     assert browser.run("return document.querySelector('tbody tr').offsetHeight < 80")

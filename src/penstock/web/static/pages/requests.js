@@ -77,7 +77,7 @@ const COLUMNS = [
   { name: "Status", kind: "state", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Key", kind: "spare", cell: ({ key_name: name, key_id: id }) => html`<span class="cut"
       title=${name}>${name || (id ? `…${id.slice(-4)}` : "")}</span>` },
-  { name: "User", kind: "spare", cell: ({ user }) => html`<span class="cut" title=${user}>${user ?? ""}</span>` },
+  { name: "User", kind: "spare rare", cell: ({ user }) => html`<span class="cut" title=${user}>${user ?? ""}</span>` },
   { name: "Duration", kind: "number spare", cell: ({ duration_ms: ms }) => duration(ms) },
   { name: "Cost", kind: "number figure", cell: ({ cost }) => money(cost) },
 ];
