@@ -29,6 +29,7 @@ class Connection(asyncio.Protocol):
         self._arrivals = select.poll()  # shows bytes and the end also before the event loop has seen them
         self._arrivals.register(sock, select.POLLIN)
         self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
         self._wait_ends_at = 0.0
         self._timer: asyncio.TimerHandle | None = None  # one for all waits, which hardly ever last until their end
@@ -44,12 +45,11 @@ class Connection(asyncio.Protocol):
         """Expect a response."""
         self._deadline = deadline
         self._read_seconds = read_seconds
-        self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = 0  # since the last bytes of a body, so those of its trailer, too
         self._chunks: deque[bytes] = deque()
         self._buffered_bytes = 0
         self._is_reading = True
-        self._has_head = False
+        self.has_head = False
         self._is_complete = False
         self._is_whole_request_sent = False
         self._keeps_alive = False
@@ -68,19 +68,14 @@ class Connection(asyncio.Protocol):
                 self._transport.write(piece)
                 await asyncio.sleep(0)  # one piece takes little time, all of them may take long
                 while not self._can_write and not self._has_response:
-                    await self._wait(self._deadline)
+                    await self._next_event(self._deadline)
                 if self._has_response:
                     return
         self._is_whole_request_sent = True
 
     @property
     def _has_response(self) -> bool:
-        return self._has_head or self._is_lost or bool(self._failure)
-
-    async def wait_for_head(self) -> None:
-        """Wait until the status and the headers have arrived. Raises MaybeSent."""
-        while not self._has_head:
-            await self._wait_for_data()
+        return self.has_head or self._is_lost or bool(self._failure)
 
     def take_whole_body(self) -> bytes | None:
         """Return the body if all of it has arrived, as one piece; otherwise None, and `read_chunk` reads it."""
@@ -94,7 +89,7 @@ class Connection(asyncio.Protocol):
         while not self._chunks:
             if self._is_complete:
                 return None
-            await self._wait_for_data()
+            await self.next_data()
         chunk = self._chunks.popleft()
         self._buffered_bytes -= len(chunk)
         if not self._chunks and not self._is_reading:
@@ -102,26 +97,25 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return chunk
 
-    def _wait_for_data(self) -> Awaitable[None]:
-        """Wait until something arrives; raise MaybeSent if nothing will."""
+    def next_data(self) -> asyncio.Future[None]:
+        """What ends when something arrives; raise MaybeSent if nothing will."""
         if self._failure:
             raise MaybeSent(self._failure)
         if self._is_lost:
             raise MaybeSent("the connection was closed before the end of the response")
-        return self._wait(min(self._loop.time() + self._read_seconds, self._deadline))
+        return self._next_event(min(self._loop.time() + self._read_seconds, self._deadline))
 
-    async def _wait(self, until: float) -> None:
-        """Wait until something happens on this connection; raise MaybeSent if nothing does, or if the time is over."""
+    def _next_event(self, until: float) -> asyncio.Future[None]:
+        """What ends when something happens on this connection; it raises MaybeSent if nothing does in time, and so does
+        this if the time is over.
+        """
         if until <= self._loop.time():
             raise _timed_out()
         self._wait_ends_at = until
         if until < self._timer_at:
             self._set_timer(until)
-        self._waiter = waiter = self._loop.create_future()
-        try:
-            await waiter
-        finally:
-            self._waiter = None
+        self._waiter = self._loop.create_future()
+        return self._waiter
 
     def _set_timer(self, at: float) -> None:
         if self._timer is not None:
@@ -178,7 +172,7 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         if self._timer is not None:
             self._timer.cancel()
-        if not self._is_idle and self._has_head and self._ends_with_connection:
+        if not self._is_idle and self.has_head and self._ends_with_connection:
             self._is_complete = True
         self._wake()
 
@@ -214,7 +208,7 @@ class Connection(asyncio.Protocol):
             self._keeps_alive = False  # a second response that nobody asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._has_head:  # it is a trailer
+        if self.has_head:  # it is a trailer
             return
         lower = _lower_name(name)
         if value.isascii():
@@ -227,18 +221,18 @@ class Connection(asyncio.Protocol):
         if self._is_complete or status < 200:
             return
         self.status = status
-        self._has_head = True
+        self.has_head = True
         self._head_bytes = 0
         self._ends_with_connection = not ("content-length" in self.headers or "transfer-encoding" in self.headers)
 
     def on_body(self, data: bytes) -> None:
-        if self._has_head and not self._is_complete:
+        if self.has_head and not self._is_complete:
             self._head_bytes = 0
             self._chunks.append(data)
             self._buffered_bytes += len(data)
 
     def on_message_complete(self) -> None:
-        if not self._has_head:  # of a response with a status below 200, which another follows
+        if not self.has_head:  # of a response with a status below 200, which another follows
             self.headers = Headers()
             return
         if not self._is_complete:

@@ -13,7 +13,7 @@ import socket
 import ssl
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple, Self
@@ -24,6 +24,7 @@ from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.form import encode_form
+from penstock.net.header_lines import FixedHeaders, header_lines
 from penstock.net.response import MAX_RESPONSE_BYTES, OpenResponse
 from penstock.providers.spec import HttpRequest
 
@@ -39,12 +40,6 @@ _HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
 
 _ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?", re.ASCII)
 _PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OWN_HEADERS = re.compile(
-    r"host|content-length|transfer-encoding|connection|keep-alive|proxy-\S*|te|trailer|upgrade|expect"
-    r"|accept|accept-encoding|user-agent",
-    re.IGNORECASE,
-)
 _FIXED_HEADERS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
 
 _METHODS = frozenset({"GET", "POST", "PUT"})
@@ -89,21 +84,6 @@ def _split(url: str) -> tuple[str, str]:
     return (url, "/") if start < 0 else (url[:start], url[start:])
 
 
-def _header_lines(headers: Mapping[str, str]) -> str | None:
-    """The lines of these headers; None if one of them cannot be sent, or is set by this module itself."""
-    lines = ""
-    for name, value in headers.items():
-        if not (_may_name_header(name) and value.isascii() and value.isprintable()):
-            return None
-        lines += f"{name}: {value}\r\n"
-    return lines
-
-
-@lru_cache(256)
-def _may_name_header(name: str) -> bool:
-    return _HEADER_NAME.fullmatch(name) is not None and not _OWN_HEADERS.fullmatch(name)
-
-
 class Http1Client:
     """Keeps connections to servers and sends requests over them, one at a time over each."""
 
@@ -125,7 +105,8 @@ class Http1Client:
         """Prepare to send a request, to this IP address if one is given; None if it cannot be sent here."""
         before_path, path = _split(request.url)
         parsed = _parse_origin(before_path)
-        lines = _header_lines(request.headers)
+        headers = request.headers
+        lines = headers.lines if isinstance(headers, FixedHeaders) else header_lines(headers)
         if request.method not in _METHODS or parsed is None or lines is None or not _PATH.fullmatch(path):
             return None
         origin, host_header = parsed
@@ -155,11 +136,28 @@ class Http1Client:
 
     # ---------------------------------------------------------------------------------------------------- connections
 
-    async def take(self, origin: Origin, deadline: float, connect_seconds: float) -> Connection:
-        """Return an idle connection, or a new one; call `give_back` or `drop` afterwards. Raises NotSent."""
+    def take_idle(self, origin: Origin) -> Connection | None:
+        """Return an idle connection that its server has not closed, if there is one; call `give_back` or `drop`
+        afterwards.
+        """
+        idle = self._idle.get(origin)
+        while idle:
+            connection = idle.pop()
+            if connection.is_fresh():
+                if origin.address:
+                    self._in_use[origin] += 1
+                return connection
+            connection.abort()
+        return None
+
+    async def open(self, origin: Origin, deadline: float, connect_seconds: float) -> Connection:
+        """Open a connection, or wait for one that another request gives back; call `give_back` or `drop` afterwards.
+
+        Raises NotSent.
+        """
         loop = asyncio.get_running_loop()
-        connection = self._take_idle(origin)
-        if connection is None and origin.address and self._in_use[origin] >= _CONNECTIONS_BEFORE_WAIT:
+        connection = None
+        if origin.address and self._in_use[origin] >= _CONNECTIONS_BEFORE_WAIT:
             connection = await self._wait_for_idle(origin, deadline - loop.time())
         if origin.address:
             self._in_use[origin] += 1
@@ -168,18 +166,21 @@ class Http1Client:
         try:
             return await self._connect(origin, min(connect_seconds, deadline - loop.time()))
         except BaseException:
-            self._end_use(origin)
+            if origin.address:
+                self._end_use(origin)
             raise
 
     def drop(self, origin: Origin, connection: Connection) -> None:
         """Close a connection that cannot be used again."""
         connection.abort()
-        self._end_use(origin)
+        if origin.address:
+            self._end_use(origin)
         self._pass_on(origin, None)
 
     def give_back(self, origin: Origin, connection: Connection) -> None:
         """Hand a connection to the next request, or keep it for a while."""
-        self._end_use(origin)
+        if origin.address:
+            self._end_use(origin)
         self._hand_over(origin, connection)
 
     def _hand_over(self, origin: Origin, connection: Connection) -> None:
@@ -187,8 +188,6 @@ class Http1Client:
             self._keep(origin, connection)
 
     def _end_use(self, origin: Origin) -> None:
-        if not origin.address:
-            return
         self._in_use[origin] -= 1
         if not self._in_use[origin]:
             del self._in_use[origin]
@@ -207,19 +206,9 @@ class Http1Client:
         queue = self._waiting.get(origin)
         return queue is not None and queue.pass_on(connection)
 
-    def _take_idle(self, origin: Origin) -> Connection | None:
-        """Return an idle connection that its server has not closed."""
-        idle = self._idle.get(origin)
-        while idle:
-            connection = idle.pop()
-            if connection.is_fresh():
-                return connection
-            connection.abort()
-        return None
-
     def _keep(self, origin: Origin, connection: Connection) -> None:
         """Keep a connection for the next request, unless there are many already."""
-        if self._is_closed or not self._make_room(origin):
+        if self._is_closed or (len(self._connections) > _MAX_IDLE and not self._make_room(origin)):
             connection.abort()
             return
         loop = asyncio.get_running_loop()
@@ -346,13 +335,16 @@ class Exchange(OpenResponse):
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._limits.total
-        connection = await self._client.take(self.origin, deadline, self._limits.connect)
+        limits = self._limits
+        deadline = asyncio.get_running_loop().time() + limits.total
+        connection = self._client.take_idle(self.origin)
+        if connection is None:
+            connection = await self._client.open(self.origin, deadline, limits.connect)
         try:
-            connection.begin(deadline, self._limits.read)
+            connection.begin(deadline, limits.read)
             await connection.write(self._head, self._body)
-            await connection.wait_for_head()
+            while not connection.has_head:
+                await connection.next_data()
         except BaseException:
             self._client.drop(self.origin, connection)
             raise
@@ -369,7 +361,13 @@ class Exchange(OpenResponse):
             raise ResponseTooLarge(max_bytes)
         return body
 
+    async def __aexit__(self, *_: object) -> None:
+        self._close()
+
     async def aclose(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -378,7 +376,7 @@ class Exchange(OpenResponse):
         else:
             self._client.drop(self.origin, connection)
 
-    async def _read_chunk(self) -> bytes | None:
+    def _read_chunk(self) -> Awaitable[bytes | None]:
         if self._connection is None:
             raise MaybeSent("the response was closed before its end")
-        return await self._connection.read_chunk()
+        return self._connection.read_chunk()

@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Protocol, Self
 
 from pyreqwest.exceptions import PyreqwestError
@@ -73,7 +73,7 @@ class OpenResponse(ABC):
     def _begin(self, status: int, headers: Headers) -> None:
         self.status = status
         self.headers = headers
-        self._is_compressed = bool(headers.encoding)
+        self._is_compressed = "content-encoding" in headers and bool(headers.encoding)
 
     @abstractmethod
     async def __aenter__(self) -> Self:
@@ -87,7 +87,7 @@ class OpenResponse(ABC):
         """Do what leaving the context does."""
 
     @abstractmethod
-    async def _read_chunk(self) -> bytes | None:
+    def _read_chunk(self) -> Awaitable[bytes | None]:
         """Return the next bytes of the body as they were sent; None at its end."""
 
     def __aiter__(self) -> Self:
