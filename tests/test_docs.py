@@ -107,9 +107,8 @@ def test_operators_are_told_of_every_metric_and_its_labels() -> None:
     metrics = Metrics()
     metrics.count_response("GET", "/x", 200, 0.1)
     metrics.count_generation("lab", "image", "completed", Nanos(1))
-    metrics.count_attempt("lab", "x", "chat", "success", 1.0)
+    metrics.count_attempt("lab", "x", "chat", "success", 1.0, {"input": 1})
     metrics.count_first_byte("lab", "x", 1.0)
-    metrics.count_tokens("lab", "x", {"input": 1})
     health = [{"provider": "lab", "model": "m", "successes": 1, "failures": 0, "healthy": True}]
     figures = CurrentValues(
         jobs_running=0, pool_workers=0, pool_places=0, stored=StoredValues(), writes=0, write_seconds=0, health=health

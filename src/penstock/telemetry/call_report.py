@@ -7,16 +7,22 @@ from penstock.clock import Clock
 from penstock.values import Nanos
 
 
-class ProviderWaits:
-    """Measures the time in which a call waits for providers; waits that overlap count once. Entered for each wait."""
+class CallReport:
+    """Facts about one call. The jobs that it starts in this process report here too.
 
-    __slots__ = ("_monotonic", "_running", "_seconds", "_since")
+    It is entered for each wait for a provider, to measure how long the call waits; waits that overlap count once.
+    """
+
+    __slots__ = ("_monotonic", "_running", "_seconds", "_since", "cost", "provider", "started")
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
         self._running = 0
         self._since = 0.0
         self._seconds = 0.0
+        self.started: float = clock.monotonic()
+        self.provider: str | None = None  # that served it, or failed last
+        self.cost: Nanos | None = None  # charged to the caller
 
     def __enter__(self) -> None:
         if not self._running:
@@ -29,27 +35,11 @@ class ProviderWaits:
             self._seconds += self._monotonic() - self._since
 
     @property
-    def seconds(self) -> float:
-        """All waits so far, also a part of one that goes on."""
-        return self._seconds + (self._monotonic() - self._since if self._running else 0.0)
-
-
-class CallReport:
-    """Facts about one call. The jobs that it starts in this process report here too."""
-
-    __slots__ = ("_clock", "cost", "provider", "started", "waits")
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.started: float = clock.monotonic()
-        self.waits = ProviderWaits(clock)
-        self.provider: str | None = None  # that served it, or failed last
-        self.cost: Nanos | None = None  # charged to the caller
-
-    @property
     def overhead_ms(self) -> float:
         """What the gateway itself has taken so far: all of the time but the waits for providers."""
-        return max(0.0, self._clock.monotonic() - self.started - self.waits.seconds) * 1000
+        now = self._monotonic()
+        waited = self._seconds + (now - self._since if self._running else 0.0)
+        return max(0.0, now - self.started - waited) * 1000
 
 
 _current: ContextVar[CallReport | None] = ContextVar("call_report", default=None)
@@ -66,7 +56,7 @@ def open_report(clock: Clock) -> CallReport:
 def provider_wait() -> AbstractContextManager[None]:
     """Count the time inside as waiting for a provider. Does nothing for a job whose call was made elsewhere."""
     report = _current.get()
-    return _NO_CALL if report is None else report.waits
+    return _NO_CALL if report is None else report
 
 
 def report_result(provider: str | None, cost: Nanos | None) -> None:

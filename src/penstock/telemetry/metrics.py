@@ -122,26 +122,28 @@ class Metrics:
         if cost:
             self._counts[COST][provider, task, status] += cost
 
-    def count_attempt(self, provider: str, model: str, task: str, outcome: str, seconds: float) -> None:
-        """Count an attempt after it ended: with SUCCESS, or with the kind of its failure."""
+    def count_attempt(
+        self, provider: str, model: str, task: str, outcome: str, seconds: float, tokens: Mapping[str, int | float] = {}
+    ) -> None:
+        """Count an attempt after it ended: with SUCCESS, or with the kind of its failure.
+
+        Its tokens are counted by direction: `input`, of which `cached`, and `output`.
+        """
         if outcome == SUCCESS and (provider, model) not in self._listed and len(self._unlisted) < _UNLISTED_MODELS_MAX:
             self._unlisted.add((provider, model))
+        label = self._model_label(provider, model)
         self._counts["penstock_attempts"][provider, task, outcome] += 1
-        labels = (provider, self._model_label(provider, model), task)
-        _add_seconds(self._durations["penstock_attempt_seconds"], labels, seconds)
+        _add_seconds(self._durations["penstock_attempt_seconds"], (provider, label, task), seconds)
+        if tokens:
+            counts = self._counts["penstock_tokens"]
+            for direction in _DIRECTIONS:
+                if count := tokens.get(direction):
+                    counts[provider, label, direction] += int(count)
 
     def count_first_byte(self, provider: str, model: str, seconds: float) -> None:
         """Count the time until the first event of a chat stream came."""
         labels = (provider, self._model_label(provider, model))
         _add_seconds(self._durations["penstock_first_byte_seconds"], labels, seconds)
-
-    def count_tokens(self, provider: str, model: str, tokens: Mapping[str, int | float]) -> None:
-        """Count tokens by direction: `input`, of which `cached`, and `output`."""
-        label = self._model_label(provider, model)
-        counts = self._counts["penstock_tokens"]
-        for direction in _DIRECTIONS:
-            if count := tokens.get(direction):
-                counts[provider, label, direction] += int(count)
 
     def _model_label(self, provider: str, model: str) -> str:
         name = (provider, model)

@@ -1,22 +1,32 @@
 """A candidate: a provider and one of its models that could serve a request."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Provider
+from penstock.upstream.translate import Target, fixed_target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
-    """One way to serve a request: a model of an active provider, with the provider's key."""
+    """One way to serve a request: a model of an active provider, with the provider's key.
+
+    It never changes, so what follows from it is computed once; the catalog has the same one for all calls of a day.
+    """
 
     provider: Provider
     model: Model
     key: str = field(default="", repr=False)
 
-    @property
+    @cached_property
     def executed_model(self) -> str:
         return f"{self.provider.slug}/{self.model.upstream}"
+
+    @cached_property
+    def target(self) -> Target | None:
+        """Where its requests with JSON go; None if each one needs headers of its own."""
+        return fixed_target(self.provider, self.model, self.key)
 
     @property
     def in_own_network(self) -> bool:

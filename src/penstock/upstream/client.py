@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from penstock.event_loop import LoopTurns, run_aside
+from penstock.event_loop import LONG_BYTES, LoopTurns, run_aside
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.guard import egress_rules
@@ -219,7 +219,7 @@ class Upstream:
         self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: OrgId, size_bytes: int = 0
     ) -> Reply:
         """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed."""
-        outgoing = await self._chat_request(candidate, fields, size_bytes)
+        outgoing = await _chat_request(candidate, fields, size_bytes)
         try:
             reply = await self._send(candidate, outgoing, seconds, for_org)
         except (NotSent, MaybeSent) as problem:
@@ -239,7 +239,7 @@ class Upstream:
         size_bytes: int = 0,
     ) -> ByteStream:
         """Start a streamed chat call as `send_chat`; the caller closes the stream. Reading it raises MaybeSent."""
-        outgoing = self._traced(candidate, await self._chat_request(candidate, fields, size_bytes))
+        outgoing = self._traced(candidate, await _chat_request(candidate, fields, size_bytes))
         if server := self._local_servers.get(candidate.provider.slug):
             return local.stream(server, outgoing, for_org)
         try:
@@ -253,11 +253,6 @@ class Upstream:
         async with aclosing(response):
             body = await response.read(_ERROR_BYTES_MAX)
         raise AttemptFailed(http_failure(candidate, Reply(response.status, response.headers, body)))
-
-    @staticmethod
-    async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
-        build = partial(translate.http_request, size_bytes=size_bytes)
-        return await run_aside(size_bytes, build, candidate.provider, candidate.model, fields, candidate.key)
 
     async def list_models(self, candidate: Candidate) -> list[str]:
         """The names of the models that an OpenAI-compatible server has. Raises AttemptFailed."""
@@ -304,7 +299,8 @@ class Upstream:
             self.on_exchange(candidate, outgoing, reply)
         if candidate.model.op.task != "chat":  # of a large chat only the outline is decoded
             await run_aside(len(reply.body), reply.decode)
-        await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
+        if len(reply.body) > LONG_BYTES:
+            await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
 
     async def _send_streamed(self, candidate: Candidate, outgoing: HttpRequest, show: ShowImage) -> Reply:
@@ -369,6 +365,14 @@ class Upstream:
         except MALFORMED as problem:
             message = f"{candidate.provider.name} returned a malformed response."
             raise AttemptFailed(Failure("unreadable", message)) from problem
+
+
+async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
+    target = candidate.target
+    if target is not None and size_bytes <= LONG_BYTES:
+        return HttpRequest(target.method, target.url, target.headers, msgspec.json.encode(fields))
+    build = partial(translate.http_request, size_bytes=size_bytes)
+    return await run_aside(size_bytes, build, candidate.provider, candidate.model, fields, candidate.key)
 
 
 async def _build_signed(provider: Provider, build: Callable[[], HttpRequest]) -> HttpRequest:

@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.long_bodies import json_encoding
 from penstock.long_bodies.base64_pieces import FileAsBase64
+from penstock.net.header_lines import FixedHeaders
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles
@@ -189,12 +190,33 @@ def request_headers(provider: Provider, key: str) -> dict[str, str]:
     return {**headers, provider.id_header: str(uuid.uuid4())} if provider.id_header else headers
 
 
+class Target(msgspec.Struct, frozen=True):
+    """Where requests go, and with which headers."""
+
+    method: str
+    url: str
+    headers: FixedHeaders
+
+
+def fixed_target(provider: Provider, model: Model, key: str) -> Target | None:
+    """Where all requests of a model go that have a JSON object as body; None if each one needs headers of its own."""
+    if provider.sign or provider.id_header or model.op.body != "json":
+        return None
+    method, path = _method_and_path(model)
+    headers = FixedHeaders(request_headers(provider, key), **{"content-type": "application/json"})
+    return Target(method, request_url(provider.base_url, path, provider.query), headers)
+
+
+def _method_and_path(model: Model) -> tuple[str, str]:
+    method, path = model.op.send.split(" ", 1)
+    return method, path.replace("{model}", model.upstream)
+
+
 def http_request(
     provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = "", size_bytes: int = 0
 ) -> HttpRequest:
     """The HTTP request that submits these fields, which have about so many bytes; many are encoded in small steps."""
-    method, path = model.op.send.split(" ", 1)
-    path = path.replace("{model}", model.upstream)
+    method, path = _method_and_path(model)
     if callback and (model.op.callback_field or "").startswith("?"):
         path += f"{model.op.callback_field}={quote(callback, safe='')}"
     url = request_url(provider.base_url, path, provider.query)

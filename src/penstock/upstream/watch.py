@@ -18,13 +18,14 @@ _PROVIDER_NAMES = {
     "vertex": "gcp.vertex_ai",
     "xai": "x_ai",
 }
+_NO_TOKENS: Mapping[str, int | float] = {}
 _OUTPUT_TYPES = {"chat": "text", "video": "video"}  # other tasks make images
 
 
 class AttemptWatch:
     """One attempt, from `with` to the end of the block or, after `keep_open`, to `end`."""
 
-    __slots__ = ("_candidate", "_clock", "_metrics", "_outcome", "_started", "_stays_open", "_task", "span")
+    __slots__ = ("_candidate", "_clock", "_metrics", "_outcome", "_started", "_stays_open", "_task", "_tokens", "span")
 
     def __init__(self, metrics: Metrics, clock: Clock, candidate: Candidate, task: str) -> None:
         self._metrics = metrics
@@ -32,6 +33,7 @@ class AttemptWatch:
         self._candidate = candidate
         self._task = task
         self._outcome = SUCCESS
+        self._tokens: Mapping[str, int | float] = _NO_TOKENS
         self._stays_open = False
         self._started = 0.0
         operation = "chat" if task == "chat" else "generate_content"
@@ -73,7 +75,7 @@ class AttemptWatch:
 
     def note_tokens(self, tokens: Mapping[str, int | float]) -> None:
         """Note what the provider counted: `input`, of which `cached`, and `output` tokens."""
-        self._metrics.count_tokens(self._candidate.provider.slug, self._candidate.model.upstream, tokens)
+        self._tokens = tokens
         if self.span.is_recorded:
             self.span.set("gen_ai.usage.input_tokens", tokens.get("input"))
             self.span.set("gen_ai.usage.cache_read.input_tokens", tokens.get("cached"))
@@ -93,5 +95,5 @@ class AttemptWatch:
         seconds = self._clock.monotonic() - self._started
         candidate = self._candidate
         self._metrics.count_attempt(
-            candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, seconds
+            candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, seconds, self._tokens
         )

@@ -33,7 +33,6 @@ async def test_waits_at_the_same_time_count_once() -> None:
         await asyncio.sleep(0)
         clock.advance(1)
     await asyncio.gather(*attempts)
-    assert report.waits.seconds == 5
     assert report.overhead_ms == 1000
 
 

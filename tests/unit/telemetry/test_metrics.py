@@ -125,8 +125,7 @@ def test_counting_uses_nothing_of_prometheus_client() -> None:
     def count() -> None:
         metrics.count_response("POST", "/compat/v1/chat/completions", 200, 0.012)
         metrics.count_generation("lab", "chat", "completed", cost)
-        metrics.count_attempt("lab", "gpt-x", "chat", "success", 0.01)
-        metrics.count_tokens("lab", "gpt-x", {"input": 3, "cached": 0, "output": 5})
+        metrics.count_attempt("lab", "gpt-x", "chat", "success", 0.01, {"input": 3, "cached": 0, "output": 5})
 
     count()
     sys.setprofile(note)

@@ -1,4 +1,4 @@
-"""Candidates: the name of the model that is executed, and whose network the provider is in."""
+"""Candidates: the name of the model that is executed, where its calls go, and whose network the provider is in."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ from penstock.models import configured
 from penstock.providers import llamacpp, localai, ollama, openai, vllm
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Provider
+from penstock.upstream import translate
 from penstock.upstream.candidate import Candidate
 
 
@@ -32,3 +33,22 @@ def test_a_provider_that_the_operator_describes_is_in_the_own_network() -> None:
     written = {"speaks": "openai", "base_url": "https://models.example/v1"}
     (own,) = configured.providers({}, {"own": written})
     assert candidate(own).in_own_network
+
+
+def test_the_calls_of_a_candidate_go_to_the_same_place_with_the_same_headers() -> None:
+    chat = replace(candidate(openai.PROVIDER, "https://lab.test/v1"), key="k")
+    sent = translate.http_request(chat.provider, chat.model, {"a": 1}, chat.key)
+    target = chat.target
+    assert target is not None
+    assert (target.method, target.url, target.headers) == (sent.method, sent.url, sent.headers)
+    assert chat.target is target
+    assert replace(chat, key="other").target != target
+
+
+def test_a_provider_whose_requests_differ_has_no_fixed_target() -> None:
+    plain = candidate(openai.PROVIDER)
+    signing = replace(plain.provider, sign=lambda request, key: {"x-signature": "s"})
+    for provider in (signing, replace(plain.provider, id_header="x-id")):
+        assert replace(plain, provider=provider).target is None
+    form = replace(plain.model, op=replace(plain.model.op, body="form"))
+    assert replace(plain, model=form).target is None
