@@ -64,8 +64,10 @@ class _InterruptedBlock:
         self._line = line
 
     def __enter__(self) -> None:
-        if reason := self._interrupts.reason(self._line):
-            raise reason
+        if self._line.is_closed:
+            raise CallerGone
+        if self._interrupts.is_stopped:
+            raise ProcessStopped
         task = asyncio.current_task()
         assert task is not None
         self._task = task

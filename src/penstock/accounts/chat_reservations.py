@@ -85,6 +85,18 @@ class ChatReservations:
     def __post_init__(self) -> None:
         self._holds = WriteGroups(self.store, self._hold_all, _MOST_HOLDS)
 
+    def reserve_at_once(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation | None:
+        """Reserve the highest possible cost of a call in memory, if nothing has to be read or written for that."""
+        caller = call.caller
+        if self.store.dialect == "postgres" or caller.is_limited or self.is_blocked:
+            return None
+        if caller.prepaid:
+            balance = self._balance(caller.org_id)
+            if not self._is_sufficient(balance, amount):
+                return None
+            balance.reserved += amount
+        return Reservation(call, request, amount, modality, in_store=False)
+
     async def reserve(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
         """Reserve the highest possible cost of a call before it is sent.
 
@@ -179,7 +191,7 @@ class ChatReservations:
     async def _sufficient_balance(self, org_id: OrgId, amount: Nanos) -> _Balance:
         """Return a balance with the amount free; raise InsufficientBalance if there is less."""
         balance = self._balance(org_id)
-        if self.clock.monotonic() - balance.read_at < _BALANCE_SECONDS and balance.free >= amount:
+        if self._is_sufficient(balance, amount):
             return balance
         await self._read_balance(balance, org_id)
         if balance.free < amount:
@@ -190,6 +202,10 @@ class ChatReservations:
         if balance.free < amount:
             raise transfers.insufficient_balance(amount, Nanos(max(0, balance.free)))
         return balance
+
+    def _is_sufficient(self, balance: _Balance, amount: Nanos) -> bool:
+        """Whether a balance that was read a moment ago has the amount free."""
+        return self.clock.monotonic() - balance.read_at < _BALANCE_SECONDS and balance.free >= amount
 
     async def _read_balance(self, balance: _Balance, org_id: OrgId) -> None:
         row = await self.store.one("get_balance", org_id=org_id)

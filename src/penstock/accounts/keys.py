@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeGuard
 from zlib import crc32
 
 import msgspec
@@ -81,6 +81,11 @@ def is_well_formed(key: str) -> bool:
     return _KEY.fullmatch(key) is not None and key.endswith(_checksum(key[:-_CHECKSUM_CHARS]))
 
 
+def _may_have_key(authorization: str | None) -> TypeGuard[str]:
+    """Whether an Authorization header has the length of one with a key; nothing else of a long one is looked at."""
+    return authorization is not None and len(authorization) == _HEADER_CHARS and authorization.isascii()
+
+
 def _checksum(start: str) -> str:
     return urlsafe_b64encode(crc32(start.encode()).to_bytes(4)).decode()[:_CHECKSUM_CHARS]
 
@@ -103,13 +108,20 @@ class Keys:
 
     async def authenticate(self, authorization: str | None) -> Caller:
         """Return the caller of an Authorization header; raise the same AuthenticationFailed for every fault in it."""
-        if authorization is None or len(authorization) != _HEADER_CHARS or not authorization.isascii():
+        if not _may_have_key(authorization):
             raise AuthenticationFailed
+        digest, cached = self._find_cached(authorization)
+        return cached or await self._read_caller(authorization, digest)
+
+    def recent_caller(self, authorization: str | None) -> Caller | None:
+        """Return the caller of an Authorization header if it was authenticated a moment ago, without waiting."""
+        return self._find_cached(authorization)[1] if _may_have_key(authorization) else None
+
+    def _find_cached(self, authorization: str) -> tuple[bytes, Caller | None]:
+        """Return the digest of a header, and its caller if that may still be used."""
         digest = blake2b(authorization.encode(), key=self._cache_secret, digest_size=32).digest()
         cached = self._cache.get(digest)
-        if cached is not None and self._clock.monotonic() < cached[0]:
-            return cached[1]
-        return await self._read_caller(authorization, digest)
+        return digest, cached[1] if cached is not None and self._clock.monotonic() < cached[0] else None
 
     async def _read_caller(self, authorization: str, digest: bytes) -> Caller:
         key = authorization[len(_BEARER) :]

@@ -35,7 +35,6 @@ class RoutedChat(msgspec.Struct, frozen=True):
 
 async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> RoutedChat:
     """Find the candidates of a call. Raises InvalidRequest if none can serve it, or the caller allows none that can."""
-    org_id = call.caller.org_id
     replay = chat_replay(call)
     if replay == "mocked":
         chat, route = mock_chat(gateway, chat)
@@ -43,12 +42,11 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> RoutedC
         route = gateway.routing.route(chat.model, ("chat",))
     written = chat.body.get(FIELD)
     if written is None or all(_has_own_providers(candidate.model) for candidate in route.candidates):
-        choice = await gateway.routing.choose(route, partial(check_supported, chat), task="chat", org_id=org_id)
-        return RoutedChat(chat, choice, replay)
+        return RoutedChat(chat, gateway.routing.choose_usual(route, partial(check_supported, chat)), replay)
     preferences = read_preferences(written, "chat")
     chat = _without_preferences(chat)
     check = partial(check_supported, chat)
-    choice = await gateway.routing.choose(route, check, preferences, task="chat", org_id=org_id)
+    choice = await gateway.routing.choose(route, check, preferences, task="chat", org_id=call.caller.org_id)
     output_tokens = gateway.settings.chat_output_tokens
     choice = choice.in_preferred_order(lambda candidate: _costs(candidate.model, chat, output_tokens))
     return RoutedChat(chat, choice, replay)

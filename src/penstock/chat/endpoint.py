@@ -1,5 +1,7 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
+from functools import partial
+
 from penstock.accounts.limits import check_model
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm
@@ -14,7 +16,7 @@ from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
 from penstock.errors import Cancelled, PermissionDenied, Problem, Unavailable
-from penstock.event_loop import run_aside
+from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.long_bodies import json_outline
@@ -41,7 +43,8 @@ async def complete(
     none does. With `responses`, providers that speak the Responses API get this request in place of the chat call.
     """
     with span("validate"):
-        chat = await run_aside(call.size_bytes, read_chat_request, call, gateway.settings, responses)
+        read = partial(read_chat_request, call, gateway.settings, responses)
+        chat = read() if call.size_bytes <= LONG_BYTES else await run_aside(call.size_bytes, read)
         if call.caller.models is not None:
             _check_models(gateway, call.caller, chat)
         routed = await route_chat(gateway, call, chat)
@@ -151,7 +154,8 @@ async def _forward_whole(
         size_bytes=reserved.reservation.call.size_bytes,
     )
     try:
-        body, bill = await run_aside(len(reply.body), _read_whole, reserved, candidate, api, bytes(reply.body))
+        read = partial(_read_whole, reserved, candidate, api, bytes(reply.body))
+        body, bill = read() if len(reply.body) <= LONG_BYTES else await run_aside(len(reply.body), read)
     except TooComplex as problem:
         raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
     except MALFORMED:

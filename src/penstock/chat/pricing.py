@@ -142,10 +142,14 @@ def make_bill(model: Model, usage: Usage) -> Bill:
         cost = nanos(usd)
         return Bill(tokens, (CostLine(REPORTED, 1, None, cost),), cost)
     price = _price_for(model, input_tokens)
-    lines = _token_rate(price).lines(input_tokens, output_tokens, cached_tokens) if price else ()
-    if price and price.each_usd != "0":
-        lines = (*lines, CostLine("output", 1, price.each_usd, nanos(price.each_usd)))
-    return Bill(tokens, lines, Nanos(sum([line.amount for line in lines])))
+    if price is None:
+        return Bill(tokens, (), ZERO)
+    lines, cost = _token_rate(price).lines(input_tokens, output_tokens, cached_tokens)
+    if price.each_usd != "0":
+        each = nanos(price.each_usd)
+        lines.append(CostLine("output", 1, price.each_usd, each))
+        cost = Nanos(cost + each)
+    return Bill(tokens, tuple(lines), cost)
 
 
 def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
@@ -174,7 +178,6 @@ def _price_for(model: Model, input_tokens: int) -> Price | None:
 _UNITS_PER_NANO = 10**12
 _HALF_NANO = _UNITS_PER_NANO // 2
 _UNITS_PER_USD = _UNITS_PER_NANO * 10**9
-_METRICS = ("input_token", "output_token", "cached_token")
 
 
 class _TokenRate(msgspec.Struct, frozen=True):
@@ -185,22 +188,24 @@ class _TokenRate(msgspec.Struct, frozen=True):
     cached: int
     usd: tuple[str, str, str]  # the same prices in dollars
 
-    def lines(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> tuple[CostLine, ...]:
-        """Return what each kind of token costs. Fractions of nano-dollars are carried over to the next line."""
-        counts = (input_tokens - cached_tokens, output_tokens, cached_tokens)
+    def lines(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> tuple[list[CostLine], Nanos]:
+        """Return what each kind of token costs, and the sum. Fractions of nano-dollars are carried over to the next
+        line.
+        """
         found = []
-        sum_before = ZERO
+        total = ZERO
         units = _HALF_NANO
-        for metric, count, rate, usd in zip(
-            _METRICS, counts, (self.input, self.output, self.cached), self.usd, strict=True
+        for metric, count, rate, usd in (
+            ("input_token", input_tokens - cached_tokens, self.input, self.usd[0]),
+            ("output_token", output_tokens, self.output, self.usd[1]),
+            ("cached_token", cached_tokens, self.cached, self.usd[2]),
         ):
-            if not count:
-                continue
-            units += rate * count
-            total = Nanos(max(0, units // _UNITS_PER_NANO))
-            found.append(CostLine(metric, count, usd, Nanos(total - sum_before)))
-            sum_before = total
-        return tuple(found)
+            if count:
+                units += rate * count
+                total_before = total
+                total = Nanos(max(0, units // _UNITS_PER_NANO))
+                found.append(CostLine(metric, count, usd, Nanos(total - total_before)))
+        return found, total
 
     def nanos(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Nanos:
         """Return the price of tokens, of which the cached ones are part of the input; rounded once, half up."""

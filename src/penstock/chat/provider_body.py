@@ -41,7 +41,10 @@ def token_limit(chat: ChatRequest, model: Model, default_output_tokens: int | No
     """
     if chat.token_limit is not None:
         return chat.token_limit
-    return default_output_tokens if any(price.usd != "0" for price in model.prices) else None
+    for price in model.prices:
+        if price.usd != "0":
+            return default_output_tokens
+    return None
 
 
 def provider_body(chat: ChatRequest, model: Model, default_output_tokens: int | None) -> dict[str, Any]:
@@ -50,11 +53,14 @@ def provider_body(chat: ChatRequest, model: Model, default_output_tokens: int | 
     It always has the limit of output tokens that money was reserved for. A stream always asks for usage, because the
     cost depends on it, unless the table has a row for `stream_options`.
     """
-    fields = {name: value for name, value in chat.body.items() if name not in NOT_FORWARDED}
+    fields = chat.body.copy()
+    for name in NOT_FORWARDED:
+        fields.pop(name, None)
     limit = token_limit(chat, model, default_output_tokens)
     if limit is not None:
         _put_token_limit(fields, limit)
-    apply_rows(model, fields)
+    if model.op.params:
+        apply_rows(model, fields)
     if chat.stream and model.op.param("stream_options") is None:
         fields["stream_options"] = {**(chat.body.get("stream_options") or {}), "include_usage": True}
     fields["model"] = model.upstream

@@ -30,7 +30,7 @@ TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 # one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
 _MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
 _MAX_TOKENS_FOR_TOOLS = 1000  # to tell the model how tools are called
-_IN_PROMPT = ("tools", "functions", "response_format")  # which providers put into the prompt, beside the messages
+_IN_PROMPT = frozenset({"tools", "functions", "response_format"})  # what providers put there, beside the messages
 _DATA_URI = re.compile(r"data:image/(?:png|jpe?g|webp|gif|avif|heic|heif);base64,", re.IGNORECASE)
 
 
@@ -83,6 +83,9 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
     text_bytes, images = _check_messages(body["messages"], settings)
+    prompt_bytes = text_bytes
+    if not _IN_PROMPT.isdisjoint(body):
+        prompt_bytes += sum(json_size(body[name]) for name in _IN_PROMPT if body.get(name))
     token_limits = [body[name] for name in TOKEN_LIMITS if body.get(name)]
     return ChatRequest(
         model=body["model"],
@@ -92,7 +95,7 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
         images=tuple(images),
         max_text_tokens=_max_text_tokens(body, text_bytes) + (responses.reasoning_bytes if responses else 0),
-        prompt_bytes=text_bytes + sum(json_size(body[name]) for name in _IN_PROMPT if body.get(name)),
+        prompt_bytes=prompt_bytes,
         token_limit=min(token_limits, default=None),
         choices=body.get("n") or 1,
         responses=responses,

@@ -25,6 +25,8 @@ _MAX_MESSAGE_CHARS = 1000
 
 async def reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
     """Reserve money. If that fails, and a hold may be in the store all the same, the hold is released."""
+    if reservation := gateway.chat_reservations.reserve_at_once(call, request, amount, modality):
+        return reservation
     hold = partial(gateway.chat_reservations.reserve, call, request, amount, modality)
     try:
         return await gateway.chat_settlement.accept(call.caller.org_id, hold)

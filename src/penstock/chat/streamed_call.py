@@ -19,7 +19,7 @@ from penstock.chat.stream import (
     translate_events,
 )
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
-from penstock.event_loop import run_aside
+from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.interrupts import CallerLine, ProcessStopped
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
@@ -154,7 +154,10 @@ class _StreamedCall(msgspec.Struct, frozen=True):
 
     async def _feed(self, data: bytes) -> bytes:
         """The bytes for the caller that are complete with these of the provider; a long event is read in a thread."""
-        return await run_aside(self.relay.kept_bytes + len(data), translate_events, self._translate, data)
+        size_bytes = self.relay.kept_bytes + len(data)
+        if size_bytes <= LONG_BYTES:
+            return translate_events(self._translate, data)
+        return await run_aside(size_bytes, translate_events, self._translate, data)
 
     def _translate(self, data: bytes) -> bytes:
         events = self.relay.feed(data)

@@ -2,7 +2,7 @@
 
 import re
 from codecs import utf_8_decode
-from collections.abc import Mapping
+from collections.abc import Sequence
 from secrets import token_hex
 
 import msgspec
@@ -22,11 +22,12 @@ class Outline:
     marks have come to be.
     """
 
-    def __init__(self, raw: bytes, json: bytes, texts: Mapping[str, memoryview], secret: str) -> None:
+    def __init__(self, raw: bytes, json: bytes, texts: Sequence[memoryview] = (), mark: bytes = b"") -> None:
+        """Each mark consists of the same bytes and the number of a text, followed by a quote."""
         self.json = json
         self._raw = raw
-        self._texts = tuple(texts.values())
-        self._mark = f'"{secret} '.encode()
+        self._texts = texts
+        self._mark = mark
 
     def fill(self, encoded: bytes) -> bytes:
         """Return JSON that was made from `json`, with the long texts in the places of their marks."""
@@ -52,11 +53,13 @@ def outline(raw: bytes) -> Outline:
     Raises TooComplex if it is itself too long, msgspec.DecodeError for a text that is malformed or has no end, and
     UnicodeDecodeError for bytes that are not UTF-8, which msgspec does not look for in a text that it does not decode.
     """
-    _check_utf8(raw)
+    if len(raw) > STEP_BYTES or not raw.isascii():
+        _check_utf8(raw)
     if len(raw) <= STEP_BYTES:
-        return Outline(raw, raw, {}, "")
+        return Outline(raw, raw)
     secret = token_hex(16)
-    return Outline(raw, *take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES), secret)
+    json, texts = take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES)
+    return Outline(raw, json, tuple(texts.values()), f'"{secret} '.encode())
 
 
 def _check_utf8(raw: bytes) -> None:

@@ -115,11 +115,15 @@ class Routing:
 
         Raises InvalidRequest if there is none. `Choice.in_preferred_order` sorts them.
         """
-        if preferences is not NO_PREFERENCES:
-            route = allowed_route(route, preferences, self._catalog.providers.known)
-        route = capable_route(route, check)
+        if preferences is NO_PREFERENCES:
+            return self.choose_usual(route, check)
+        route = capable_route(allowed_route(route, preferences, self._catalog.providers.known), check)
         records = await self._read_performances(task, org_id) if preferences.needs_records else {}
         return Choice(route, preferences, replace(self._knowledge, records=records) if records else self._knowledge)
+
+    def choose_usual(self, route: Route, check: Callable[[Model], None]) -> Choice:
+        """As `choose`, for a caller without preferences."""
+        return Choice(capable_route(route, check), NO_PREFERENCES, self._knowledge)
 
     def describe(self, model: str) -> list[dict[str, Any]]:
         """The candidates of a model in the order in which they are tried, as the model list shows them."""

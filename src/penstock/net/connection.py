@@ -4,7 +4,6 @@ import asyncio
 import select
 import socket
 from collections import deque
-from collections.abc import Awaitable
 from functools import lru_cache
 from math import inf
 from typing import cast

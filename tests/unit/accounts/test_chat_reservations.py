@@ -67,6 +67,34 @@ async def test_a_balance_that_was_just_read_knows_what_was_spent_since_and_what_
 
 
 @sqlite_only
+async def test_money_is_reserved_at_once_only_if_nothing_has_to_be_read_or_written(open_gateway: OpenGateway) -> None:
+    async with open_gateway(starting_credit_usd="1") as running:
+        reservations = running.gateway.chat_reservations
+
+        def reserve_at_once(amount: int, **caller: Any) -> Reservation | None:
+            call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, **caller))
+            return reservations.reserve_at_once(call, REQUEST, Nanos(amount), None)
+
+        assert reserve_at_once(1) is None, "the balance is not known yet"
+        first = await reserve(running, 300_000_000)
+        second = reserve_at_once(300_000_000)
+        assert second is not None
+        assert not second.in_store
+        assert reserve_at_once(500_000_000) is None, "the balance is too low"
+        assert reserve_at_once(1, requests_per_minute=5) is None, "its calls are counted in the store"
+        free = reserve_at_once(10**12, prepaid=False)
+        assert free is not None
+        reservations.is_blocked = True
+        assert reserve_at_once(1) is None
+        reservations.is_blocked = False
+        running.clock.advance(2)
+        assert reserve_at_once(1) is None, "the balance was read too long ago"
+        for reservation in (first, second, free):
+            await settle(running, reservation, 0, "upstream_failure")
+        assert await running.money() == (1_000_000_000, 0)
+
+
+@sqlite_only
 async def test_calls_are_refused_while_the_store_cannot_be_written(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.gateway.chat_reservations.is_blocked = True

@@ -162,6 +162,20 @@ async def test_a_cached_key_does_not_authenticate_a_similar_one(sqlite: Database
             await authentication_error(keys, f"Bearer {sister}{module._checksum(sister)}")
 
 
+async def test_only_a_key_that_was_just_used_is_known_without_a_read(sqlite: Database) -> None:
+    async with open_keys(sqlite) as (keys, clock, _):
+        new = await keys.create_key((await new_org(keys, "Acme")).id)
+        for header in (None, "Bearer x", bearer(new)):
+            assert keys.recent_caller(header) is None
+        caller = await keys.authenticate(bearer(new))
+        assert keys.recent_caller(bearer(new)) == caller
+        clock.advance(2)
+        assert keys.recent_caller(bearer(new)) is None
+        await keys.authenticate(bearer(new))
+        await keys.revoke_key(caller.org_id, caller.key_id)
+        assert keys.recent_caller(bearer(new)) is None
+
+
 async def test_the_cache_saves_reads_and_has_a_maximum_size(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_CACHED", 3)
     async with open_keys(sqlite) as (keys, clock, store):
