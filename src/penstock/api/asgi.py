@@ -1,7 +1,7 @@
 """The ASGI application: find the route of a call, run its endpoint, send the response or an error."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from penstock.api import problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.addresses import address_group
 from penstock.api.body import (
-    BODY_ARRIVED,
+    ARRIVED,
     LINE,
     NO_BODY,
     Body,
@@ -48,7 +48,7 @@ from penstock.interrupts import CallerGone, CallerLine
 from penstock.long_bodies.long_body import LongBody
 from penstock.schema import Call, Caller, Response, do_nothing
 from penstock.telemetry.call_report import open_report
-from penstock.telemetry.tracing import Span, current_trace_id
+from penstock.telemetry.tracing import Span, Tracing, current_trace_id
 from penstock.values import NANOS_PER_USD, OrgId, new_id
 
 Scope = MutableMapping[str, Any]
@@ -84,7 +84,7 @@ class CallState:
         self.call: Call | None = None
         self.reached = False  # the endpoint was called
         self.status = 0  # of the response
-        self.trace_id: str | None = None  # while tracing is on
+        self.trace_id = current_trace_id() if gateway.tracing is not None else None
         self.code: str | None = None  # of the error that is the response
         self.overhead_ms: float | None = None  # until the head of the response was sent; only of generations
 
@@ -121,28 +121,34 @@ class AsgiApp:
         if self._access_log is not None:
             self._access_log.write()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: responses.Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: responses.Send) -> Awaitable[object]:
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
+        tracing = self._gateway.tracing
+        return (
+            self._serve(scope, receive, send) if tracing is None else self._serve_traced(tracing, scope, receive, send)
+        )
+
+    async def _serve_traced(self, tracing: Tracing, scope: Scope, receive: Receive, send: responses.Send) -> None:
+        route, _ = self._router.find(scope["method"], scope["raw_path"])
+        if route.access == "open":
+            await self._serve(scope, receive, send)
+            return
+        with tracing.start_call(f"{route.method} {route.path}", decode_headers(scope["headers"])) as span:
+            state = await self._serve(scope, receive, send)
+            _describe_call(span, state)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: responses.Send) -> CallState:
+        """Answer a call; return what is known about it at its end."""
         # Only the route decides who may call it; headers and other spellings of the path have no influence.
         route, values = self._router.find(scope["method"], scope["raw_path"])
         state = CallState(self._gateway, route, values, decode_headers(scope["headers"]))
-        if self._gateway.tracing is None or route.access == "open":
-            await self._serve(state, scope, receive, send)
-            return
-        with self._gateway.tracing.start_call(f"{route.method} {route.path}", state.headers) as span:
-            state.trace_id = current_trace_id()
-            await self._serve(state, scope, receive, send)
-            _describe_call(span, state)
-
-    async def _serve(self, state: CallState, scope: Scope, receive: Receive, send: responses.Send) -> None:
-        route = state.route
         try:
             response, body = await self._make_response(state, scope, receive)
         except (Disconnected, CallerGone) as gone:
             without_frames(gone)
             self._end_call(state, DISCONNECTED)
-            return
+            return state
         if route.generation:
             state.overhead_ms = state.report.overhead_ms
         try:
@@ -154,6 +160,7 @@ class AsgiApp:
                 unread=state.unread,
                 receive=receive,
                 send=send,
+                line=scope.get(LINE) or CallerLine(),
                 overhead_ms=state.overhead_ms,
             )
         except Exception as failure:  # part of the response was sent, so the server can only close the connection
@@ -162,6 +169,7 @@ class AsgiApp:
             seconds = self._gateway.clock.monotonic() - state.started
             self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
             self._end_call(state, response.status)
+        return state
 
     async def _make_response(
         self, state: CallState, scope: Scope, receive: Receive
@@ -233,47 +241,46 @@ class AsgiApp:
             return preflight
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
-        state.caller = await self._caller(route, headers, scope.get("client"))
-        limit = state.caller.requests_per_minute
-        if limit is not None and route.takes_work:
-            state.headers_out = self._rates.count_call(state.caller, limit)
+        caller = state.caller = _ANONYMOUS
+        if route.needs_key:
+            authorization = headers.get("authorization")
+            caller = state.caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(
+                authorization, scope.get("client")
+            )
+            _check_scope(route, caller)
+        if caller.requests_per_minute is not None and route.takes_work:
+            state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:
-            state.query = query.parse(scope["query_string"])
-            query.read(route.query, state.query)
-            if route.refuses_unknown_query:
-                query.check_names(route.query, state.query)
+            state.query = _read_query(route, scope["query_string"])
         if route.generation:
             check_session_id(headers)
-        if scope.get("extensions") is BODY_ARRIVED:
-            body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
-            return await self._run(state, scope, body)
+        if arrived := scope.get(ARRIVED):
+            body = await read_body(route.takes, headers, receive, self._limits, arrived=arrived)
+            response = await self._call_endpoint(state, scope, body)
+            return await problems.range_not_satisfiable(response) if response.status == 416 else response
         with self._budget.share(state.caller, headers, receive) as share:
             body = await read_body(route.takes, headers, share.receive, self._limits, leaves_files=route.takes_files)
-            return await self._run(state, scope, body, share.release)
+            response = await self._call_endpoint(state, scope, body, share.release)
+            return await problems.range_not_satisfiable(response) if response.status == 416 else response
 
-    async def _run(
+    def _call_endpoint(
         self, state: CallState, scope: Mapping[str, Any], body: Body, release_body: Callable[[], None] = do_nothing
-    ) -> Response:
-        """Run the endpoint of a call whose body is here."""
+    ) -> Awaitable[Response]:
+        """Begin the endpoint of a call whose body is here."""
         assert state.caller is not None, "it is known before the body is read"
         state.unread = state.unread and state.route.takes == "unread"
         call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
         state.call = call
         state.reached = True
-        response = await state.route.endpoint(self._gateway, call)
-        return await problems.range_not_satisfiable(response) if response.status == 416 else response
+        return state.route.endpoint(self._gateway, call)
 
-    async def _caller(self, route: Route, headers: Mapping[str, str], client: tuple[str, int] | None) -> Caller:
-        if not route.needs_key:
-            return _ANONYMOUS
+    async def _authenticate(self, authorization: str | None, client: tuple[str, int] | None) -> Caller:
+        """Return the caller of a key that was not used in the last seconds; raise AuthenticationFailed."""
         try:
-            caller: Caller = await self._gateway.keys.authenticate(headers.get("authorization"))
+            return await self._gateway.keys.authenticate(authorization)
         except AuthenticationFailed:
             self._rates.count_bad_key(address_group(client[0]) if client else "")
             raise
-        if route.access in SCOPES and route.access not in caller.scopes:
-            raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
-        return caller
 
     def _call(
         self,
@@ -354,6 +361,20 @@ class AsgiApp:
             trail=problems.trail(failure),
         )
         return problems.problem_response(InternalError(), generation=state.route.generation, reached=state.reached)
+
+
+def _read_query(route: Route, query_string: bytes) -> Mapping[str, str]:
+    """Return the parameters of a call; raise InvalidRequest if they are not those of its route."""
+    found = query.parse(query_string)
+    query.read(route.query, found)
+    if route.refuses_unknown_query:
+        query.check_names(route.query, found)
+    return found
+
+
+def _check_scope(route: Route, caller: Caller) -> None:
+    if route.access in SCOPES and route.access not in caller.scopes:
+        raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
 
 
 def _describe_call(span: Span, state: CallState) -> None:

@@ -18,18 +18,19 @@ from penstock.errors import (
     RequestTimeout,
     UnsupportedMediaType,
 )
-from penstock.event_loop import run_aside
+from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.fields import UploadedFile
 from penstock.long_bodies import json_decoding
 from penstock.long_bodies.buffers import GrowingBuffer
 from penstock.long_bodies.long_texts import TooComplex
 from penstock.settings import Settings
 
-# The extensions of a scope whose body has arrived already, so that its speed needs no check.
-BODY_ARRIVED: dict[str, dict[object, object]] = {"penstock.body_arrived": {}}
-LINE = "penstock.line"  # the key of a scope under which the connection of the caller is
+# Keys of a scope:
+LINE = "penstock.line"  # the connection of the caller
+ARRIVED = "penstock.arrived"  # takes the body, if all of it has arrived, so that its speed needs no check
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+TakeBody = Callable[[], bytes | None]
 
 HEADER_BYTES = 32 * 1024
 HEADER_LINES = 100
@@ -127,10 +128,12 @@ async def read_body(
     receive: Receive,
     limits: Limits,
     *,
-    has_arrived: bool = False,
+    arrived: TakeBody | None = None,
     leaves_files: bool = False,
 ) -> Body:
     """Read and decode a body; `takes` says which types the endpoint accepts, `leaves_files` is that of `json_decoding`.
+
+    JSON is taken from `arrived`, if that is given, instead of received.
 
     Raises a Problem for a body that is too large, too slow, of another type or malformed, and Disconnected when the
     caller closes the connection.
@@ -149,11 +152,11 @@ async def read_body(
     if name == "application/json" and "json" in takes:
         if name != kind:
             _check_charset(kind)
-        if has_arrived:
-            raw = _chunk(await receive(), 0, limits.json_bytes)
+        raw = _taken(arrived, limits) if arrived else await _read_all(headers, receive, limits.json_bytes, limits)
+        if len(raw) <= LONG_BYTES:
+            value = decode_json_object(raw)
         else:
-            raw = await _read_all(headers, receive, limits.json_bytes, limits)
-        value = await run_aside(len(raw), decode_json_object, raw, leaves_files=leaves_files)
+            value = await run_aside(len(raw), decode_json_object, raw, leaves_files=leaves_files)
         return Body(raw, value, size_bytes=len(raw))
     if name == "multipart/form-data" and "form" in takes:
         reader = multipart.FormReader(kind, limits.file_bytes)
@@ -216,6 +219,15 @@ def _chunk(message: Mapping[str, Any], size: int, max_bytes: int) -> bytes:
     if size + len(chunk) > max_bytes:
         raise _too_large(max_bytes)
     return chunk
+
+
+def _taken(arrived: TakeBody, limits: Limits) -> bytes:
+    body = arrived()
+    if body is None:
+        raise Disconnected
+    if len(body) > limits.json_bytes:
+        raise _too_large(limits.json_bytes)
+    return body
 
 
 def _too_large(max_bytes: int) -> PayloadTooLarge:

@@ -1,36 +1,33 @@
-"""One HTTP/1.1 connection: uvicorn's protocol, stricter about malformed requests and slow clients.
+"""One HTTP/1.1 connection of a client: parses its requests strictly, and ends it if the client is too slow.
 
-`Connection` extends `uvicorn.protocols.http.httptools_impl.HttpToolsProtocol`, which uvicorn does not document and may
-change in any minor release. Therefore pyproject.toml allows only the minor release that the tests were run with. Before
-another one is allowed, compare its `httptools_impl.py` with what is used here: `connections`, `cycle`, `headers`,
-`client`, `flow`, `loop`, `parser`, `pipeline`, `scope`, `transport`, `url` and the methods that are overridden, and its
-`RequestResponseCycle` with `response_cycle`.
+`uvicorn.Server` makes a `Connection` for each client that connects. Of what uvicorn does not document, `ServerState`,
+`FlowControl` and the functions for addresses are used. pyproject.toml allows only the minor release that was tested.
 """
 
 import asyncio
-import re
 import socket
+from collections import deque
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import httptools
-import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
 from penstock.api.addresses import Proxies, address_group
-from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES, LINE
+from penstock.api.body import HEADER_BYTES, LINE
 from penstock.api.open_connections import OpenConnections
-from penstock.api.response_cycle import ResponseCycle
+from penstock.api.request_head import HEAD_TOO_LARGE, LINE_BYTES, head_problem, request_scope
+from penstock.api.response_cycle import ResponseCycle, response_bytes
 from penstock.api.response_transport import ResponseTransport
 from penstock.api.transfer_speed import Transferred, TransferSpeed
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.interrupts import CallerLine
 from penstock.values import new_id
 
-_LINE_BYTES = 8 * 1024
 _ABORT_SECONDS = 1.0
 _HEAD_END = b"\r\n\r\n"
 # What a client sends before the response to its first request waits unparsed, up to so many bytes.
@@ -38,7 +35,6 @@ _WAITING_BYTES = 64 * 1024
 _MAX_PIPELINED = 8  # of requests that end in the middle of what was received, and so are parsed together
 # The kernel keeps at most so many bytes that it has not sent, so that what it takes shows how quickly a client reads.
 _UNSENT_BYTES = 128 * 1024
-_OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 _TOO_MANY_CONNECTIONS = RateLimited(
@@ -47,13 +43,11 @@ _TOO_MANY_CONNECTIONS = RateLimited(
 _TOO_MANY_BYTES = InvalidRequest(
     f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request."
 )
+_TOO_MANY_REQUESTS = InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
 _LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {HEADER_BYTES} bytes at most.")
-_HEAD_TOO_LARGE = HeadersTooLarge(
-    f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
-)
 
 
-class Connection(HttpToolsProtocol):
+class Connection(asyncio.Protocol):
     """Serves clean HTTP/1.1; answers anything else with an error and closes the connection."""
 
     # Both are set by the subclass that each server makes.
@@ -63,7 +57,18 @@ class Connection(HttpToolsProtocol):
     def __init__(
         self, config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+        self.loop = _loop or asyncio.get_running_loop()
+        self._app = config.loaded_app
+        self._asgi = {"version": config.asgi_version, "spec_version": "2.3"}
+        self._server_state = server_state
+        self._parser = httptools.HttpRequestParser(self)
+        # More requests may follow one that asks to close the connection; they are not answered.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._url = b""  # and other parts of the head that is being read
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._expects_continue = False
+        self.cycle: ResponseCycle | None = None  # of the request that was read last
+        self._pipeline: deque[ResponseCycle] = deque()  # requests that wait for the response to an earlier one
         self._in_head = True  # the parser reads a head, or waits for one
         self._is_busy = False  # a request has not been answered
         self._head_bytes = 0
@@ -82,11 +87,23 @@ class Connection(HttpToolsProtocol):
     # --------------------------------------------------------------------------------------------------- connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.transport = ResponseTransport(transport)  # type: ignore[assignment]
+        self._server_state.connections.add(self)  # type: ignore[arg-type]
+        self.transport = ResponseTransport(transport)
+        self.flow = FlowControl(transport)
+        client = get_remote_addr(transport)
+        # What ASGI tells the application about all requests of this connection.
+        self._scope = {
+            "type": "http",
+            "asgi": self._asgi,
+            "server": get_local_addr(transport),
+            "client": client,
+            "scheme": "https" if is_ssl(transport) else "http",
+            "root_path": "",
+            LINE: self._line,
+        }
         with suppress(OSError, AttributeError):  # not every system has it
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-        host = self.client[0] if self.client else ""
+        host = client[0] if client else ""
         self._is_proxied = self.proxies.trust(host)
         if not self._take_place("" if self._is_proxied else host):
             self.refuse(_TOO_MANY_CONNECTIONS)
@@ -107,8 +124,19 @@ class Connection(HttpToolsProtocol):
         self.open_connections.discard(self)
         if self._abort_timer is not None:
             self._abort_timer.cancel()
-        super().connection_lost(exc)
+        self._server_state.connections.discard(self)
+        if self.cycle is not None:
+            self.cycle.disconnect()
+        self.flow.resume_writing()
+        self._parser = None  # type: ignore[assignment]  # it refers to this connection
         self._line.close()
+
+    def shutdown(self) -> None:
+        """Close the connection, after the response to the call that runs on it; the server stops."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self.cycle.keep_alive = False
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
@@ -149,22 +177,23 @@ class Connection(HttpToolsProtocol):
         else:
             self._trailer_bytes += len(data)
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._decline_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self.refuse(self._problem or InvalidRequest("The request is not valid HTTP/1.1."))
         else:
-            if self._in_head and self._head_bytes > _LINE_BYTES + HEADER_BYTES:
-                self.refuse(_HEAD_TOO_LARGE)
+            if self._in_head and self._head_bytes > LINE_BYTES + HEADER_BYTES:
+                self.refuse(HEAD_TOO_LARGE)
             elif not self._in_head and self._trailer_bytes > HEADER_BYTES:
                 self.refuse(_LONG_TRAILER)
             elif was_in_head and not self._in_head:
                 self._speed.restart(self._transferred())  # the client has to send something from now on
 
-    def on_response_complete(self) -> None:
-        self._is_busy = not self.cycle.response_complete  # it may be that of a later request
-        self.transport.flush()  # type: ignore[attr-defined]
+    def _end_response(self) -> None:
+        """Go on after the last bytes of a response were sent."""
+        self._is_busy = self.cycle is not None and not self.cycle.response_complete  # it may be that of a later request
+        self.transport.flush()
         if self._is_proxied:
             self.open_connections.leave_address(self)
         if self.flow.write_paused and not self.transport.is_closing():
@@ -174,19 +203,18 @@ class Connection(HttpToolsProtocol):
         self._next_request()
 
     def resume_writing(self) -> None:
-        super().resume_writing()
+        self.flow.resume_writing()
         if self._is_response_unread and not self.transport.is_closing():
             self._is_response_unread = False
             self._next_request()
 
     def _next_request(self) -> None:
-        """Start the next request that was received, or wait for one; uvicorn would set a timer for each wait."""
-        self.server_state.total_requests += 1
+        """Start the next request that was received, or wait for one."""
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+        if self._pipeline:
+            self._start_call(self._pipeline.popleft())
         if self._unparsed and not self._is_busy:
             unparsed, self._unparsed = self._unparsed, b""
             self._read(unparsed)
@@ -216,17 +244,16 @@ class Connection(HttpToolsProtocol):
         self.open_connections.stop_waiting(self)
         if self.transport.is_closing():
             return
-        if self._is_busy:
+        if self._is_busy and self.cycle is not None:
             self.cycle.keep_alive = False
             if not self.cycle.more_body:
                 return
             # The malformed bytes belong to the body of this call, so its body will never be complete.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+            self.cycle.disconnect()
             if self.cycle.response_started:
                 self.transport.close()
                 return
-        self.transport.write(_response_bytes(problem, new_id("req", self.open_connections.clock.now_ms())))
+        self.transport.write(response_bytes(problem, new_id("req", self.open_connections.clock.now_ms())))
         if isinstance(problem, Unavailable) or not self.transport.can_write_eof():
             self.transport.close()
             return
@@ -237,12 +264,12 @@ class Connection(HttpToolsProtocol):
     # --------------------------------------------------------------------------------------------------------- speed
 
     def _transferred(self) -> Transferred:
-        written = self.transport.written  # type: ignore[attr-defined]
+        written = self.transport.written
         taken = written - self.transport.get_write_buffer_size()
         return Transferred(self.loop.time(), self._received, taken, written)
 
     def pause_writing(self) -> None:
-        super().pause_writing()
+        self.flow.pause_writing()
         self._speed.restart(self._transferred())  # the client has to take something from now on
 
     def end_window(self) -> None:
@@ -261,83 +288,86 @@ class Connection(HttpToolsProtocol):
             return self._speed.received_per_second(self._transferred())
         return None
 
-    # --------------------------------------------------------------------------------------------------------- heads
+    # ------------------------------------------------------------------------------------------- called by the parser
+
+    def on_message_begin(self) -> None:
+        self._url = b""
+        self._headers = []
+        self._expects_continue = False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:  # it is a trailer, which must not be taken for a header that a proxy has checked
             return
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
-
-    def on_body(self, body: bytes) -> None:
-        self._trailer_bytes = 0
-        super().on_body(body)
+            self._expects_continue = True
+        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
         self._trailer_bytes = 0
         self.open_connections.stop_waiting(self)
-        self._problem = self._head_problem() or self._pipeline_problem() or self._count_for_client()
-        if self._problem is not None:
-            raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
-        self.scope[LINE] = self._line  # type: ignore[literal-required]
-        super().on_headers_complete()
-        self.cycle.__class__ = ResponseCycle
+        version = self._parser.get_http_version()
+        problem = head_problem(self._url, self._headers, version)
+        if problem is None and len(self._pipeline) >= _MAX_PIPELINED:
+            problem = _TOO_MANY_REQUESTS
+        if problem is None and self._is_proxied:
+            problem = self._count_for_client()
+        if problem is not None:
+            self._problem = problem
+            raise ValueError(problem.message)  # `_parse` gets it as an error of the parser
+        cycle = ResponseCycle(
+            {**self._scope, **request_scope(self._url, self._parser.get_method(), version, self._headers)},
+            self.transport,
+            self.flow,
+            self._server_state.default_headers,
+            self._end_response,
+            keep_alive=version != "1.0" and self._parser.should_keep_alive(),
+            expects_continue=self._expects_continue,
+        )
+        is_next = self.cycle is None or self.cycle.response_complete
+        self.cycle = cycle
         self._is_busy = True
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if self.open_connections.is_in_crowd(self):
-            self.open_connections.start_in_turn(self, partial(super()._start_asgi_task, cycle, app))
+        if is_next:
+            self._start_call(cycle)
         else:
-            super()._start_asgi_task(cycle, app)
+            self.flow.pause_reading()
+            self._pipeline.append(cycle)
+
+    def on_body(self, body: bytes) -> None:
+        self._trailer_bytes = 0
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.add_body(body)
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
-        if self.parser.should_upgrade():
+        if self._parser.should_upgrade():
             return  # the parser stops here, but `_decline_upgrade` goes on reading the body
         self._in_head = True
-        self.scope["extensions"] = BODY_ARRIVED
-        super().on_message_complete()
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.end_body()
 
-    def _head_problem(self) -> Problem | None:
-        """Return what is wrong with a head that the parser accepts although two servers could read it differently."""
-        url = self.url
-        version = self.parser.get_http_version()
-        hosts = 0
-        codings = []
-        for name, value in self.headers:
-            if name == b"host":
-                hosts += 1
-            elif name == b"transfer-encoding":
-                codings.append(value.lower())
-        if len(url) > _LINE_BYTES or len(self.headers) > HEADER_LINES:
-            return _HEAD_TOO_LARGE
-        if version not in ("1.1", "1.0") or (codings and version == "1.0"):
-            return InvalidRequest("Only HTTP/1.1 is supported.")
-        if b"#" in url or not (url.startswith(b"/") or _OTHER_TARGETS.match(url)):
-            return InvalidRequest("The request target must be a path.")
-        if hosts != 1:
-            return InvalidRequest(f"There must be exactly one Host header; {hosts} were sent.")
-        if codings and codings != [b"chunked"]:
-            return InvalidRequest("Transfer-Encoding must be chunked or absent.")
-        return None
-
-    def _pipeline_problem(self) -> Problem | None:
-        """Return what is wrong if the client has sent too many requests before the response to the first."""
-        if len(self.pipeline) < _MAX_PIPELINED:
-            return None
-        return InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
+    def _start_call(self, cycle: ResponseCycle) -> None:
+        """Have the application answer a request, in a task of its own."""
+        start = partial(cycle.begin, self._app, self._server_state.tasks)
+        if self.open_connections.is_in_crowd(self):
+            self.open_connections.start_in_turn(self, start)
+        else:
+            start()
 
     def _count_for_client(self) -> Problem | None:
         """Count a connection of a proxy for the client that the request comes from; return what is wrong if that
         client has too many.
         """
-        if not self._is_proxied:
-            return None
         self.open_connections.leave_address(self)
-        forwarded = b",".join(value for name, value in self.headers if name == b"x-forwarded-for")
+        forwarded = b",".join(value for name, value in self._headers if name == b"x-forwarded-for")
         if forwarded and not self._take_place(self.proxies.client(forwarded.decode("latin-1"))):
             return _TOO_MANY_CONNECTIONS
         return None
@@ -349,9 +379,10 @@ class Connection(HttpToolsProtocol):
         second parser reads the body, after a made-up head that contains only the framing headers of the real one. The
         connection is closed after the response.
         """
-        self.cycle.keep_alive = False
-        framing = [name + b": " + value + b"\r\n" for name, value in self.headers if name in _FRAMING]
-        self.parser = httptools.HttpRequestParser(_BodyCallbacks(self))
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+        framing = [name + b": " + value + b"\r\n" for name, value in self._headers if name in _FRAMING]
+        self._parser = httptools.HttpRequestParser(_BodyCallbacks(self))
         self._parse(b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n", rest]))
 
 
@@ -361,20 +392,3 @@ class _BodyCallbacks:
     def __init__(self, connection: Connection) -> None:
         self.on_body = connection.on_body
         self.on_message_complete = connection.on_message_complete
-
-
-def _response_bytes(problem: Problem, request_id: str) -> bytes:
-    """Return a whole response for a request that no ASGI application gets to see."""
-    body = msgspec.json.encode(problem.body())
-    headers = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "x-request-id": request_id,
-        "x-service-request-id": request_id,
-        "connection": "close",
-        "cache-control": "no-store",
-        "x-content-type-options": "nosniff",
-        **problem.headers,
-    }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return STATUS_LINE[problem.status] + lines.encode("latin-1") + b"\r\n" + body

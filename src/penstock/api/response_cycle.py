@@ -1,26 +1,147 @@
-"""Send the response to a request as HTTP/1.1: uvicorn's cycle, with far fewer steps for each header."""
+"""A request and its response: run the ASGI application for it, and send what it responds as HTTP/1.1."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, MutableMapping, Sequence
+from http import HTTPStatus
+from typing import Any
 
-from uvicorn._types import ASGISendEvent
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+import msgspec
+from uvicorn.protocols.http.flow_control import FlowControl
 
+from penstock.api.body import ARRIVED
+from penstock.api.response_transport import ResponseTransport
+from penstock.errors import Problem
+
+_STATUS_LINES = {int(status): f"HTTP/1.1 {status} {status.phrase}".encode() for status in HTTPStatus}
 _BODILESS = (204, 304)
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_FAILED = ((b"content-length", b"0"), (b"connection", b"close"))  # headers of the response if the application fails
+
+Header = tuple[bytes, bytes]
+Message = MutableMapping[str, Any]
+App = Callable[..., Coroutine[Any, Any, object]]
 
 
-class ResponseCycle(RequestResponseCycle):
+class ResponseCycle:
     """A request and its response.
 
     The application gives names of headers in lower case, and each only once. A response without a length has chunks;
     in HTTP/1.0, which has none, it ends with the connection.
     """
 
-    _bytes_left: int | None = None  # of a body whose length was stated
+    __slots__ = (
+        "_bytes_left", "_default_headers", "_end_response", "_expects_continue", "_flow", "_has_chunks", "_has_news",
+        "_news", "_tasks", "_transport", "body", "disconnected", "keep_alive", "more_body", "response_complete",
+        "response_started", "scope",
+    )  # fmt: skip
 
-    async def send(self, message: ASGISendEvent) -> None:
+    def __init__(
+        self,
+        scope: dict[str, Any],
+        transport: ResponseTransport,
+        flow: FlowControl,
+        default_headers: Sequence[Header],
+        end_response: Callable[[], None],
+        *,
+        keep_alive: bool,
+        expects_continue: bool,
+    ) -> None:
+        self.scope = scope
+        self._transport = transport
+        self._flow = flow
+        self._default_headers = default_headers
+        self._end_response = end_response  # called after the last bytes
+        self.keep_alive = keep_alive
+        self._expects_continue = expects_continue
+        self.body = bytearray()  # what has arrived and was not received by the application
+        self.more_body = True
+        self._has_news = False  # for `receive`
+        self._news: asyncio.Event | None = None  # set when there are some, if the application waits for them
+        self.disconnected = False
+        self.response_started = False
+        self.response_complete = False
+        self._has_chunks = False
+        self._bytes_left: int | None = None  # of a response whose length was stated
+
+    # ------------------------------------------------------------------------------------------------------- the task
+
+    def begin(self, app: App, tasks: set[asyncio.Task[Any]]) -> None:
+        """Run the application in a task, which is among the `tasks` until it ends."""
+        task = asyncio.get_running_loop().create_task(app(self.scope, self.receive, self.send))
+        tasks.add(task)
+        self._tasks = tasks
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        """End a response that the application did not complete; it logs itself what it knows of its failures."""
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # or Python would print it
+        if self.response_complete or self.disconnected:
+            return
+        if self.response_started:
+            self._transport.close()
+        else:
+            self._send_head(500, _FAILED)
+            self._send_body(b"", more_body=False)
+
+    # -------------------------------------------------------------------------------------------------------- request
+
+    def add_body(self, body: bytes) -> None:
+        """Take the next bytes of the body."""
+        self.body += body
+        self._tell()
+
+    def end_body(self) -> None:
+        """Note that the body is complete; an application that has not begun to receive it can take it as a whole."""
+        self.more_body = False
+        self.scope[ARRIVED] = self.take_body
+        self._tell()
+
+    def take_body(self) -> bytes | None:
+        """Return the body; None if the client has disconnected."""
+        self._flow.resume_reading()
+        self._has_news = False
+        body = bytes(self.body)
+        self.body = bytearray()
+        return None if self.disconnected else body
+
+    def disconnect(self) -> None:
+        """Note that the client has disconnected, or that no more can be received from it."""
+        self.disconnected = self.disconnected or not self.response_complete
+        self._tell()
+
+    def _tell(self) -> None:
+        self._has_news = True
+        if self._news is not None:
+            self._news.set()
+
+    async def receive(self) -> Message:
+        """Return what has arrived of the body, or wait for it; afterwards, wait for the end of the connection or of the
+        response.
+        """
+        if self._expects_continue and not self._transport.is_closing():
+            self._transport.write(_CONTINUE)
+            self._expects_continue = False
+        if not self.disconnected and not self.response_complete:
+            self._flow.resume_reading()
+            if not self._has_news:
+                self._news = self._news or asyncio.Event()
+                self._news.clear()
+                await self._news.wait()
+            self._has_news = False
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body = bytes(self.body)
+        self.body = bytearray()
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    # ------------------------------------------------------------------------------------------------------- response
+
+    async def send(self, message: Message) -> None:
         """Send the head of the response, or the next bytes of its body, unless the client has disconnected."""
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
+        if self._flow.write_paused and not self.disconnected:
+            await self._flow.drain()
         if self.disconnected:
             return
         if message["type"] == "http.response.start" and not self.response_started:
@@ -30,42 +151,58 @@ class ResponseCycle(RequestResponseCycle):
         else:
             raise RuntimeError(f"{message['type']} cannot be sent in this state of the response")
 
-    def _send_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def _send_head(self, status: int, headers: Iterable[Header]) -> None:
         self.response_started = True
-        self.waiting_for_100_continue = False
+        self._expects_continue = False
         values = dict(headers)
         if b"connection" in values:  # the application only ever closes it
             self.keep_alive = False
         elif not self.keep_alive:
             values[b"connection"] = b"close"
         length = values.get(b"content-length")
-        self.chunked_encoding = False
         if length is not None:
             self._bytes_left = int(length)
         elif self.scope["http_version"] != "1.0" and self.scope["method"] != "HEAD" and status not in _BODILESS:
-            self.chunked_encoding = True
+            self._has_chunks = True
             values[b"transfer-encoding"] = b"chunked"
-        lines = [b"%b: %b\r\n" % header for header in (*self.default_headers, *values.items())]
-        head = b"".join((STATUS_LINE[status], *lines, b"\r\n"))
+        lines = [b": ".join(header) for header in (*self._default_headers, *values.items())]
+        head = b"\r\n".join((_STATUS_LINES[status], *lines, b"", b""))
         if not head.count(b"\r") == head.count(b"\n") == len(lines) + 2 or b"\0" in head:
             raise RuntimeError("a header contains a line break or a NUL")
-        self.transport.write_head(head)  # type: ignore[attr-defined]
+        self._transport.write_head(head)
 
     def _send_body(self, body: bytes, more_body: bool) -> None:
         if self.scope["method"] == "HEAD":
             self._bytes_left = None
-        elif self.chunked_encoding:
+        elif self._has_chunks:
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            self.transport.write(chunk if more_body else chunk + b"0\r\n\r\n")
+            self._transport.write(chunk if more_body else chunk + b"0\r\n\r\n")
         else:
             if self._bytes_left is not None:
                 self._bytes_left -= len(body)
                 if self._bytes_left < 0 or (self._bytes_left and not more_body):
                     raise RuntimeError("the body has another length than its Content-Length")
-            self.transport.write(body)
+            self._transport.write(body)
         if not more_body:
             self.response_complete = True
-            self.message_event.set()
+            self._tell()
             if not self.keep_alive:
-                self.transport.close()
-            self.on_response()
+                self._transport.close()
+            self._end_response()
+
+
+def response_bytes(problem: Problem, request_id: str) -> bytes:
+    """Return a whole response for a request that no application gets to see."""
+    body = msgspec.json.encode(problem.body())
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "x-request-id": request_id,
+        "x-service-request-id": request_id,
+        "connection": "close",
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        **problem.headers,
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return _STATUS_LINES[problem.status] + b"\r\n" + lines.encode("latin-1") + b"\r\n" + body

@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -44,7 +44,7 @@ class Application(Protocol):
 
     def close(self) -> None: ...
 
-    async def __call__(self, scope: Any, receive: Any, send: Any, /) -> None: ...
+    def __call__(self, scope: Any, receive: Any, send: Any, /) -> Awaitable[object]: ...
 
 
 async def serve(
@@ -77,6 +77,7 @@ def configure(app: Application, settings: Settings, connections: OpenConnections
     return uvicorn.Config(
         app,
         http=type("ServedConnection", (Connection,), shared),
+        interface="asgi3",
         ws="none",
         lifespan="off",
         log_config=None,

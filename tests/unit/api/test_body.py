@@ -111,10 +111,10 @@ async def test_json_is_read_in_one_piece_or_many() -> None:
 
 
 async def test_a_body_that_has_arrived_is_not_waited_for() -> None:
-    body = await read_body("json", JSON, sending(b'{"a":1}'), LIMITS, has_arrived=True)
+    body = await read_body("json", JSON, sending(), LIMITS, arrived=lambda: b'{"a":1}')
     assert body.json == {"a": 1}
     with pytest.raises(errors.PayloadTooLarge, match="1000"):
-        await read_body("json", JSON, sending(b" " * 1001), LIMITS, has_arrived=True)
+        await read_body("json", JSON, sending(), LIMITS, arrived=lambda: b" " * 1001)
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"', None])
@@ -255,9 +255,9 @@ async def test_a_body_at_the_minimum_speed_is_accepted() -> None:
 
 
 async def test_a_disconnect_is_reported() -> None:
-    for has_arrived in (True, False):
+    for arrived in (None, lambda: None):
         with pytest.raises(Disconnected):
-            await read_body("json", JSON, sending(then=[{"type": "http.disconnect"}]), LIMITS, has_arrived=has_arrived)
+            await read_body("json", JSON, sending(then=[{"type": "http.disconnect"}]), LIMITS, arrived=arrived)
     with pytest.raises(Disconnected):
         await read_body("json", JSON, sending(b"{", then=[{"type": "http.disconnect"}]), LIMITS)
 

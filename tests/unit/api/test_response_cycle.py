@@ -1,12 +1,12 @@
 """A response has clean headers, and exactly the body that its head announces."""
 
 import asyncio
-import logging
 from typing import Any
 
 import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 
+from penstock.api.body import ARRIVED
 from penstock.api.response_cycle import ResponseCycle
 from penstock.api.response_transport import ResponseTransport
 from tests.unit.api.test_response_transport import RecordingTransport
@@ -19,20 +19,21 @@ LENGTH = (b"content-length", b"3")
 class Cycle(ResponseCycle):
     """The cycle of a request, which keeps what was sent."""
 
-    def __init__(self, method: str = "GET", http_version: str = "1.1", *, keep_alive: bool = True) -> None:
+    def __init__(
+        self, method: str = "GET", http_version: str = "1.1", *, keep_alive: bool = True, expects_continue: bool = False
+    ) -> None:
         self.sent = RecordingTransport()
         self.completed = 0
         transport: Any = ResponseTransport(self.sent)
-        log = logging.getLogger("unused")
-        scope: Any = {"type": "http", "method": method, "http_version": http_version}
+        scope: dict[str, Any] = {"type": "http", "method": method, "http_version": http_version}
+        flow = FlowControl(transport)
         super().__init__(
-            scope, transport, FlowControl(transport), log, log, False, [DATE], asyncio.Event(), False, keep_alive,
-            self._complete,
-        )  # fmt: skip
+            scope, transport, flow, [DATE], self._complete, keep_alive=keep_alive, expects_continue=expects_continue
+        )
 
     def _complete(self) -> None:
         self.completed += 1
-        self.transport.flush()  # type: ignore[attr-defined]  # as the connection does
+        self._transport.flush()  # as the connection does
 
     async def start(self, *headers: tuple[bytes, bytes], status: int = 200) -> None:
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
@@ -149,3 +150,101 @@ async def test_nothing_is_sent_to_a_client_that_has_disconnected() -> None:
     await cycle.start(LENGTH)
     await cycle.send_body(b"abc")
     assert cycle.text == b""
+
+
+async def test_the_application_receives_the_body_as_it_arrives_and_then_the_end_of_the_connection() -> None:
+    cycle = Cycle("POST", expects_continue=True)
+    receiving = asyncio.ensure_future(cycle.receive())
+    await asyncio.sleep(0)
+    assert cycle.text == b"HTTP/1.1 100 Continue\r\n\r\n"
+    cycle.add_body(b"on")
+    cycle.add_body(b"e")
+    assert await receiving == {"type": "http.request", "body": b"one", "more_body": True}
+    cycle.end_body()
+    assert await cycle.receive() == {"type": "http.request", "body": b"", "more_body": False}
+    receiving = asyncio.ensure_future(cycle.receive())
+    await asyncio.sleep(0)
+    assert not receiving.done()
+    cycle.disconnect()
+    assert await receiving == {"type": "http.disconnect"}
+    assert await cycle.receive() == {"type": "http.disconnect"}
+
+
+async def test_receiving_ends_with_the_response() -> None:
+    cycle = Cycle("POST")
+    cycle.end_body()
+    assert (await cycle.receive())["type"] == "http.request"
+    receiving = asyncio.ensure_future(cycle.receive())
+    await asyncio.sleep(0)
+    await cycle.start(LENGTH)
+    await cycle.send_body(b"abc")
+    assert await receiving == {"type": "http.disconnect"}
+
+
+async def test_a_body_that_has_arrived_is_taken_as_a_whole() -> None:
+    cycle = Cycle("POST")
+    cycle.add_body(b"one")
+    assert ARRIVED not in cycle.scope
+    cycle.end_body()
+    assert cycle.scope[ARRIVED]() == b"one"
+    receiving = asyncio.ensure_future(cycle.receive())
+    await asyncio.sleep(0)
+    assert not receiving.done(), "there is nothing more to receive but the end"
+    cycle.disconnect()
+    await receiving
+
+
+async def test_the_body_of_a_client_that_has_disconnected_is_not_taken() -> None:
+    cycle = Cycle("POST")
+    cycle.add_body(b"one")
+    cycle.end_body()
+    cycle.disconnect()
+    assert cycle.scope[ARRIVED]() is None
+
+
+async def run(cycle: Cycle, app: Any) -> None:
+    """Run an application until it has ended."""
+    tasks: set[asyncio.Task[None]] = set()
+    cycle.begin(app, tasks)
+    await asyncio.wait(tasks)
+    await asyncio.sleep(0)
+    assert not tasks
+
+
+async def test_an_application_that_fails_before_its_response_is_answered_with_an_error() -> None:
+    async def app(*_: object) -> None:
+        raise ValueError
+
+    cycle = Cycle()
+    await run(cycle, app)
+    assert cycle.text.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert cycle.text.endswith(b"connection: close\r\n\r\nEND")
+    assert cycle.completed == 1
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_response_that_is_not_completed_ends_with_the_connection(fails: bool) -> None:
+    cycle = Cycle()
+
+    async def app(*_: object) -> None:
+        await cycle.start(LENGTH)
+        await cycle.send_body(b"ab", more_body=True)
+        if fails:
+            raise ValueError
+
+    await run(cycle, app)
+    assert cycle.text.endswith(b"content-length: 3\r\n\r\nabEND")
+    assert not cycle.completed
+
+
+async def test_a_completed_response_is_left_alone() -> None:
+    cycle = Cycle()
+
+    async def app(*_: object) -> None:
+        await cycle.start(LENGTH)
+        await cycle.send_body(b"abc")
+        raise asyncio.CancelledError
+
+    await run(cycle, app)
+    assert cycle.text.endswith(b"\r\n\r\nabc")
+    assert cycle.completed == 1

@@ -23,6 +23,9 @@ class RecordingTransport(asyncio.Transport):
     def close(self) -> None:
         self.packets.append(b"END")
 
+    def is_closing(self) -> bool:
+        return b"END" in self.packets
+
 
 HEAD, CONTINUE = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
 

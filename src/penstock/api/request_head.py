@@ -1,0 +1,55 @@
+"""The heads of requests: refuse those that two servers could read differently, and describe others as ASGI does."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import httptools
+
+from penstock.api.body import HEADER_BYTES, HEADER_LINES
+from penstock.errors import HeadersTooLarge, InvalidRequest, Problem
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+LINE_BYTES = 8 * 1024
+HEAD_TOO_LARGE = HeadersTooLarge(
+    f"The request line may have {LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
+)
+_OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
+
+
+def head_problem(url: bytes, headers: Headers, version: str) -> Problem | None:
+    """Return what is wrong with a head that the parser accepts, or None. Names of headers are in lower case."""
+    hosts = 0
+    codings = []
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            codings.append(value.lower())
+    if len(url) > LINE_BYTES or len(headers) > HEADER_LINES:
+        return HEAD_TOO_LARGE
+    if version not in ("1.1", "1.0") or (codings and version == "1.0"):
+        return InvalidRequest("Only HTTP/1.1 is supported.")
+    if b"#" in url or not (url.startswith(b"/") or _OTHER_TARGETS.match(url)):
+        return InvalidRequest("The request target must be a path.")
+    if hosts != 1:
+        return InvalidRequest(f"There must be exactly one Host header; {hosts} were sent.")
+    if codings and codings != [b"chunked"]:
+        return InvalidRequest("Transfer-Encoding must be chunked or absent.")
+    return None
+
+
+def request_scope(url: bytes, method: bytes, version: str, headers: Headers) -> dict[str, Any]:
+    """Return what ASGI tells an application about a request. Raises ValueError or httptools' error for a bad URL."""
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return {
+        "http_version": version,
+        "method": method.decode("ascii"),
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": parsed.path,
+        "query_string": parsed.query or b"",
+        "headers": headers,
+    }
