@@ -2,7 +2,8 @@
 
     python -m bench.costs [--kind image] [--database sqlite] [--calls 2000] [--rounds 3] [--gateway PYTHON] [--profile]
 
-Kinds: `chat`, `image` (a PNG of 64 x 64 as a URL), `image-b64` (the same as base64), `large-image` (2.7 MB of base64).
+Kinds: `chat`, `chat-stream` (in four pieces), `image` (a PNG of 64 x 64 as a URL), `image-b64` (the same as base64),
+`large-image` (2.7 MB of base64).
 The gateway runs in its own process; this one is the provider and the caller, with 64 calls at a time (8 of large
 images). Processor time is that of the gateway's process, so other work on the machine changes it little. `--gateway`
 names the Python of another installation to compare with, and may be repeated; their rounds take turns. `--profile`
@@ -140,6 +141,7 @@ class Kind:
     body: dict[str, Any]
     response: bytes
     callers: int = 64
+    pieces: tuple[bytes, ...] = ()  # of a streamed response, instead of a whole one
 
 
 def kinds() -> dict[str, Kind]:
@@ -155,9 +157,19 @@ def kinds() -> dict[str, Kind]:
         b'"message":{"role":"assistant","content":"Hello! How can I help you today?"},"finish_reason":"stop"}],'
         b'"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}'
     )
+    chunk = (
+        b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1794709785,"model":"gpt-x",'
+        b'"choices":[%b]%b}\n\n'
+    )
+    words = [b'{"index":0,"delta":{"content":"%b"},"finish_reason":null}' % word for word in (b"Hello", b"! How", b"?")]
+    usage = b',"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}'
+    end = chunk % (b'{"index":0,"delta":{},"finish_reason":"stop"}', b"") + chunk % (b"", usage) + b"data: [DONE]\n\n"
     messages = [{"role": "user", "content": "hello"}]
+    chat_body = {"model": "lab/gpt-x", "messages": messages}
+    pieces = (*[chunk % (word, b"") for word in words], end)
     return {
-        "chat": Kind("/compat/v1/chat/completions", {"model": "lab/gpt-x", "messages": messages}, chat),
+        "chat": Kind("/compat/v1/chat/completions", chat_body, chat),
+        "chat-stream": Kind("/compat/v1/chat/completions", {**chat_body, "stream": True}, b"", pieces=pieces),
         "image": image(small_png(), response_format="url"),
         "image-b64": image(small_png(), response_format="b64_json"),
         "large-image": image(sample_image(), 8, response_format="b64_json"),
@@ -165,9 +177,10 @@ def kinds() -> dict[str, Kind]:
 
 
 class Provider(asyncio.Protocol):
-    """Responds to every request at once."""
+    """Responds to every request at once, or piece by piece in as many rounds of the event loop."""
 
     response = b""
+    pieces: tuple[bytes, ...] = ()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -181,8 +194,22 @@ class Provider(asyncio.Protocol):
             if len(self._received) < size:
                 return
             self._received = self._received[size:]
+            if self.pieces:
+                self._write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+                self._write_pieces(iter(self.pieces))
+                continue
             head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-            self._transport.write(head % len(self.response) + self.response)  # type: ignore[attr-defined]
+            self._write(head % len(self.response) + self.response)
+
+    def _write(self, data: bytes) -> None:
+        self._transport.write(data)  # type: ignore[attr-defined]
+
+    def _write_pieces(self, left: Iterator[bytes]) -> None:
+        if piece := next(left, None):
+            self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            asyncio.get_running_loop().call_soon(self._write_pieces, left)
+        else:
+            self._write(b"0\r\n\r\n")
 
 
 async def call(port: int, key: str, kind: Kind, calls: int) -> None:
@@ -199,6 +226,10 @@ async def call(port: int, key: str, kind: Kind, calls: int) -> None:
         for _ in remaining:
             writer.write(request)
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if kind.pieces:
+                assert head.startswith(b"http/1.1 200"), head
+                await reader.readuntil(b"\r\n0\r\n\r\n")
+                continue
             length = re.search(rb"content-length: *(\d+)", head)
             response = await reader.readexactly(int(length[1] if length else 0))
             assert head.startswith(b"http/1.1 200"), response[:500]
@@ -334,6 +365,7 @@ def print_profile(file: Path, lines: int = 150) -> None:
 async def measure(options: argparse.Namespace, databases: list[str]) -> None:
     kind = kinds()[options.kind]
     Provider.response = kind.response
+    Provider.pieces = kind.pieces
     server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0, backlog=4096)
     provider_port = server.sockets[0].getsockname()[1]
     pythons = [sys.executable, *(options.gateway or ())]
@@ -395,7 +427,7 @@ if __name__ == "__main__":
         run_gateway()
         sys.exit()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kind", default="image", choices=("chat", "image", "image-b64", "large-image"))
+    parser.add_argument("--kind", default="image", choices=("chat", "chat-stream", "image", "image-b64", "large-image"))
     parser.add_argument("--database", default="sqlite", choices=("sqlite", "postgres"))
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
