@@ -247,11 +247,12 @@ class AsgiApp:
             caller = state.caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(
                 authorization, scope.get("client")
             )
-            _check_scope(route, caller)
+            if route.access in SCOPES and route.access not in caller.scopes:
+                raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         if caller.requests_per_minute is not None and route.takes_work:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:
-            state.query = _read_query(route, scope["query_string"])
+            state.query = query.read_all(route, scope["query_string"])
         if route.generation:
             check_session_id(headers)
         if arrived := scope.get(ARRIVED):
@@ -361,20 +362,6 @@ class AsgiApp:
             trail=problems.trail(failure),
         )
         return problems.problem_response(InternalError(), generation=state.route.generation, reached=state.reached)
-
-
-def _read_query(route: Route, query_string: bytes) -> Mapping[str, str]:
-    """Return the parameters of a call; raise InvalidRequest if they are not those of its route."""
-    found = query.parse(query_string)
-    query.read(route.query, found)
-    if route.refuses_unknown_query:
-        query.check_names(route.query, found)
-    return found
-
-
-def _check_scope(route: Route, caller: Caller) -> None:
-    if route.access in SCOPES and route.access not in caller.scopes:
-        raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
 
 
 def _describe_call(span: Span, state: CallState) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from penstock.api.route import Query
+from penstock.api.route import Query, Route
 from penstock.errors import InvalidRequest, quoted
 
 _MAX_BYTES = 8192
@@ -110,3 +110,12 @@ def _milliseconds(row: Query, text: str) -> int:
         ) from None
     exact = round(exact, 3)  # a float of this size is exact to less than a microsecond
     return math.ceil(exact) if row.name.endswith("_after") else math.floor(exact)
+
+
+def read_all(route: Route, query_string: bytes) -> Mapping[str, str]:
+    """Return the parameters of a call; raise InvalidRequest if they are not those of its route."""
+    found = parse(query_string)
+    read(route.query, found)
+    if route.refuses_unknown_query:
+        check_names(route.query, found)
+    return found
