@@ -17,6 +17,7 @@ from penstock.values import Nanos, OrgId, dollars, first_id, iso
 BUCKETS = ("hour", "day", "week", "month")
 GROUPS = ("model", "provider", "key", "kind")
 MAX_BUCKETS = 1000
+MAX_SUMS = 50_000  # of a bucket, a group and a status: callers can invent names of models
 DEFAULT_DAYS = 30
 
 # How the statuses of requests are counted.
@@ -161,7 +162,7 @@ class UsageReports:
     async def report(self, org_id: OrgId, filters: UsageFilters, bucket: str, group_by: str | None) -> dict[str, Any]:
         """Return the figures of each bucket of time, also of the empty ones, and of the whole time.
 
-        Raises InvalidRequest for a time with too many buckets.
+        Raises InvalidRequest for a time with too many buckets, or with too many groups in them.
         """
         await self._catch_up(org_id)
         spans = bucket_spans(filters.start_ms, filters.end_ms, bucket)
@@ -173,8 +174,12 @@ class UsageReports:
             low=buckets[0][0],
             high=buckets[-1][1],
             group_by=group_by,
+            limit=MAX_SUMS + 1,
             **filters.columns,
         )
+        if len(rows) > MAX_SUMS:
+            message = "There are too many groups: choose a shorter time, longer buckets, or filter by what they have."
+            raise InvalidRequest(message, param="group_by")
         sums = await asyncio.to_thread(_sum_up, rows)
         ids = [name for name in sums.groups if name] if group_by == "key" else []
         names = await read_key_names(self._store, ids, org_id)

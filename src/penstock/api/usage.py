@@ -1,5 +1,6 @@
 """Show usage over time and the most frequent failures."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ from penstock.accounts.requests import KINDS
 from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, GROUPS, MAX_BUCKETS, UsageFilters
 from penstock.api import query
 from penstock.api.paging import LIMIT
+from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.generations.records import failure_reasons
@@ -49,7 +51,8 @@ FAILURES_QUERY = (
 async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
     asked = query.read(USAGE_QUERY, call.query)
     filters = _filters(gateway, asked, DEFAULT_DAYS)
-    return Response(json=await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], asked["group_by"]))
+    report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], asked["group_by"])
+    return Response(body=await asyncio.to_thread(encode, report))  # it may have megabytes
 
 
 async def list_failures(gateway: Gateway, call: Call) -> Response:

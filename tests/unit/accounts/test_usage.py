@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from penstock.accounts import usage
 from penstock.accounts.usage import BUCKETS, GROUPS, MAX_BUCKETS, UsageFilters, UsageReports, bucket_spans
 from penstock.errors import InvalidRequest
 from penstock.values import Nanos, OrgId, dollars, first_id, iso, new_id
@@ -188,6 +189,22 @@ async def test_every_figure_is_the_sum_over_the_rows(database: Database) -> None
         assert await reports.list_failures(other, filters, 5) == []
 
 
+async def test_too_many_groups_are_refused(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller can invent names of models; what is read of them is limited."""
+    async with database.open() as store:
+        org_id = OrgId(new_id("org", START))
+        await store.write(lambda tx: tx.run("add_org", id=org_id, name="o", billing="prepaid", created_at_ms=START))
+        rows = await asyncio.to_thread(fill, database, org_id, 100)
+        reports = UsageReports(store, nothing_waits)
+        filters = UsageFilters(start_ms=START, end_ms=END)
+        monkeypatch.setattr(usage, "MAX_SUMS", len({(row["model"], row["status"]) for row in rows}))
+        assert (await reports.report(org_id, filters, "month", "model"))["total"]["requests"] == 100
+        monkeypatch.setattr(usage, "MAX_SUMS", usage.MAX_SUMS - 1)
+        with pytest.raises(InvalidRequest, match="too many groups") as refused:
+            await reports.report(org_id, filters, "month", "model")
+        assert refused.value.param == "group_by"
+
+
 def moment(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
@@ -243,6 +260,7 @@ async def test_durations_are_counted_in_the_database_not_listed(database: Databa
             low=buckets[0][0],
             high=buckets[0][1],
             group_by=None,
+            limit=10,
             **UsageFilters(start_ms=START, end_ms=END).columns,
         )
         found = {row["status"]: msgspec.json.decode(row["durations"] or "{}", type=dict[int, int]) for row in rows}

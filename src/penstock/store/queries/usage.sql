@@ -37,7 +37,7 @@ FROM (
         {filters}
     GROUP BY 1, 2, 3, duration
 ) AS durations
-GROUP BY 1, 2, 3;
+GROUP BY 1, 2, 3 LIMIT :limit;
 
 -- name: count_failures
 -- The most frequent failures between two ids, with the newest request of each.
