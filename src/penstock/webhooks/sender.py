@@ -1,7 +1,9 @@
 """Send a webhook message: check its URL, sign it, post it, and say how that ended."""
 
+from collections import Counter
+
 from penstock.clock import Clock
-from penstock.errors import InvalidRequest, StorageUnavailable
+from penstock.errors import InvalidRequest, RateLimited, StorageUnavailable
 from penstock.net.client import HttpClient
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.net.guard import check_webhook_url, egress_rules
@@ -12,6 +14,8 @@ from penstock.values import OrgId, new_id
 from penstock.vault import Vault
 from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery
 from penstock.webhooks.events import RecentSigners, WebhookSecrets, trial_event_body
+
+_TRIALS_AT_ONCE = 4  # of an organization: they cost nothing, and each may wait for its receiver until the timeout
 
 
 class Sender:
@@ -32,6 +36,7 @@ class Sender:
         self._signers = RecentSigners(WebhookSecrets(store, vault, clock), clock)
         self._egress = egress_rules(settings)
         self._timeout_seconds = settings.webhook_timeout_seconds
+        self._trials = Counter[OrgId]()  # that are under way
 
     async def send(self, message: LeasedMessage) -> DeliveryResult:
         """Send a message in the trace of the call whose generation it tells about."""
@@ -50,13 +55,22 @@ class Sender:
     async def send_trial(self, org_id: OrgId, url: str) -> TrialDelivery:
         """Send a test event to a URL once, signed and checked like any other delivery; nothing is stored.
 
-        Raises InvalidRequest for a URL that breaks a rule.
+        Raises InvalidRequest for a URL that breaks a rule, and RateLimited if too many are under way.
         """
         url = check_webhook_url(url, self._egress)
         message_id = new_id("msg", self._clock.now_ms())
         message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
+        if self._trials[org_id] >= _TRIALS_AT_ONCE:
+            text = f"At most {_TRIALS_AT_ONCE} test events of your organization may be under way at a time."
+            raise RateLimited(text, headers={"retry-after": "1"}, should_retry=True)
         started = self._clock.monotonic()
-        result = await self._post(message)
+        self._trials[org_id] += 1
+        try:
+            result = await self._post(message)
+        finally:
+            self._trials[org_id] -= 1
+            if not self._trials[org_id]:
+                del self._trials[org_id]
         return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
 
     async def _post(self, message: LeasedMessage) -> DeliveryResult:

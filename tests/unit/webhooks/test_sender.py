@@ -1,12 +1,16 @@
 """What becomes of a message that is sent: a status, or why there is none, and whether the receiver is to blame."""
 
+import asyncio
+
 import pytest
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, RateLimited
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
+from penstock.values import OrgId
 from penstock.webhooks.delivery import DeliveryResult, LeasedMessage
+from tests.api.raw_http import until
 from tests.databases import Database
-from tests.webhook_receivers import ORG, URL, SentMessage, open_process
+from tests.webhook_receivers import ORG, URL, SentMessage, add_org, open_process
 
 
 def leased(url: str = URL) -> LeasedMessage:
@@ -40,6 +44,30 @@ async def test_every_end_of_a_delivery_has_its_result(sqlite: Database) -> None:
         refused = await process.deliveries._sender.send(leased("http://hooks.test/in"))
         assert refused == DeliveryResult("the URL is refused")
         assert len(process.receiver.sent) == len(ends)
+
+
+async def test_an_organization_has_few_trials_at_a_time(sqlite: Database) -> None:
+    """Each may wait for its receiver for half a minute, and costs nothing."""
+    async with open_process(sqlite) as process:
+        other = OrgId("org_" + "1" * 32)
+        await process.store.write(lambda tx: add_org(tx, other))
+        answer = asyncio.Event()
+
+        async def respond(_: SentMessage) -> int:
+            await answer.wait()
+            return 200
+
+        process.receiver.respond = respond
+        sender = process.deliveries._sender
+        waiting = [asyncio.create_task(sender.send_trial(ORG, URL)) for _ in range(4)]
+        await until(lambda: len(process.receiver.sent) == 4)
+        with pytest.raises(RateLimited, match="At most 4 test events"):
+            await sender.send_trial(ORG, URL)
+        waiting.append(asyncio.create_task(sender.send_trial(other, URL)))
+        await until(lambda: len(process.receiver.sent) == 5)
+        answer.set()
+        assert [trial.result.status for trial in await asyncio.gather(*waiting)] == [200] * 5
+        assert (await sender.send_trial(ORG, URL)).result.delivered
 
 
 async def test_a_trial_is_sent_once_and_stored_nowhere(sqlite: Database) -> None:
