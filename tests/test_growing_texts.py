@@ -8,6 +8,7 @@ from tests.test_layout import Module, modules, nodes, none
 # What may grow all the same, and why that is never much.
 BOUNDED = {
     ("api", "access_log", "text"): "it is written before it has more than a few kilobytes",
+    ("api", "connection", "_url"): "a head that is longer than 40 KiB is refused",
     ("api", "connection", "_unparsed"): "the connection is refused when it has more than 64 KiB",
     ("api", "multipart", "_start"): "64 bytes",
     ("api", "router", "expression"): "the routes, when the process starts",
@@ -17,7 +18,7 @@ BOUNDED = {
         "json_decoding",
         "text",
     ): "a local str: CPython adds to it without a copy",
-    ("net", "http1", "lines"): "a dozen headers that the gateway itself sends",
+    ("net", "header_lines", "lines"): "a dozen headers that the gateway itself sends",
     ("upstream", "failure_log", "shown"): "a line of the log",
 }
 

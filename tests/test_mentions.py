@@ -24,7 +24,6 @@ TARGET = re.compile(r"(?:`|&& )make(?: -\w+)* ([a-z][a-z-]*)|^make ([a-z-]+)(?= 
 
 # Files of others, and files that an example invents.
 ELSEWHERE = {
-    "httptools_impl.py",  # uvicorn
     "penstock_acme.py",  # the reader of docs/add-a-provider.md writes it
     "penstock.providers.acme",  # a test makes it
     "test_covers.py",  # the reader of docs/cookbook/pytest.md writes it

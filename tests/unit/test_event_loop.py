@@ -26,6 +26,7 @@ from penstock.media import transfer
 from penstock.providers import exchange
 from penstock.recordings import files, fingerprints
 from penstock.schema import Request
+from penstock.upstream import client
 from penstock.values import OrgId
 from tests.api.http_calls import served_api
 from tests.fake_providers import faults
@@ -79,7 +80,8 @@ async def test_a_cancelled_task_does_not_block_the_others() -> None:
 
 @sqlite_only
 async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_loop, "LONG_BYTES", 10)
+    for module in (event_loop, client):
+        monkeypatch.setattr(module, "LONG_BYTES", 10)
     request = Request(task="image", model="image-1", values={"prompt": "a pear", "size": "64x64"})
     async with open_gateway(works=False) as running:
         gate = faults.Gate()

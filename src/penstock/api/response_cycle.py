@@ -30,9 +30,23 @@ class ResponseCycle:
     """
 
     __slots__ = (
-        "_bytes_left", "_default_headers", "_end_response", "_expects_continue", "_flow", "_has_chunks", "_has_news",
-        "_news", "_tasks", "_transport", "body", "disconnected", "keep_alive", "more_body", "response_complete",
-        "response_started", "scope",
+        "_arrival",
+        "_bytes_left",
+        "_default_headers",
+        "_end_response",
+        "_expects_continue",
+        "_flow",
+        "_has_chunks",
+        "_may_receive",
+        "_tasks",
+        "_transport",
+        "body",
+        "disconnected",
+        "keep_alive",
+        "more_body",
+        "response_complete",
+        "response_started",
+        "scope",
     )  # fmt: skip
 
     def __init__(
@@ -55,8 +69,8 @@ class ResponseCycle:
         self._expects_continue = expects_continue
         self.body = bytearray()  # what has arrived and was not received by the application
         self.more_body = True
-        self._has_news = False  # for `receive`
-        self._news: asyncio.Event | None = None  # set when there are some, if the application waits for them
+        self._may_receive = False  # `receive` need not wait
+        self._arrival: asyncio.Event | None = None  # set when it need not wait any longer, if it has waited
         self.disconnected = False
         self.response_started = False
         self.response_complete = False
@@ -101,7 +115,7 @@ class ResponseCycle:
     def take_body(self) -> bytes | None:
         """Return the body; None if the client has disconnected."""
         self._flow.resume_reading()
-        self._has_news = False
+        self._may_receive = False
         body = bytes(self.body)
         self.body = bytearray()
         return None if self.disconnected else body
@@ -112,9 +126,9 @@ class ResponseCycle:
         self._tell()
 
     def _tell(self) -> None:
-        self._has_news = True
-        if self._news is not None:
-            self._news.set()
+        self._may_receive = True
+        if self._arrival is not None:
+            self._arrival.set()
 
     async def receive(self) -> Message:
         """Return what has arrived of the body, or wait for it; afterwards, wait for the end of the connection or of the
@@ -125,11 +139,11 @@ class ResponseCycle:
             self._expects_continue = False
         if not self.disconnected and not self.response_complete:
             self._flow.resume_reading()
-            if not self._has_news:
-                self._news = self._news or asyncio.Event()
-                self._news.clear()
-                await self._news.wait()
-            self._has_news = False
+            if not self._may_receive:
+                self._arrival = self._arrival or asyncio.Event()
+                self._arrival.clear()
+                await self._arrival.wait()
+            self._may_receive = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body = bytes(self.body)

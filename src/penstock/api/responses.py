@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close_stream
+from penstock.errors import without_frames
 from penstock.interrupts import CallerGone, CallerLine, Interrupts
 from penstock.long_bodies.json_encoding import encode_with_files
 from penstock.long_bodies.long_body import LongBody
@@ -117,7 +118,8 @@ async def _stream(chunks: AsyncIterator[bytes], line: CallerLine, send: Send, *,
                     if chunk:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         return True
-    except CallerGone:
+    except CallerGone as gone:
+        without_frames(gone)
         return False
     finally:
         await close_stream(chunks)

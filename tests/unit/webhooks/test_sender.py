@@ -51,10 +51,10 @@ async def test_an_organization_has_few_trials_at_a_time(sqlite: Database) -> Non
     async with open_process(sqlite) as process:
         other = OrgId("org_" + "1" * 32)
         await process.store.write(lambda tx: add_org(tx, other))
-        answer = asyncio.Event()
+        may_respond = asyncio.Event()
 
         async def respond(_: SentMessage) -> int:
-            await answer.wait()
+            await may_respond.wait()
             return 200
 
         process.receiver.respond = respond
@@ -65,7 +65,7 @@ async def test_an_organization_has_few_trials_at_a_time(sqlite: Database) -> Non
             await sender.send_trial(ORG, URL)
         waiting.append(asyncio.create_task(sender.send_trial(other, URL)))
         await until(lambda: len(process.receiver.sent) == 5)
-        answer.set()
+        may_respond.set()
         assert [trial.result.status for trial in await asyncio.gather(*waiting)] == [200] * 5
         assert (await sender.send_trial(ORG, URL)).result.delivered
 
