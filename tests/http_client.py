@@ -4,14 +4,15 @@ import asyncio
 import random
 import ssl
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 import trustme
 
 from penstock.net.client import HttpClient
+from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest, Reply
 from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head, serve
@@ -124,3 +125,16 @@ async def post_guarded(client: HttpClient, url: str, **settings: Any) -> int:
 
 # Both are guarded by the same rules.
 fetch_and_post = pytest.mark.parametrize("call", [fetch, post_guarded])
+
+
+async def timeout_of(call: Callable[[], Awaitable[object]]) -> MaybeSent:
+    """The failure of a call that is sent to a silent server and has a short limit of time.
+
+    On a busy machine that time may pass before there is a connection; such a call is made again.
+    """
+    while True:
+        with suppress(NotSent):
+            with pytest.raises(MaybeSent) as failure:
+                await call()
+            assert failure.value.timeout
+            return failure.value

@@ -24,6 +24,7 @@ from penstock.errors import (
 from penstock.schema import Response
 from tests.fake_providers import faults
 from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
+from tests.loop_time import pass_time
 
 ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
 # Three input tokens at a micro-dollar and three output tokens at two.
@@ -128,10 +129,13 @@ async def test_failures_cost_nothing(open_gateway: OpenGateway, act: Any, kind: 
 
 @sqlite_only
 async def test_a_late_response_is_a_timeout(open_gateway: OpenGateway) -> None:
-    async with open_gateway(upstream_seconds=0.2) as running:
+    async with open_gateway(upstream_seconds=60) as running:
         running.lab.chats.next(faults.stalled)
+        calling = asyncio.create_task(chat(running))
+        await running.lab.chats.reached(1)
+        pass_time(61)
         with pytest.raises(UpstreamTimeout):
-            await chat(running)
+            await calling
 
 
 @sqlite_only

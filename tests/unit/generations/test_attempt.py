@@ -1,5 +1,6 @@
 """One attempt: what each kind of failure means for the caller, the money and the next provider."""
 
+import asyncio
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,7 @@ from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import Act
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.loop_time import pass_time
 
 UNTOUCHED = (nanos("10"), 0)
 
@@ -119,9 +121,12 @@ async def test_json_with_the_wrong_content_type_is_read(open_gateway: OpenGatewa
 
 @sqlite_only
 async def test_an_image_provider_that_never_responds(open_gateway: OpenGateway) -> None:
-    async with open_gateway(annex=True, upstream_seconds=0.3) as running:
+    async with open_gateway(annex=True, upstream_seconds=60) as running:
         running.lab.images.next(faults.stalled)
-        problem = await failure(running)
+        failing = asyncio.create_task(failure(running))
+        await running.lab.images.reached(1)
+        pass_time(61)
+        problem = await failing
         assert isinstance(problem, UpstreamTimeout)
         assert (problem.status, problem.should_retry) == (504, False)
         assert running.annex.submits == 0
@@ -129,11 +134,12 @@ async def test_an_image_provider_that_never_responds(open_gateway: OpenGateway) 
 
 
 async def test_a_video_provider_that_never_responds(open_gateway: OpenGateway) -> None:
-    async with open_gateway(annex=True, upstream_seconds=0.3) as running:
+    async with open_gateway(annex=True, upstream_seconds=60) as running:
         running.lab.videos.next(faults.stalled)
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
         assert (await running.get_video(video_id))["status"] == "queued"
+        pass_time(61)
         done = await running.wait_for_video(video_id)
         assert done["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
         assert running.annex.submits == 0
