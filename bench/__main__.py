@@ -31,6 +31,8 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "large_images": ["--short"],
     "streams": ["--short"],
     "pages": None,  # needs Chromium
+    "simulation": ["--short"],
+    "cluster": None,  # takes half a minute to start and stop
     "mixed": None,  # takes a minute in its shortest form
 }
 

@@ -18,10 +18,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+import psutil
 import psycopg
 import uvloop
 
@@ -70,12 +70,15 @@ def new_key(installation: Installation, database: str, number: int) -> str:
 
 
 def postgres_seconds(server: str) -> float:
-    """Processor time of all processes of Postgres so far."""
+    """Processor time of Postgres so far: of its processes, also of those that have ended."""
     with psycopg.connect(f"{server}/postgres") as connection:
-        processes = [row[0] for row in connection.execute("SELECT pid FROM pg_stat_activity")]
-    stats = [Path(f"/proc/{pid}/stat") for pid in processes]
-    fields = [stat.read_text().rpartition(")")[2].split() for stat in stats if stat.exists()]
-    return sum(int(values[11]) + int(values[12]) for values in fields) / os.sysconf("SC_CLK_TCK")
+        parent = psutil.Process(connection.info.backend_pid).parent()
+    assert parent is not None
+    seconds = sum(parent.cpu_times()[:4])  # the last two are of children that have ended
+    for process in parent.children():
+        with suppress(psutil.NoSuchProcess):
+            seconds += sum(process.cpu_times()[:2])
+    return seconds
 
 
 @contextmanager
