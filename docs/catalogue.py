@@ -10,14 +10,10 @@ from penstock.fields import number_text
 from penstock.models.catalog import ANY
 from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
+from penstock.providers.row_names import MADE_BY_GATEWAY, row_words
 from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
-from penstock.values import EDIT_VIDEO, EXTEND_VIDEO, INPUT_VIDEOS
+from penstock.values import INPUT_VIDEOS
 
-NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
-NAMES |= {
-    EDIT_VIDEO: "`input_reference` with a video to edit",
-    EXTEND_VIDEO: "`input_reference` with a video to extend",
-}
 CONDITIONS = {"input_video": "from a video"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
@@ -234,17 +230,22 @@ def brief(models: list[str]) -> str:
 
 
 def parameters(op: Operation) -> str:
-    dropped = [name(row) for row in op.params if row.handling == "ignored"]
+    dropped = [row_words(row.name) for row in op.params if row.handling == "ignored"]
     has_video = any(row.name in INPUT_VIDEOS for row in op.params)
     refused = [
-        f"{name(row)} with images" if row.name == "input_reference" and has_video else name(row)
+        f"{row_words(row.name)} with images" if row.name == "input_reference" and has_video else row_words(row.name)
         for row in op.params
         if row.handling == "refused"
     ]
     fixed = [f"`{row.to[0]}` as `{row.value}`" for row in op.params if row.handling == "fixed"]
-    ours = [name(row) for row in op.params if row.handling == "emulated" and not row.to]
-    rows = [row for row in op.params if row.to and row.handling != "fixed"]
-    said = [f"| {name(row)} | {row.handling} | {target(row)} | {limits(row)} |" for row in rows]
+    made = [
+        f"{target(row)}{' if no `seed` is given' if row.name == 'random_seed' else ''}"
+        for row in op.params
+        if row.name in MADE_BY_GATEWAY
+    ]
+    ours = [row_words(row.name) for row in op.params if row.handling == "emulated" and not row.to]
+    rows = [row for row in op.params if row.to and row.handling != "fixed" and row.name not in MADE_BY_GATEWAY]
+    said = [f"| {row_words(row.name)} | {row.handling} | {target(row)} | {limits(row)} |" for row in rows]
     parts = (
         ["| field | handling | provider's field | limits |\n| --- | --- | --- | --- |\n" + "\n".join(said)]
         if said
@@ -254,13 +255,10 @@ def parameters(op: Operation) -> str:
     parts += [f"Ignored: {', '.join(dropped)}."] if dropped else []
     parts += [f"Refused: {', '.join(refused)}."] if refused else []
     parts += [f"Always sent: {', '.join(fixed)}."] if fixed else []
+    parts += [f"Filled in by the gateway: {', '.join(made)}."] if made else []
     if op.task == "chat":
         parts.append("All other fields as in OpenAI's API.")
     return "\n\n".join(parts)
-
-
-def name(row: Param) -> str:
-    return NAMES.get(row.name, f"`{row.name}`")
 
 
 def target(row: Param) -> str:

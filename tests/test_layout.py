@@ -40,12 +40,13 @@ DECODERS = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 200
-# Modules that provider files share: the vocabulary, tables from schemas, conversions, OpenAI-compatible API, tokens,
+# Modules that provider files share: the vocabulary, the names of rows, tables from schemas, conversions, OpenAI-compatible API, tokens,
 # and models that several providers serve.
 NOT_PROVIDERS = {
     "__init__",
     "spec",
     "prices",
+    "row_names",
     "exchange",
     "gemini_images",
     "gpt_chats",

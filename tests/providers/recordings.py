@@ -46,6 +46,7 @@ from penstock.fields import TABLES
 from penstock.generations.parts import part_sizes
 from penstock.models import configured
 from penstock.net.client import HttpClient
+from penstock.providers.row_names import input_row
 from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
 from penstock.schema import Call, Caller, Input, Request
 from penstock.settings import Settings
@@ -103,7 +104,7 @@ class Recording:
     def _fits(self, model: Model) -> bool:
         images = {name: len(list(_input_images(self.content["request"].get(name)))) for name in IMAGES}
         try:
-            checks.check_inputs(model, {table_name(name): count for name, count in images.items()})
+            checks.check_inputs(model, {input_row(name): count for name, count in images.items()})
         except InvalidRequest:
             return False
         return True
@@ -138,7 +139,7 @@ def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request
         extras={name: value for name, value in fields.items() if name not in table},
     )
     images = {name: list(_input_images(content["request"].get(name))) for name in IMAGES}
-    inputs = {table_name(name): found for name, found in images.items() if found}
+    inputs = {input_row(name): found for name, found in images.items() if found}
     roles = {"input_reference": "reference", **{name: name for name in INPUT_VIDEOS}}
     described = [
         Input(role, "", item.content_type, item.width, item.height, 0, item.seconds, item.frames)
@@ -150,10 +151,6 @@ def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request
     checks.check(model, request)
     checks.check_inputs(model, {name: len(found) for name, found in inputs.items()})
     return request, inputs
-
-
-def table_name(name: str) -> str:
-    return "images" if name == "image" else name
 
 
 def _input_images(content: Any) -> Iterator[InputFile]:

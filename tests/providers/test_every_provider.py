@@ -16,6 +16,7 @@ import pytest
 from penstock import providers
 from penstock.fields import TABLES
 from penstock.generations.parts import part_sizes
+from penstock.providers.row_names import INPUT_ROWS, fields_of
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request
 from penstock.upstream import checks, translate
@@ -29,7 +30,6 @@ from tests.providers.recordings import (
     known_providers,
     request_fields,
     scripted_upstream,
-    table_name,
 )
 
 # Fields that steer the gateway; no provider hears of them.
@@ -44,7 +44,6 @@ OURS = {
     "partial_images",
     "provider",
 }
-FRAME = {"size", "aspect_ratio", "resolution"}
 # None of them has a provider's price list.
 OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}
 EVIL = "https://evil.example"
@@ -101,8 +100,7 @@ def inputs(model: Model) -> dict[str, list[InputFile]]:
     """The input files that a model needs, by the names in its table."""
     image = InputFile(b"image data", "image/png", 64, 48, uploaded_name=UPLOADED)
     video = InputFile(b"video data", "video/mp4", 64, 48, seconds=5.0, frames=120)
-    names = ("images", "mask", "input_reference", *INPUT_VIDEOS)
-    rows = [row for name in names if (row := model.op.param(name)) and row.required]
+    rows = [row for name in INPUT_ROWS if (row := model.op.param(name)) and row.required]
     return {row.name: [video if row.name in INPUT_VIDEOS else image] * max(1, row.min_items) for row in rows}
 
 
@@ -125,8 +123,8 @@ def test_every_file_is_discovered() -> None:
 def test_tables_have_a_row_for_every_standard_field(candidate: Candidate) -> None:
     op = candidate.model.op
     aliases = {name for name, row in TABLES[op.task].items() if row.alias_of}
-    standard = {table_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
-    assert standard - {row.name for row in op.params} == set()
+    fields_with_rows = {field for row in op.params for field in fields_of(row.name)}
+    assert TABLES[op.task].keys() - OURS - aliases - fields_with_rows == set()
 
 
 @every_option

@@ -18,13 +18,13 @@ from penstock.imaging.workers import WorkFailed
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
 from penstock.media.transfer import OutputNotStored
+from penstock.providers.row_names import input_row
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.telemetry.tracing import span
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
-from penstock.upstream.roles import table_name
 from penstock.upstream.translate import with_seed_of_part
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import InputFile, nanos, new_id
@@ -166,7 +166,7 @@ class _Attempt:
         return {
             stored.media_id: await gateway.media.signed_url(stored.media_id, until_ms, base_url)
             for stored in self.job.request.inputs
-            if (row := self.op.param(table_name(stored.role))) and row.by_url
+            if (row := self.op.param(input_row(stored.role))) and row.by_url
         }
 
     async def _store_intent(self) -> None:

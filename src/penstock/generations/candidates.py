@@ -12,10 +12,10 @@ from penstock.gateway import Gateway
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route, affordable_route, capable_route, route_of_task
+from penstock.providers.row_names import input_row
 from penstock.providers.spec import Model
 from penstock.schema import Input, Request
 from penstock.upstream import checks
-from penstock.upstream.roles import table_name
 from penstock.upstream.translate import complete_request
 from penstock.values import INPUT_VIDEOS, OrgId, dollars
 
@@ -28,7 +28,7 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     preferences = NO_PREFERENCES
     if validated.provider is not None:
         preferences = read_preferences(validated.provider, task)
-    names = {table_name(item.role) for item in validated.inputs}
+    names = {input_row(item.role) for item in validated.inputs}
 
     def check(model: Model) -> None:
         # With preferences any model may become the first one, whose defaults count.
@@ -72,7 +72,7 @@ def check_candidates(route: Route, validated: ValidatedCall, request: Request) -
 
 def _check(model: Model, request: Request, inputs: Sequence[InputSource]) -> None:
     """Raise InvalidRequest if the model cannot serve the request with these inputs."""
-    names = [table_name(item.role) for item in inputs]
+    names = [input_row(item.role) for item in inputs]
     video_roles = [item.role for item, name in zip(inputs, names, strict=True) if name == "input_reference"]
     checks.check_inputs(model, Counter(names), video_roles)
     checks.check(model, request)

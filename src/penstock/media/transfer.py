@@ -30,13 +30,13 @@ from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.guard import egress_rules
+from penstock.providers.row_names import input_row
 from penstock.providers.spec import File
 from penstock.schema import Input, Output, Request, StoredOutput
 from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
 from penstock.upstream.client import DownloadSource
-from penstock.upstream.roles import table_name
 from penstock.values import INPUT_VIDEOS, InputFile, OrgId, new_id
 
 log = structlog.get_logger()
@@ -193,7 +193,7 @@ class Transfer:
             if max_bytes is not None and len(data) > max_bytes and stored.role not in ("mask", *INPUT_VIDEOS):
                 small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)
                 file = InputFile(**small, role=stored.role)
-            files.setdefault(table_name(stored.role), []).append(file)
+            files.setdefault(input_row(stored.role), []).append(file)
         return files
 
     async def _read_stored(self, stored: Input) -> Buffer:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.fields import TABLES, Field
+from penstock.providers.row_names import INTERNAL, fields_of
 from penstock.providers.spec import Operation, Param
 from penstock.values import INPUT_VIDEOS
 
-# The interface's names for fields that provider tables call otherwise.
-_PUBLIC_NAMES = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",)}
 _OPTIONAL = ("aspect_ratio", "resolution")  # where a frame is required, only `size` is marked
 _ANY_TYPE = ["string", "number", "boolean", "array", "object"]
 # How two limits of each kind are combined.
@@ -36,53 +35,51 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
     properties: dict[str, Any] = {}
     required: set[str] = set()
     for name, field in TABLES[op.task].items():
-        row = _row(op.params, field.alias_of or name)
-        if row is None or row.handling != "refused":
-            properties[name] = _property(field, row)
-            if _is_required(op, field, row):
+        rows = [row for row in op.params if (field.alias_of or name) in fields_of(row.name)]
+        taken = [row for row in rows if row.handling != "refused"]
+        if taken or not rows:
+            properties[name] = _property(field, taken)
+            if _is_required(op, field, taken):
                 required.add(name)
     for row in op.params:
-        if row.name not in _standard(op) and row.handling not in ("fixed", "refused"):
+        is_for_callers = row.name not in INTERNAL and row.handling not in ("fixed", "refused")
+        if is_for_callers and row.name not in TABLES[op.task]:
             properties[row.name] = _provider_property(row)
             if row.required:
                 required.add(row.name)
     return properties, required
 
 
-def _is_required(op: Operation, field: Field, row: Param | None) -> bool:
+def _is_required(op: Operation, field: Field, rows: Sequence[Param]) -> bool:
     """Whether a caller must write a field of the interface; without a prompt, only an input video may be changed."""
-    if row is not None and row.required and field.name not in _OPTIONAL and not field.alias_of:
+    if any(row.required for row in rows) and field.name not in _OPTIONAL and not field.alias_of:
         return True
     changes_video = any((video := op.param(name)) is not None and video.required for name in INPUT_VIDEOS)
     return field.required and not (changes_video and field.name == "prompt")
 
 
-def _standard(op: Operation) -> set[str]:
-    return {*TABLES[op.task], *_PUBLIC_NAMES}
+def _property(field: Field, rows: Sequence[Param]) -> dict[str, Any]:
+    """A field of the interface, limited to what the model's rows for it allow.
 
-
-def _row(rows: Iterable[Param], name: str) -> Param | None:
-    return next((row for row in rows if name in _PUBLIC_NAMES.get(row.name, (row.name,))), None)
-
-
-def _property(field: Field, row: Param | None) -> dict[str, Any]:
-    """A field of the interface, limited to what the model's row allows."""
+    Only `input_reference` can have several rows: for images, and for a video. They have no limits that a schema shows.
+    """
     types = list(dict.fromkeys("string" if kind == "file" else kind for kind in field.types))
     described: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": field.about}
     limits = _limits(field)
-    if row is not None:
-        limits |= _known(_narrower_limits(field, row))
+    if rows:
+        limits |= _known(_narrower_limits(field, rows[0]))
     described |= _known(limits)
-    if handling := row.handling if row is not None else field.handling:
+    if handling := rows[0].handling if rows else field.handling:
         described["x-handling"] = handling
-    if row is not None and (sent_as := _sent_as(field.name, row)):
+    if sent_as := _sent_as(field.name, rows):
         described["x-sent-as"] = sent_as
     return described
 
 
-def _sent_as(name: str, row: Param) -> str | None:
+def _sent_as(name: str, rows: Iterable[Param]) -> str | None:
     """The provider's names for a field; None when it is not sent, or under its own name."""
-    return ", ".join(row.to) if row.to and row.to != (name,) else None
+    names = tuple(dict.fromkeys(to for row in rows for to in row.to))
+    return ", ".join(names) if names and names != (name,) else None
 
 
 def _narrower_limits(field: Field, row: Param) -> dict[str, Any]:
@@ -123,7 +120,7 @@ def _provider_property(row: Param) -> dict[str, Any]:
         described["type"] = "string"
     described |= _known(_limits(row))
     described["x-handling"] = row.handling
-    if sent_as := _sent_as(row.name, row):
+    if sent_as := _sent_as(row.name, [row]):
         described["x-sent-as"] = sent_as
     return described
 

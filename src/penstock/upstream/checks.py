@@ -6,23 +6,13 @@ from typing import Any
 from penstock import json_schema
 from penstock.errors import InvalidRequest, quoted
 from penstock.fields import number_text
+from penstock.providers.row_names import INPUT_ROWS, main_field, row_words
 from penstock.providers.spec import Model, Param
 from penstock.schema import Request
 from penstock.upstream import roles
 from penstock.upstream.extra_fields import check_extras
 from penstock.upstream.translate import json_text, table_values
-from penstock.values import EDIT_VIDEO, EXTEND_VIDEO, INPUT_VIDEOS
-
-# The interface's names of input files, by their names in provider tables.
-_INPUTS = {
-    "images": "image",
-    "mask": "mask",
-    "input_reference": "input_reference",
-    EDIT_VIDEO: "input_reference",
-    EXTEND_VIDEO: "input_reference",
-}
-_VIDEO_WORDS = {EDIT_VIDEO: "a video to edit", EXTEND_VIDEO: "a video to extend"}
-_PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
+from penstock.values import INPUT_VIDEOS
 
 
 def check(model: Model, request: Request) -> None:
@@ -41,9 +31,9 @@ def check_row(model: Model, row: Param, value: Any) -> None:
     """Raise InvalidRequest if a row of the model's table does not allow the value."""
     if row.handling == "fixed":
         return
-    name = _PUBLIC_NAMES.get(row.name, row.name)
+    name = main_field(row.name)
     if value is None:
-        if row.required and row.name not in _INPUTS:
+        if row.required and row.name not in INPUT_ROWS:
             raise InvalidRequest(f"`{name}` is required by {model.id}.", param=name)
         return
     if row.handling == "refused":
@@ -115,10 +105,12 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
         row = model.op.param(name)
         if count and (row is None or row.handling == "refused"):
             raise _inputs_refusal(model, name, "not supported")
-    for name, param in _INPUTS.items():
-        row, count = model.op.param(name), counts.get(name, 0)
+    for name in INPUT_ROWS:
+        row = model.op.param(name)
         if row is None:
             continue
+        count = counts.get(name, 0)
+        param = main_field(name)
         if not count and row.required:
             raise _inputs_refusal(model, name, "required")
         if 0 < count < row.min_items:
@@ -131,14 +123,9 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
 
 def _inputs_refusal(model: Model, name: str, reason: str) -> InvalidRequest:
     """The error of a model that takes other input files than those of the call."""
-    problem = InvalidRequest(f"{_input_words(name)} is {reason} by {model.id}.", param=_INPUTS[name])
+    problem = InvalidRequest(f"{row_words(name)} is {reason} by {model.id}.", param=main_field(name))
     problem.model_takes_other_inputs = True
     return problem
-
-
-def _input_words(name: str) -> str:
-    """What a caller calls an input, by its name in provider tables."""
-    return f"`{_INPUTS[name]}` with {_VIDEO_WORDS[name]}" if name in _VIDEO_WORDS else f"`{_INPUTS[name]}`"
 
 
 def check_fetchable(model: Model, names: Iterable[str], base_url: str) -> None:
@@ -148,9 +135,9 @@ def check_fetchable(model: Model, names: Iterable[str], base_url: str) -> None:
     for name in names:
         if (row := model.op.param(name)) and row.by_url and not base_url:
             raise InvalidRequest(
-                f"{_input_words(name)} of {model.id} is fetched by its provider from this gateway, which has no HTTPS "
+                f"{row_words(name)} of {model.id} is fetched by its provider from this gateway, which has no HTTPS "
                 "URL for that: its operator can set `public_url`.",
-                param=_INPUTS[name],
+                param=main_field(name),
             )
 
 

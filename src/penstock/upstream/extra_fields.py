@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
+from penstock.providers.row_names import INTERNAL
 from penstock.providers.spec import Model, Operation
 from penstock.upstream import field_guesses
-from penstock.upstream.translate import INTERNAL
 from penstock.values import INPUT_VIDEOS
 
 _BYTES_MAX = 64 * 1024

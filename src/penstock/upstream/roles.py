@@ -1,18 +1,11 @@
-"""What a model uses input files for: images to edit, masks, frames and references of videos, or videos."""
+"""What a model uses the input images of a video for: its first frame, its last frame, or references."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import Model, Param
-from penstock.values import FIRST_FRAME, FRAME_ROLES, INPUT_VIDEOS, LAST_FRAME, REFERENCE_IMAGE, VIDEO_ROLES, InputFile
-
-_TABLE_NAMES = {"image": "images", "mask": "mask", **{role: role for role in INPUT_VIDEOS}}
-
-
-def table_name(role: str) -> str:
-    """The name in provider tables of the row for an input with this role."""
-    return _TABLE_NAMES.get(role, "input_reference")
+from penstock.values import FIRST_FRAME, FRAME_ROLES, LAST_FRAME, REFERENCE_IMAGE, VIDEO_ROLES, InputFile
 
 
 def assign_roles(row: Param, stated: Sequence[str]) -> list[str]:

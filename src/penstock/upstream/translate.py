@@ -12,6 +12,7 @@ import msgspec
 from penstock.long_bodies import json_encoding
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.net.header_lines import FixedHeaders
+from penstock.providers.row_names import INPUT_ROWS, INTERNAL
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.upstream import roles
@@ -19,8 +20,6 @@ from penstock.upstream.urls import request_url
 from penstock.values import EDIT_VIDEO, FIRST_FRAME, INPUT_VIDEOS, VIDEO_ROLES, Frame, InputFile
 
 _VIDEO_INPUTS = "input_reference"
-# Names in provider tables that callers cannot use.
-INTERNAL = ("frame", "images", *INPUT_VIDEOS, "random_seed", "random_id", "own_id")
 
 
 def complete_request(written: Request, model: Model) -> Request:
@@ -107,11 +106,9 @@ def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[Inp
     values["n"] = count
     if frame := request.frame:
         values["frame"] = frame
-    for name in ("images", "input_reference", *INPUT_VIDEOS):
-        if inputs.get(name):
-            values[name] = list(inputs[name])
-    if inputs.get("mask"):
-        values["mask"] = inputs["mask"][0]
+    for name in INPUT_ROWS:
+        if files := inputs.get(name):
+            values[name] = files[0] if name == "mask" else list(files)
     return values
 
 

@@ -1,5 +1,6 @@
 """The schema of a model's parameters: the interface's fields, within the limits of the model's table."""
 
+from dataclasses import replace
 from typing import Any
 
 import jsonschema_rs  # comes with schemathesis
@@ -9,6 +10,7 @@ from penstock.atelier import table
 from penstock.fields import TABLES
 from penstock.models import model_schema
 from penstock.providers import discover, openai_compatible
+from penstock.providers.row_names import INTERNAL
 from penstock.providers.spec import (
     RASTER,
     Operation,
@@ -18,11 +20,12 @@ from penstock.providers.spec import (
     emulated,
     fixed,
     ignored,
+    input_video,
     passthrough,
     refused,
     renamed,
 )
-from penstock.values import SHORT_SIDES
+from penstock.values import EDIT_VIDEO, SHORT_SIDES
 
 
 def op(*params: Param, task: Any = "image") -> Operation:
@@ -131,6 +134,24 @@ def test_fields_of_the_provider_are_listed(row: Param, shown: dict[str, Any]) ->
 def test_fixed_fields_are_left_out() -> None:
     assert "safe" not in properties(op(fixed("safe", True)))
     assert "" not in properties(op(fixed("safe", True)))
+
+
+def test_rows_that_callers_cannot_write_are_left_out() -> None:
+    for provider in discover():
+        for model in provider.models:
+            shown = model_schema.schema([model.op])["properties"].keys()
+            assert not shown - TABLES[model.op.task].keys() & {*INTERNAL}, f"{provider.slug} {model.id}"
+
+
+def test_an_input_video_is_shown_as_the_field_that_takes_it() -> None:
+    video = input_video(EDIT_VIDEO, to="video_url", convert=str)
+    schema = model_schema.schema([op(video, *refused("input_reference"), task="video")])
+    assert "input_reference" in schema["required"]
+    assert schema["properties"]["input_reference"]["x-sent-as"] == "video_url"
+    images = converted("input_reference", to="image_url", convert=str)
+    both = model_schema.schema([op(images, replace(video, required=False), task="video")])
+    assert "input_reference" not in both["required"]
+    assert both["properties"]["input_reference"]["x-sent-as"] == "image_url, video_url"
 
 
 def test_required_are_the_fields_that_all_operations_require() -> None:

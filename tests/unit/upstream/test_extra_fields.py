@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
 from penstock.providers import discover
+from penstock.providers.row_names import INPUT_ROWS
 from penstock.providers.spec import (
     Model,
     Price,
@@ -131,7 +132,7 @@ def test_input_files_are_no_extras_where_they_are_billed() -> None:
             if model.op.task == "chat" or not any(Decimal(price.input_usd) for price in model.prices):
                 continue
             rows = [row for other in provider.models if other.upstream == model.upstream for row in other.op.params]
-            names = {name for row in rows if row.name in checks._INPUTS for name in row.to}
+            names = {name for row in rows if row.name in INPUT_ROWS for name in row.to}
             for name in names | sent_images(provider, model):
                 if "." in name or name == "aspect_ratio" or model.op.param(name):
                     continue
