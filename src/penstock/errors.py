@@ -27,14 +27,18 @@ def quoted(names: Iterable[object]) -> str:
 
 
 class Problem(Exception):
-    """Base of every error response; the code is the name of the class in capitals."""
+    """Base of every error response; the code is the name of the class in capitals.
+
+    A class that only code of the gateway distinguishes from its base has `same_code`: callers see an error of the base.
+    """
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "api_error"
     code: ClassVar[str] = "INTERNAL_ERROR"
 
-    def __init_subclass__(cls) -> None:
-        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).upper()
+    def __init_subclass__(cls, *, same_code: bool = False) -> None:
+        if not same_code:
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).upper()
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class Problem(Exception):
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
         should_retry: bool | None = None,
+        recorded: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -51,7 +56,7 @@ class Problem(Exception):
         # OpenAI's clients repeat 408, 409, 429 and 5xx unless a header says otherwise; None sends no such header.
         self.should_retry = should_retry
         # True if the request has a record with this error: then the API adds none that says it was rejected.
-        self.recorded = False
+        self.recorded = recorded
 
     def body(self) -> dict[str, dict[str, str]]:
         """Return the JSON body of the response."""
@@ -100,8 +105,18 @@ class RateLimited(Problem):
 
     status = 429
     type = "rate_limit_error"
-    counts_all: bool = False  # the limit counts ended calls like those under way
-    budget_of: str | None = None  # the id of the key or organization, if its budget of the month is the limit
+
+
+class TooManyRequests(RateLimited, same_code=True):
+    """The key has made as many requests in this minute as it may. Requests that have ended count as well."""
+
+
+class BudgetReached(RateLimited, same_code=True):
+    """The key or the organization with the id `budget_of` has spent what it may spend in this month."""
+
+    def __init__(self, message: str, budget_of: str, *, headers: Mapping[str, str]) -> None:
+        super().__init__(message, headers=headers, should_retry=False)
+        self.budget_of = budget_of
 
 
 class InvalidRequest(Problem):
@@ -109,7 +124,10 @@ class InvalidRequest(Problem):
 
     status = 400
     type = "invalid_request_error"
-    model_takes_other_inputs: bool = False  # than those of the call; another model of the same id may take these
+
+
+class InputsNotTaken(InvalidRequest, same_code=True):
+    """The model takes other input files than those of the call; another model of the same id may take these."""
 
 
 class ContentPolicyViolation(InvalidRequest):
@@ -242,8 +260,8 @@ class Unavailable(Problem):
 
     status = 503
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, headers={"retry-after": "1"}, should_retry=True)
+    def __init__(self, message: str, *, should_retry: bool = True) -> None:
+        super().__init__(message, headers={"retry-after": "1"}, should_retry=should_retry)
 
 
 class Cancelled(Problem):
@@ -256,8 +274,8 @@ class Cancelled(Problem):
 
 
 def problem_kinds(kind: type[Problem] = Problem) -> Iterator[type[Problem]]:
-    """Yield every error that a caller can see; classes that only group others are called ...Problem."""
+    """Yield the class of each code that a caller can see; classes that only group others are called ...Problem."""
     for each in kind.__subclasses__():
-        if not each.__name__.endswith("Problem"):
+        if "code" in vars(each) and not each.__name__.endswith("Problem"):
             yield each
         yield from problem_kinds(each)

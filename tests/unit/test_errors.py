@@ -53,6 +53,17 @@ def test_table_is_complete() -> None:
     assert sorted(kinds()) == sorted(row[0] for row in ROWS)
 
 
+def test_errors_that_only_the_gateway_distinguishes_are_their_base_for_callers() -> None:
+    for kind, base in (
+        (errors.TooManyRequests, errors.RateLimited),
+        (errors.BudgetReached, errors.RateLimited),
+        (errors.InputsNotTaken, errors.InvalidRequest),
+    ):
+        assert (kind.status, kind.type, kind.code) == (base.status, base.type, base.code)
+    listed = [kind.code for kind in errors.problem_kinds()]
+    assert sorted(listed) == sorted(row[0] for row in ROWS), "each once"
+
+
 def test_body_has_param_only_when_one_field_is_wrong() -> None:
     assert errors.ModelNotFound("No such model.", param="model").body() == {
         "error": {

@@ -23,7 +23,7 @@ from penstock.accounts.requests import (
     request_end_values,
 )
 from penstock.clock import Clock
-from penstock.errors import InsufficientBalance, Problem, RateLimited, StorageUnavailable
+from penstock.errors import InsufficientBalance, Problem, RateLimited, StorageUnavailable, TooManyRequests
 from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
@@ -179,9 +179,9 @@ class ChatSettlement:
         is_shared = self.store.dialect == "postgres"
         try:
             return await accept()
-        except (RateLimited, InsufficientBalance) as problem:
-            if isinstance(problem, RateLimited) and problem.counts_all:
-                raise
+        except TooManyRequests:
+            raise  # ended calls count as well
+        except (RateLimited, InsufficientBalance):
             if not was_waiting and not self._is_waiting(org_id) and not is_shared:
                 raise
         await self.catch_up(org_id)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from penstock.errors import PermissionDenied, RateLimited, quoted
+from penstock.errors import BudgetReached, PermissionDenied, RateLimited, TooManyRequests, quoted
 from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Transaction
 from penstock.values import DAY_MS, Nanos, dollars, first_id
@@ -31,9 +31,7 @@ async def _check_rate(tx: Transaction, caller: Caller, limit: int, now_ms: int) 
     low = first_id("req", now_ms - _MINUTE_MS)
     row = await tx.one("count_recent_of_key", org_id=caller.org_id, key_id=caller.key_id, low=low)
     if row and row["count"] >= limit:
-        problem = too_many_requests(limit, 60)
-        problem.counts_all = True
-        raise problem
+        raise too_many_requests(limit, 60)
 
 
 def rate_headers(limit: int, left: int, reset_seconds: int) -> dict[str, str]:
@@ -45,10 +43,10 @@ def rate_headers(limit: int, left: int, reset_seconds: int) -> dict[str, str]:
     }
 
 
-def too_many_requests(limit: int, reset_seconds: int) -> RateLimited:
+def too_many_requests(limit: int, reset_seconds: int) -> TooManyRequests:
     """The error for one request too many in this minute."""
     headers = {"retry-after": str(reset_seconds), **rate_headers(limit, 0, reset_seconds)}
-    return RateLimited(f"This key is limited to {limit} requests per minute.", headers=headers, should_retry=True)
+    return TooManyRequests(f"This key is limited to {limit} requests per minute.", headers=headers, should_retry=True)
 
 
 async def _check_concurrency(tx: Transaction, caller: Caller, limit: int) -> None:
@@ -71,9 +69,10 @@ async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
         (caller.nanos_per_month, row["this_month"], "month", next_month_ms(now_ms)),
     ):
         if limit is not None and spent + row["held"] + hold > limit:
-            problem = _budget_reached("This key", limit, span, until_ms, now_ms)
-            problem.budget_of = caller.key_id if span == "month" else None
-            raise problem
+            message, headers = _limit_of_span("This key", limit, span, until_ms, now_ms)
+            if span == "month":
+                raise BudgetReached(message, caller.key_id, headers=headers)
+            raise RateLimited(message, headers=headers, should_retry=False)
 
 
 async def check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None:
@@ -89,17 +88,16 @@ async def check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None
     row = await tx.one("sum_budget_of_org", org_id=caller.org_id, month=month_ms // SLOT_MS)
     assert row is not None, "a caller's organization exists"
     if row["spent"] + row["held"] > limit:
-        problem = _budget_reached("Your organization", limit, "month", next_month_ms(now_ms), now_ms)
-        problem.budget_of = caller.org_id
-        raise problem
+        message, headers = _limit_of_span("Your organization", limit, "month", next_month_ms(now_ms), now_ms)
+        raise BudgetReached(message, caller.org_id, headers=headers)
 
 
-def _budget_reached(who: str, limit: int, span: str, until_ms: int, now_ms: int) -> RateLimited:
+def _limit_of_span(who: str, limit: int, span: str, until_ms: int, now_ms: int) -> tuple[str, dict[str, str]]:
+    """The message and the headers of an error that says how many dollars may be spent in a day or a month."""
     seconds_left = -(-(until_ms - now_ms) // 1000)
     end = datetime.fromtimestamp(until_ms // 1000, UTC)
     rule = f"{who} is limited to {dollars(Nanos(limit))} USD per {span}"
-    message = f"{rule}; the {span} ends at {end:%Y-%m-%dT%H:%M:%SZ}."
-    return RateLimited(message, headers={"retry-after": str(seconds_left)}, should_retry=False)
+    return f"{rule}; the {span} ends at {end:%Y-%m-%dT%H:%M:%SZ}.", {"retry-after": str(seconds_left)}
 
 
 def day_start_ms(now_ms: int) -> int:

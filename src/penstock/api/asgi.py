@@ -35,11 +35,11 @@ from penstock.api.router import Router
 from penstock.api.routes import HEALTH_PATHS, ROUTES
 from penstock.errors import (
     AuthenticationFailed,
+    BudgetReached,
     InternalError,
     InvalidRequest,
     PermissionDenied,
     Problem,
-    RateLimited,
     Unavailable,
     without_frames,
 )
@@ -321,7 +321,7 @@ class AsgiApp:
         if problem.status >= 500 and not isinstance(problem, Unavailable):
             log.warning("call failed", request_id=state.id, route=route.path, code=problem.code)
         response = problems.problem_response(problem, generation=route.generation, reached=state.reached)
-        if isinstance(problem, RateLimited) and problem.budget_of:
+        if isinstance(problem, BudgetReached):
             await self._gateway.alerts.note_refusal(problem.budget_of)
         if route.generation and state.caller is not None and problems.is_refusal(problem):
             await self._record(state, state.caller, problem, len(responses.encode_body(response)))

@@ -38,9 +38,7 @@ def caller_disconnected() -> Problem:
 
 
 def process_stopped() -> Problem:
-    problem = Unavailable("The gateway was stopped before the response was complete.")
-    problem.should_retry = False
-    return problem
+    return Unavailable("The gateway was stopped before the response was complete.", should_retry=False)
 
 
 async def forward_stream(

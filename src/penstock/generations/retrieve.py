@@ -104,23 +104,16 @@ async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | No
 def unfinished_problem(request_id: str) -> Problem:
     """The error of a call that no longer waits for its image, which is still being made."""
     message = f"The image is not finished yet; its result will be at /compat/v1/images/{request_id}."
-    problem = UpstreamTimeout(message, should_retry=False)
-    problem.recorded = True
-    return problem
+    return UpstreamTimeout(message, should_retry=False, recorded=True)
 
 
 def stored_problem(code: str | None, message: str | None) -> Problem:
     """The Problem of a failed generation, from its stored code and message."""
-    kinds = {kind.code: kind for kind in _with_subclasses(Problem)}
+    kinds = {kind.code: kind for kind in errors.problem_kinds()}
     kind = kinds.get(code or "", errors.UpstreamError)
     problem = Problem.__new__(kind)
-    Problem.__init__(problem, message or "The generation failed.", should_retry=False)
-    problem.recorded = True
+    Problem.__init__(problem, message or "The generation failed.", should_retry=False, recorded=True)
     return problem
-
-
-def _with_subclasses(kind: type[Problem]) -> list[type[Problem]]:
-    return [kind, *(found for child in kind.__subclasses__() for found in _with_subclasses(child))]
 
 
 async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, int]) -> Response:

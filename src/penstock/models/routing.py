@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from penstock.errors import InvalidRequest, quoted, without_frames
+from penstock.errors import InputsNotTaken, InvalidRequest, quoted, without_frames
 from penstock.models.catalog import Catalog
 from penstock.models.performance import Performance, Performances
 from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
@@ -166,7 +166,7 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
         else:
             capable.append(candidate)
     if refusals and not capable:
-        refusals.sort(key=lambda refusal: refusal.model_takes_other_inputs)
+        refusals.sort(key=lambda refusal: isinstance(refusal, InputsNotTaken))
         raise refusals.pop(0)  # taken out: a variable of ours that refers to it would keep the call in memory
     if not refusals and not (route.forced and len(capable) > 1):
         return route

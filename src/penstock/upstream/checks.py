@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import json_schema
-from penstock.errors import InvalidRequest, quoted
+from penstock.errors import InputsNotTaken, InvalidRequest, quoted
 from penstock.fields import number_text
 from penstock.providers.row_names import INPUT_ROWS, main_field, row_words
 from penstock.providers.spec import Model, Param
@@ -104,7 +104,7 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
     for name, count in counts.items():
         row = model.op.param(name)
         if count and (row is None or row.handling == "refused"):
-            raise _inputs_refusal(model, name, "not supported")
+            raise InputsNotTaken(f"{row_words(name)} is not supported by {model.id}.", param=main_field(name))
     for name in INPUT_ROWS:
         row = model.op.param(name)
         if row is None:
@@ -112,20 +112,13 @@ def check_inputs(model: Model, counts: Mapping[str, int], video_roles: Sequence[
         count = counts.get(name, 0)
         param = main_field(name)
         if not count and row.required:
-            raise _inputs_refusal(model, name, "required")
+            raise InputsNotTaken(f"{row_words(name)} is required by {model.id}.", param=param)
         if 0 < count < row.min_items:
             raise InvalidRequest(f"`{param}` of {model.id} takes at least {row.min_items}.", param=param)
         if row.max_items is not None and count > row.max_items:
             raise InvalidRequest(f"`{param}` of {model.id} takes at most {row.max_items}.", param=param)
     if video_roles and (row := model.op.param("input_reference")):
         roles.check_roles(model, row, video_roles)
-
-
-def _inputs_refusal(model: Model, name: str, reason: str) -> InvalidRequest:
-    """The error of a model that takes other input files than those of the call."""
-    problem = InvalidRequest(f"{row_words(name)} is {reason} by {model.id}.", param=main_field(name))
-    problem.model_takes_other_inputs = True
-    return problem
 
 
 def check_fetchable(model: Model, names: Iterable[str], base_url: str) -> None:

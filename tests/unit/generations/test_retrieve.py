@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock import errors
 from penstock.api.responses import encode
-from penstock.errors import Conflict, NotFound, Problem
+from penstock.errors import Conflict, NotFound
 from penstock.generations import retrieve
 from penstock.generations.rows import ShownRow
 from penstock.long_bodies.buffers import Buffer
@@ -300,7 +301,8 @@ def test_every_stored_code_becomes_its_problem() -> None:
             False,
             True,
         )
-    assert isinstance(retrieve.stored_problem("INTERNAL_ERROR", ""), Problem)
+    for kind in errors.problem_kinds():
+        assert type(retrieve.stored_problem(kind.code, "words")) is kind
 
 
 @sqlite_only
