@@ -10,6 +10,7 @@ from penstock.fields import number_text
 from penstock.models.catalog import ANY
 from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
+from penstock.providers.prices import SENT
 from penstock.providers.row_names import MADE_BY_GATEWAY, row_words
 from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
 from penstock.values import INPUT_VIDEOS
@@ -194,7 +195,7 @@ def money(price: Price) -> str:
     words += "".join(f", {amount(usd, units)} {name}" for name, usd in price.other_usd.items() if usd != "0")
     if price.each_usd != "0":
         words += f", {price.each_usd} for each output"
-    conditions = [CONDITIONS.get(name, f"{name.removeprefix('sent.')} {value}") for name, value in price.when.items()]
+    conditions = [CONDITIONS.get(name, f"{name.removeprefix(SENT)} {value}") for name, value in price.when.items()]
     if price.above:
         conditions.append(f"more than {price.above} {'input tokens' if price.unit == 'token' else 'pixels'}")
     if price.from_date:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.providers.derive.resolutions import resolution_side
+from penstock.providers.prices import SENT
 from penstock.providers.spec import Model, Param, Price
 from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
@@ -21,7 +22,6 @@ _UNSTATED_SECONDS = 10  # of a video whose length neither the caller nor the mod
 _FRAMES_PER_SECOND = 30  # of a video whose frames nobody has counted
 _NAMED_SOUND_SECONDS = 60
 _SIDES = re.compile(r"(\d+)[x*](\d+)")  # as providers take a size in one text
-_SENT = "sent."  # the prefix of names in conditions that are the provider's
 _TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
 
 
@@ -96,8 +96,8 @@ def price_facts(model: Model, request: Request) -> dict[str, Any]:
     An extra field counts only under a name that nothing else here has: it cannot pass for what is computed or sent.
     """
     frame = request.frame
-    facts = {name: value for name, value in request.extras.items() if not name.startswith(_SENT)} | request.values
-    facts |= {f"{_SENT}{name}": value for name, value in translate.sent_values(model, request).items()}
+    facts = {name: value for name, value in request.extras.items() if not name.startswith(SENT)} | request.values
+    facts |= {f"{SENT}{name}": value for name, value in translate.sent_values(model, request).items()}
     facts["size"] = frame.size if frame else None
     facts["tier"] = _tier(min(frame.scaled(720).sides)) if frame else None
     facts["resolution"] = frame.resolution or facts["tier"] if frame else None

@@ -21,6 +21,8 @@ Unit = Literal[
     "video_megapixel",
 ]
 
+SENT = "sent."  # the prefix of names in conditions that are fields of the provider's body
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -89,7 +91,7 @@ def price_list(source: Source) -> Callable[..., Price]:
     """A function that makes Price rows of one source. Keywords name fields of the provider's body for `when`."""
 
     def price(usd: str, unit: Unit = "second", input_usd: str = "0", each_usd: str = "0", **sent: Any) -> Price:
-        when = {f"sent.{name}": value for name, value in sent.items()}
+        when = {f"{SENT}{name}": value for name, value in sent.items()}
         return Price(unit=unit, usd=usd, input_usd=input_usd, each_usd=each_usd, when=when, source=source)
 
     return price

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
+from penstock.providers.prices import SENT
 from penstock.providers.row_names import INTERNAL
 from penstock.providers.spec import Model, Operation
 from penstock.upstream import field_guesses
@@ -23,7 +24,6 @@ _COMPARED_LENGTH_MAX = 64  # of a name, with those that a caller may have meant
 _NAMES_MAX = 500  # different ones: each is compared with all that may change a price
 _NESTS = (dict, list)  # a union is made anew each time
 _PRICED_ROWS = frozenset({"n", "seconds", "frame", "quality", "generate_audio", "scale_factor"})
-_SENT = "sent."  # before the provider's names in conditions of prices
 _DEPTH_MAX = 16
 
 
@@ -82,7 +82,7 @@ def _check_not_priced(model: Model, name: str) -> None:
     """Raise InvalidRequest for the provider's own name of a field that decides the price, or of the object that has it:
     its row would convert and count what the caller wrote in a documented parameter.
     """
-    conditions = {key.removeprefix(_SENT) for price in model.prices for key in price.when if key.startswith(_SENT)}
+    conditions = {key.removeprefix(SENT) for price in model.prices for key in price.when if key.startswith(SENT)}
     written = {field for row in model.op.params if row.name in _PRICED_ROWS for field in row.to}
     if any(field.partition(".")[0] == name for field in conditions | written):
         raise InvalidRequest(f"`{name}` is set from documented parameters; use those.", param=name)

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.json_schema import Schema
 from penstock.providers.derive.draft import choices
 from penstock.providers.derive.resolutions import resolution_side
+from penstock.providers.prices import SENT
 from penstock.providers.spec import Param, Price
 from penstock.values import INPUT_VIDEOS
 
@@ -47,7 +48,7 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
         for price in prices
         for made in (
             *(
-                replace(price, ceiling=str(ceiling), when={f"sent.{name}": value})
+                replace(price, ceiling=str(ceiling), when={f"{SENT}{name}": value})
                 for (name, value), ceiling in ceilings.items()
             ),
             replace(price, ceiling=str(highest)),
@@ -64,7 +65,7 @@ def _with_frame_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence
         made
         for price in prices
         for made in (
-            *(replace(price, ceiling=str(factor), when={f"sent.{name}": value}) for name, value in listed),
+            *(replace(price, ceiling=str(factor), when={f"{SENT}{name}": value}) for name, value in listed),
             replace(price, ceiling=str(ceil(factor * largest))),
         )
     )
