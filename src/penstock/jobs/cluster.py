@@ -64,7 +64,7 @@ class Interrupted(Exception):
     """This process stops, or could not reach the database: the job goes back to the queue."""
 
 
-class Places:
+class JobPlaces:
     """The places of this worker, of which no organization has so many that the others find none.
 
     An organization may have nine places for each one that stays free afterwards, and one in any case. So alone it has
@@ -108,7 +108,7 @@ class _Connector(PsycopgConnector):
     in the queue and may have one more place.
     """
 
-    def __init__(self, jobs: Jobs, places: Places, database: str) -> None:
+    def __init__(self, jobs: Jobs, places: JobPlaces, database: str) -> None:
         super().__init__(
             pool_factory=_pool_without_check,
             conninfo=connection_string(database),
@@ -219,7 +219,7 @@ class Cluster:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._connector = _Connector(jobs, Places(settings.concurrent_jobs), settings.database)
+        self._connector = _Connector(jobs, JobPlaces(settings.concurrent_jobs), settings.database)
         self._app = App(connector=self._connector)
         self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs), pass_context=True)(self._run_queued)
         self._worker: Worker | None = None

@@ -24,7 +24,7 @@ from penstock.webhooks.delivery import (
     MessageChange,
     write_changes,
 )
-from penstock.webhooks.places import Place, Places
+from penstock.webhooks.places import DeliveryPlaces, Place
 from penstock.webhooks.sender import Sender
 
 _log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Deliveries:
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._changes = WriteGroups(store, write_changes, collect_seconds=_COLLECT_RESULTS_SECONDS)
         self._running: dict[asyncio.Task[None], LeasedMessage] = {}
-        self._places = Places(self.wake)
+        self._places = DeliveryPlaces(self.wake)
         # The time is random, so that it does not coincide again and again with the time that another cause takes.
         self._suspect_at = clock.monotonic() + random.uniform(1, 2) * _NO_SUSPECTS_SECONDS  # noqa: S311 (hides nothing)
         self._suspect: asyncio.Task[None] | None = None  # the one that was started last

@@ -37,7 +37,7 @@ class Place:
         self._end()
 
 
-class Places:
+class DeliveryPlaces:
     """Counts messages that this process has leased: in all until their result is recorded, of a host and of an
     organization only until they were sent.
     """

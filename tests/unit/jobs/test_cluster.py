@@ -11,7 +11,7 @@ import pytest
 from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
 from penstock.jobs import cluster
-from penstock.jobs.cluster import QUEUE, Cluster, Places
+from penstock.jobs.cluster import QUEUE, Cluster, JobPlaces
 from penstock.jobs.leases import Jobs
 from penstock.schema import Caller
 from penstock.values import nanos
@@ -193,7 +193,7 @@ async def test_a_place_that_is_given_back_is_taken_at_once(
 
 
 def test_each_organization_may_have_nine_tenths_of_the_places_that_others_leave() -> None:
-    places = Places(1000)
+    places = JobPlaces(1000)
 
     def take_all(organization: int) -> int:
         taken = 0
@@ -209,7 +209,7 @@ def test_each_organization_may_have_nine_tenths_of_the_places_that_others_leave(
 
 
 def test_a_worker_with_one_place_uses_it() -> None:
-    places = Places(1)
+    places = JobPlaces(1)
     assert places.full() == []
     places.take(7)
     assert places.full() == [7]

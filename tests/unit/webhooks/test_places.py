@@ -5,7 +5,7 @@ import pytest
 from penstock.values import OrgId
 from penstock.webhooks import places
 from penstock.webhooks.delivery import LeasedMessage
-from penstock.webhooks.places import Places
+from penstock.webhooks.places import DeliveryPlaces
 
 ORG = OrgId("org_1")
 OTHER_ORG = OrgId("org_2")
@@ -18,7 +18,7 @@ def message(host: str, org_id: OrgId = ORG) -> LeasedMessage:
 def test_a_host_has_room_again_when_one_of_its_messages_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "_PER_HOST", 2)
     calls: list[str] = []
-    found = Places(lambda: calls.append("room"))
+    found = DeliveryPlaces(lambda: calls.append("room"))
     most = found.free
     taken = []
     for _ in range(2):
@@ -40,7 +40,7 @@ def test_a_host_has_room_again_when_one_of_its_messages_was_sent(monkeypatch: py
 
 def test_an_organization_occupies_as_many_places_as_are_left_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "_MOST", 6)
-    found = Places(lambda: None)
+    found = DeliveryPlaces(lambda: None)
     for number in range(3):
         assert found.has_room(message(f"h{number}.test"))
         found.take(message(f"h{number}.test"))
@@ -53,7 +53,7 @@ def test_an_organization_occupies_as_many_places_as_are_left_free(monkeypatch: p
 
 
 def test_fewer_places_during_a_shortage() -> None:
-    found = Places(lambda: None)
+    found = DeliveryPlaces(lambda: None)
     most = found.free
     for _ in range(20):
         found.halve()
