@@ -232,6 +232,37 @@ def test_every_page_is_listed() -> None:
     assert sorted(str(path.relative_to(ROOT)) for path in pages - listed) == []
 
 
+# -------------------------------------------------------------------------------------------------------- installing
+
+INSTALLING = re.compile(r"\b(?:pip3?|pipx|uv|uv tool) (?:install|add)\s+((?:[^\s`]+[ \t]*)+)")
+INSTALLING_TO_RUN = re.compile(r"\buvx --from\s+([^\s`]+)")
+
+
+def requirements_to_install(text: str) -> list[str]:
+    """What the commands in a text install, with the options and paths among it."""
+    commands = INSTALLING.findall(text) + INSTALLING_TO_RUN.findall(text)
+    return [word.strip("'\"") for command in commands for word in command.split()]
+
+
+def texts_with_commands() -> list[Path]:
+    folders = [(ROOT / "src", ("py", "js")), (ROOT / "deploy", ("service", "yaml", "md"))]
+    files = [path for folder, endings in folders for ending in endings for path in folder.rglob(f"*.{ending}")]
+    return [*documents(), *files]
+
+
+def test_commands_install_penstock_from_a_clone_and_with_extras_that_exist() -> None:
+    """It is on no index, so a command that names it as a package installs nothing, or something else."""
+    known = project()["project"]["optional-dependencies"].keys()
+    named: set[str] = set()
+    for path in texts_with_commands():
+        for word in requirements_to_install(path.read_text()):
+            assert not re.match(r"penstock(?:$|[\[=<>~!@])", word), f"{path.relative_to(ROOT)} installs {word}"
+            if found := re.fullmatch(r"\.\[([\w,]+)\]", word):
+                named.update(found[1].split(","))
+    assert named
+    assert named <= known
+
+
 # -------------------------------------------------------------------------------------------------------- dependencies
 
 

@@ -264,15 +264,15 @@ def test_a_gateway_without_any_extra_makes_images_and_says_what_else_needs(core:
         asked = run(core, "chat", "Hello there", "--data", str(data))
         assert asked.stdout.strip() == "Hello there", asked.stderr
         video = run(core, "video", "a fox", "--seconds", "1", "--data", str(data))
-        assert "pip install 'penstock[atelier]'" in video.stderr
+        assert "pip install '.[atelier]'" in video.stderr
     for words, variables, message in (
-        (("mcp",), {}, "penstock mcp needs an extra: pip install 'penstock[mcp]'"),
+        (("mcp",), {}, "penstock mcp needs an extra: pip install '.[mcp]'"),
         (
             ("serve",),
             {"PENSTOCK_DATABASE": "postgresql://db.test/x"},
-            "Postgres needs an extra: pip install 'penstock[p",
+            "Postgres needs an extra: pip install '.[postgres]'",
         ),
-        (("serve",), {"PENSTOCK_MEDIA": "s3://bucket"}, "media needs an extra: pip install 'penstock[s3]'"),
+        (("serve",), {"PENSTOCK_MEDIA": "s3://bucket"}, "media needs an extra: pip install '.[s3]'"),
     ):
         ended = run(core, *words, "--data", str(tmp_path / "other"), **variables)
         assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-# The libraries of each extra of pyproject.toml, by the names under which they are imported.
+# The libraries of the extras of pyproject.toml, by the names under which they are imported; not those of `otel`, which
+# `trace_export` finds by their entry points.
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "atelier": ("av",),
     "bedrock": ("botocore",),
@@ -17,7 +18,12 @@ class ExtraMissing(RuntimeError):
     """Something was asked for that needs an extra; the message has the command that installs it."""
 
 
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra. It needs a clone, because Penstock is on no index of packages."""
+    return f"pip install '.[{extra}]' in a clone of Penstock"
+
+
 def check_extra(extra: str, what: str) -> None:
     """Raise ExtraMissing unless the libraries of an extra are installed; `what` needs them."""
     if any(find_spec(library) is None for library in LIBRARIES[extra]):
-        raise ExtraMissing(f"{what} needs an extra: pip install 'penstock[{extra}]'")
+        raise ExtraMissing(f"{what} needs an extra: {how_to_install(extra)}")

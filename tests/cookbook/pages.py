@@ -30,6 +30,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 _INSTALL = re.compile(r"^(?P<tool>pip|npm) install (?P<packages>.+)$")
+OURSELVES = "./penstock"  # as a page names a clone of this repository
 _SUFFIXES = {"python": ".py", "js": ".mjs", "sh": ".sh"}
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.cookbook.__main__ import RESULTS
-from tests.cookbook.pages import FEATURES, Page, Program, pages, read_page
+from tests.cookbook.pages import FEATURES, OURSELVES, Page, Program, pages, read_page
 from tests.cookbook.runs import Packages, ProgramFailed, run_page
 from tests.stories.processes import Installation, Serving
 
 pytestmark = pytest.mark.timeout(300)
-HERE_ALREADY = {"openai", "penstock", "pytest", "standardwebhooks"}
+HERE_ALREADY = {"openai", OURSELVES, "pytest", "standardwebhooks"}
 RUNNABLE = [page for page in pages() if not page.npm and HERE_ALREADY.issuperset(page.pip)]
 
 
@@ -63,7 +63,7 @@ def test_the_results_are_those_of_the_pages() -> None:
     results = json.loads(RESULTS.read_text())
     found = {name: result["shows"] for name, result in results.items()}
     assert found == {page.name: page.shows for page in pages()}, "run `make test-cookbook`"
-    named = {page.name: {name.partition("[")[0] for name in [*page.pip, *page.npm]} - {"penstock"} for page in pages()}
+    named = {page.name: {name.partition("[")[0] for name in [*page.pip, *page.npm]} - {OURSELVES} for page in pages()}
     assert {name: set(result["versions"]) for name, result in results.items()} == named
 
 

@@ -200,5 +200,5 @@ async def test_keys_of_an_account_need_an_extra(installation: Installation, monk
     monkeypatch.setattr(package_extras, "find_spec", lambda name: None if name == "botocore" else object())
     installation.environ[KEY_ENV] = ACCOUNT
     async with gateway_for(installation.open, "bedrock", Bedrock()) as running:
-        with pytest.raises(ModelNotFound, match=r"pip install 'penstock\[bedrock\]'"):
+        with pytest.raises(ModelNotFound, match=r"pip install '\.\[bedrock\]'"):
             await create_image(running, model="bedrock/stability/core")

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 import structlog
 
+from penstock.package_extras import how_to_install
 from penstock.telemetry.tracing import Tracing
 
 log = structlog.get_logger()
@@ -17,7 +18,7 @@ log = structlog.get_logger()
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _PACKAGES = {
-    "otlp_proto_http": 'the extra otel: pip install "penstock[otel]"',
+    "otlp_proto_http": f"the extra otel: {how_to_install('otel')}",
     "otlp_proto_grpc": "opentelemetry-exporter-otlp-proto-grpc, or set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
 }
 

@@ -24,7 +24,7 @@ HAS_MCP = importlib.util.find_spec("mcp") is not None
 def test_a_missing_extra_is_named(run: Command) -> None:
     ended = run("mcp")
     assert ended.status == 1
-    assert "pip install 'penstock[mcp]'" in ended.err
+    assert "pip install '.[mcp]'" in ended.err
 
 
 @pytest.mark.clients

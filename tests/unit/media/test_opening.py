@@ -19,7 +19,7 @@ def test_the_url_decides_between_folder_and_bucket(bucket: Storage, tmp_path: Pa
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(package_extras, "find_spec", lambda name: None)
     assert isinstance(open_storage("", {}, tmp_path), Folder)
-    with pytest.raises(package_extras.ExtraMissing, match=r"pip install 'penstock\[s3\]'"):
+    with pytest.raises(package_extras.ExtraMissing, match=r"pip install '\.\[s3\]'"):
         open_storage("s3://bucket", {}, tmp_path)
 
 

@@ -34,6 +34,6 @@ async def test_postgres_if_the_settings_have_its_url(
 async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(package_extras, "find_spec", lambda name: None)
     with pytest.raises(
-        package_extras.ExtraMissing, match=r"^Postgres needs an extra: pip install 'penstock\[postgres\]'$"
+        package_extras.ExtraMissing, match=r"^Postgres needs an extra: pip install '\.\[postgres\]' in a"
     ):
         await open_store(Settings(data=tmp_path, database="postgresql://db.test/penstock"))

@@ -36,7 +36,7 @@ async def test_a_missing_package_is_named_and_the_gateway_starts_without_traces(
             async with open_tracing(environ) as tracing:
                 assert tracing is None
     assert [line["event"].partition(": ")[2].split(",")[0] for line in lines] == [
-        'install the extra otel: pip install "penstock[otel]"',
+        "install the extra otel: pip install '.[otel]' in a clone of Penstock",
         "install opentelemetry-exporter-otlp-proto-grpc",
         "install the package of this exporter",
     ]
