@@ -17,7 +17,7 @@ from penstock.providers import discover
 from tests.cookbook.pages import FEATURES
 from tests.cookbook.pages import FOLDER as COOKBOOK
 from tests.providers import descriptions
-from tests.test_layout import layers
+from tests.source_tree import layers
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "penstock"

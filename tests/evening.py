@@ -25,7 +25,7 @@ from urllib.request import urlopen
 
 import psycopg
 
-from tests import postgres, s3_server, test_grafana
+from tests import grafana, postgres, s3_server
 from tests.otlp_receiver import OtlpReceiver, ReceivedSpan, otlp_receiver
 from tests.ports import unused_port
 from tests.snippets import ROOT, blocks
@@ -269,7 +269,7 @@ def print_tree(span: ReceivedSpan, spans: Sequence[ReceivedSpan], depth: int = 0
 def query_problems(prometheus: str) -> list[str]:
     """Every query of the dashboard is answered, and with values where there is something to tell."""
     problems = []
-    for title, query, _ in test_grafana.queries():
+    for title, query, _ in grafana.queries():
         expression = query.replace("$__rate_interval", "5m").replace("$job", ".*")
         with urlopen(f"{prometheus}/api/v1/query?{urlencode({'query': expression})}") as response:  # noqa: S310
             found = json.load(response)["data"]["result"]

@@ -21,7 +21,7 @@ from penstock.providers.spec import FailureKind, Price
 from penstock.telemetry import metrics_text
 from penstock.telemetry.metrics import CurrentValues, Metrics, StoredValues
 from penstock.values import Nanos
-from tests import snippets, test_layout
+from tests import snippets, source_tree
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -297,7 +297,7 @@ IMPORT_NAMES = {
 
 
 def imported_libraries() -> set[str]:
-    return {words[0] for module in test_layout.modules() for words in test_layout.imported(module)}
+    return {words[0] for module in source_tree.modules() for words in source_tree.imported(module)}
 
 
 def test_each_runtime_dependency_is_imported() -> None:

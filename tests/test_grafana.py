@@ -1,18 +1,15 @@
 """Every query of the Grafana dashboard finds its metrics and labels in what a gateway serves at /metrics."""
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.api.http_calls import served_api
 from tests.gateway import OpenGateway, sqlite_only
+from tests.grafana import DASHBOARD, queries
 
-ROOT = Path(__file__).parent.parent
-DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "penstock.json").read_text())
 ADDED_BY_PROMETHEUS = {"job", "instance"}
 _FUNCTIONS = {"sum", "max", "rate", "histogram_quantile", "by", "label_values", "or", "vector"}
 
@@ -20,13 +17,6 @@ _SELECTOR = re.compile(r"\b(penstock_\w+)(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"[^"]*"')
 _GROUPING = re.compile(r"\b(?:by|without) \(([^)]*)\)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-
-
-def queries() -> Iterator[tuple[str, str, str]]:
-    """The title, the expression and the legend of each query."""
-    for panel in DASHBOARD["panels"]:
-        for target in panel.get("targets", []):
-            yield panel["title"], target["expr"], target["legendFormat"]
 
 
 def problems_of(expression: str, legend: str, served: dict[str, set[str]]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.test_layout import Module, modules, nodes, none
+from tests.source_tree import Module, modules, nodes, none
 
 # What may grow all the same, and why that is never much.
 BOUNDED = {

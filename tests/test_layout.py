@@ -2,19 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from penstock import settings_description
-
-ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "penstock"
-
-# One line per layer: packages, and the modules beside them. Each may import only what stands on a lower line, and never
-# what stands on its own line. docs/tour.md draws the same file.
-LAYERS = (ROOT / "docs" / "layers.txt").read_text()
+from tests.source_tree import LAYERS, NOT_PROVIDERS, ROOT, Module, imported, layers, modules, nodes, none, parsed, units
 
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
@@ -40,26 +31,6 @@ DECODERS = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 200
-# Modules that provider files share: the vocabulary, the names of rows, tables from schemas, conversions, OpenAI-compatible API, tokens,
-# and models that several providers serve.
-NOT_PROVIDERS = {
-    "__init__",
-    "spec",
-    "prices",
-    "row_names",
-    "exchange",
-    "gemini_images",
-    "gpt_chats",
-    "gpt_images",
-    "live",
-    "stable_images",
-    "derive",
-    "convert",
-    "openai_compatible",
-    "chat_models",
-    "dashscope_errors",
-    "jwt",
-}
 
 PRINTING = {"commands"}
 
@@ -70,79 +41,12 @@ BANNED = set(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
-    path: Path
-    words: tuple[str, ...]  # ("api", "models") for `api/models.py`
-
-    @property
-    def unit(self) -> str:
-        """The name under which LAYERS knows it."""
-        return self.words[0]
-
-    @property
-    def is_provider(self) -> bool:
-        """A file of providers/, a file of a provider's folder there, or the table of the built-in provider."""
-        return self.words == ("atelier", "table") or (self.unit == "providers" and self.words[1] not in NOT_PROVIDERS)
-
-    @property
-    def provider(self) -> str:
-        """Which provider it belongs to, if it `is_provider`."""
-        return self.words[0] if self.unit == "atelier" else self.words[1]
-
-    def __str__(self) -> str:
-        return "/".join(self.words)
-
-
-@cache
-def modules() -> list[Module]:
-    paths = sorted(SOURCE.rglob("*.py"))
-    return [Module(path, path.relative_to(SOURCE).with_suffix("").parts) for path in paths]
-
-
-@cache
-def units() -> set[str]:
-    return {module.unit for module in modules()}
-
-
-@cache
-def parsed(module: Module) -> ast.Module:
-    return ast.parse(module.path.read_text())
-
-
-@cache
-def nodes(module: Module) -> list[ast.AST]:
-    """Everything in a module."""
-    return list(ast.walk(parsed(module)))
-
-
-def none(problems: Iterable[str]) -> None:
-    """Fail with all of them, so that one run shows everything there is to repair."""
-    listed = list(problems)
-    assert not listed, "\n" + "\n".join(listed)
-
-
 # ----------------------------------------------------------------------------------------------------------- directions
-
-
-def layers() -> list[list[str]]:
-    return [line.split() for line in LAYERS.strip().splitlines()]
 
 
 def heights() -> dict[str, int]:
     """How far each module stands above the ground."""
     return {name: height for height, line in enumerate(reversed(layers())) for name in line}
-
-
-def imported(module: Module) -> Iterator[tuple[str, ...]]:
-    """Each thing a module imports, wherever in it, as the words of its dotted name."""
-    for node in nodes(module):
-        if isinstance(node, ast.Import):
-            yield from (tuple(alias.name.split(".")) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}, line {node.lineno}: write the import in full, from penstock on"
-            assert node.module is not None
-            yield from ((*node.module.split("."), alias.name) for alias in node.names)
 
 
 def imported_units(module: Module) -> set[str]:
@@ -336,6 +240,18 @@ def test_modules_have_tests() -> None:
         f"{module} has no {' or '.join(str(home.relative_to(ROOT)) for home in homes_of_tests(module))}"
         for module in modules()
         if not module.words[-1].startswith("__") and not any(home.exists() for home in homes_of_tests(module))
+    )
+
+
+def test_nothing_is_imported_from_a_module_of_tests() -> None:
+    """What several of them use is in a module without tests, as tests/README.md lists them."""
+    paths = sorted(path for folder in ("tests", "docs", "bench") for path in (ROOT / folder).rglob("*.py"))
+    users = [Module(path, path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    none(
+        f"{user} imports {'.'.join(words)}"
+        for user in users
+        for words in imported(user)
+        if words[0] == "tests" and any(word.startswith("test_") for word in words)
     )
 
 

@@ -1,10 +1,8 @@
 """Every page of the dashboard checked by axe-core, in light and in dark; by keyboard, and at the width of a phone."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from tests.browser.axe import AXE, choose_theme, violations
 from tests.browser.chromium import Browser, sign_in
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
@@ -12,8 +10,6 @@ from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-AXE = (Path(__file__).parent / "third_party" / "axe.js").read_text()
-CHECK = "return await axe.run(document, {resultTypes: ['violations']})"
 PAGES = (
     "overview",
     "playground/image",
@@ -43,15 +39,6 @@ CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hi"}]
 IMAGE = {"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea", "size": "128x128"}
 
 
-def violations(browser: Browser) -> list[str]:
-    found: dict[str, Any] = browser.run(CHECK)
-    return [
-        f"{rule['id']} ({rule['impact']}): {node['html'][:160]}"
-        for rule in found["violations"]
-        for node in rule["nodes"]
-    ]
-
-
 def settled(browser: Browser) -> bool:
     """Everything is loaded, and nothing is fading in."""
     return bool(
@@ -60,10 +47,6 @@ def settled(browser: Browser) -> bool:
             "return !isFading && !document.querySelector('main .spinner') && document.querySelector('main h1') !== null"
         )
     )
-
-
-def choose_theme(browser: Browser, theme: str) -> None:
-    browser.run("localStorage.setItem('theme', arguments[0])", theme)
 
 
 def look_at(browser: Browser, page: str) -> list[str]:

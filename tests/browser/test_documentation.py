@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.browser.axe import AXE, choose_theme, violations
 from tests.browser.chromium import Browser
-from tests.browser.test_accessibility import AXE, choose_theme, violations
 from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from penstock.api.body import ARRIVED
 from penstock.api.response_cycle import ResponseCycle
 from penstock.api.response_transport import ResponseTransport
-from tests.unit.api.test_response_transport import RecordingTransport
+from tests.unit.api.recording_transport import RecordingTransport
 
 DATE = (b"date", b"today")
 TYPE = (b"content-type", b"text/plain")

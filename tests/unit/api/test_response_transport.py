@@ -1,31 +1,7 @@
 """The head of a response is sent together with the first bytes of its body, and is not lost without one."""
 
-import asyncio
-from typing import Any
-
 from penstock.api.response_transport import ResponseTransport
-
-
-class RecordingTransport(asyncio.Transport):
-    """A transport that records which bytes were written together."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.packets: list[bytes] = []
-
-    def write(self, data: Any) -> None:
-        self.packets.append(data)
-
-    def writelines(self, parts: Any) -> None:
-        assert all(parts), "asyncio never gets rid of an empty part"
-        self.packets.append(b"".join(parts))
-
-    def close(self) -> None:
-        self.packets.append(b"END")
-
-    def is_closing(self) -> bool:
-        return b"END" in self.packets
-
+from tests.unit.api.recording_transport import RecordingTransport
 
 HEAD, CONTINUE = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
 

@@ -23,10 +23,10 @@ from penstock.errors import (
 )
 from penstock.schema import Response
 from tests.fake_providers import faults
-from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
+from tests.gateway import OpenGateway, sqlite_only
 from tests.loop_time import pass_time
+from tests.unit.chat.chat_calls import ASK, chat, ended_records, last_record, read_stream
 
-ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
 # Three input tokens at a micro-dollar and three output tokens at two.
 COST = Decimal("0.000009")
 COMPLETION = (
@@ -34,28 +34,6 @@ COMPLETION = (
     b'"message":{"role":"assistant","content":"%b"}}],'
     b'"usage":{"prompt_tokens":3,"completion_tokens":3,"total_tokens":6}}'
 )
-
-
-async def chat(running: RunningGateway, **body: Any) -> Response:
-    return await complete(running.gateway, running.call({**ASK, **body}, endpoint="/compat/v1/chat/completions"))
-
-
-async def last_record(running: RunningGateway) -> dict[str, Any]:
-    """Return the newest request, after it has ended."""
-    return (await ended_records(running, 1))[-1]
-
-
-async def ended_records(running: RunningGateway, count: int) -> list[dict[str, Any]]:
-    async def met() -> bool:
-        return sum(record["status"] in ENDED for record in await running.records()) >= count
-
-    await running.wait_until(met, 0)
-    return await running.records()
-
-
-async def read_stream(response: Response) -> bytes:
-    assert response.chunks is not None
-    return b"".join([chunk async for chunk in response.chunks])
 
 
 async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) -> None:

@@ -18,7 +18,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.values import InputFile, OrgId
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
-from tests.unit.net.test_guard import FORBIDDEN
+from tests.unit.net.forbidden_urls import FORBIDDEN
 
 LOOPBACK: dict[str, Any] = {"egress_allow_cidrs": ("127.0.0.0/8",)}
 PUBLIC = "https://images.example/a.png"

@@ -23,9 +23,9 @@ from tests.api.http_calls import ServedApi, served_api
 from tests.fake_providers import faults, responses
 from tests.fake_providers.server import FakeCall, event_bytes
 from tests.gateway import Installation, sqlite_only
-from tests.unit.chat.test_endpoint import ended_records
-from tests.unit.chat.test_request import call_with
-from tests.unit.chat.test_responses import DATA_URI, PATH, WEATHER
+from tests.unit.chat.chat_calls import ended_records
+from tests.unit.chat.responses_calls import DATA_URI, PATH, WEATHER
+from tests.unit.chat.small_request import call_with
 
 ENCRYPTED: Any = ["reasoning.encrypted_content"]
 PATCH: Any = {"type": "custom", "name": "apply_patch", "description": "Change files.", "format": {"type": "text"}}

@@ -12,7 +12,7 @@ from penstock.providers import mistral
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos
 from tests.manual_clock import ManualClock
-from tests.unit.chat.test_request import chat_request
+from tests.unit.chat.small_request import chat_request
 
 CHOICE = {"index": 0, "finish_reason": "model_length", "message": {"role": "assistant", "content": "x"}}
 USAGE: Any = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}

@@ -11,7 +11,7 @@ from penstock.providers import deepseek, mistral
 from penstock.providers.chat_models import MAX_TOKENS
 from penstock.providers.openai_compatible import CHAT as PLAIN
 from penstock.providers.spec import Model, Param, fixed, refused
-from tests.unit.chat.test_request import HELLO, chat_request, model
+from tests.unit.chat.small_request import HELLO, chat_request, model
 
 
 def test_the_body_is_passed_on_with_the_upstream_model() -> None:

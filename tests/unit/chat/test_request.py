@@ -8,40 +8,21 @@ import pytest
 
 from penstock.api import request_schemas
 from penstock.chat.provider_body import provider_body
-from penstock.chat.request import ChatImage, ChatRequest, read_chat_request
+from penstock.chat.request import ChatImage, read_chat_request
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
-from penstock.providers.chat_models import chat_operation
-from penstock.providers.spec import Model, Param
-from penstock.schema import Call, Caller
-from penstock.settings import Settings
-from penstock.values import OrgId
-from tests.unit.net.test_guard import FORBIDDEN
+from tests.unit.chat.small_request import HELLO, SETTINGS, call_with, chat_request, model
+from tests.unit.net.forbidden_urls import FORBIDDEN
 
-HELLO = {"role": "user", "content": "hello"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "look"}}
-SETTINGS = Settings(image_bytes=3000, egress_allow_hosts=("files.internal",))
 SCHEMA = request_schemas.body(CHAT, is_form=False, is_open=True)
-
-
-def chat_request(**body: Any) -> ChatRequest:
-    whole = {"model": "lab/chat", "messages": [HELLO], **body}
-    return read_chat_request(call_with(whole), SETTINGS)
-
-
-def call_with(body: Any) -> Call:
-    return Call(id="req_1", caller=Caller(OrgId("org"), "key"), endpoint="", at_ms=0, started=0, json=body)
 
 
 def error_for(**body: Any) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
         chat_request(**body)
     return caught.value
-
-
-def model(*rows: Param) -> Model:
-    return Model(id="lab/chat", upstream="their-chat", op=chat_operation(*rows), prices=())
 
 
 def is_described(**body: Any) -> bool:

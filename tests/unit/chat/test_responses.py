@@ -13,28 +13,15 @@ from pydantic import BaseModel
 
 from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.fake_providers import faults
-from tests.fake_providers.scripted import mask, png
+from tests.fake_providers.scripted import mask
 from tests.fake_providers.server import FakeCall, event_bytes
 from tests.gateway import OpenGateway, sqlite_only
-from tests.unit.chat.test_endpoint import ended_records
+from tests.unit.chat.chat_calls import ended_records
+from tests.unit.chat.responses_calls import DATA_URI, PATH, WEATHER
 
 pytestmark = sqlite_only
-PATH = "/compat/v1/responses"
 ECHO = "atelier/echo"
-DATA_URI = f"data:image/png;base64,{base64.b64encode(png(16, 16)).decode()}"
 MASK_URI = f"data:image/png;base64,{base64.b64encode(mask(16, 16)).decode()}"
-WEATHER: Any = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "The weather of a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-        "additionalProperties": False,
-    },
-    "strict": True,
-}
 
 
 class Pear(BaseModel):

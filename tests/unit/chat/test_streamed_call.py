@@ -11,7 +11,7 @@ from penstock.errors import UpstreamError
 from tests.fake_providers import faults
 from tests.fake_providers.server import FakeCall, event_bytes
 from tests.gateway import OpenGateway, sqlite_only
-from tests.unit.chat.test_endpoint import chat, last_record, read_stream
+from tests.unit.chat.chat_calls import chat, last_record, read_stream
 
 
 def events(body: bytes) -> list[Any]:

@@ -1,7 +1,6 @@
 """`penstock mcp`: without its extra it says what to install; with it, the official client is an agent."""
 
 import asyncio
-import importlib.util
 import json
 import os
 import socket
@@ -16,8 +15,7 @@ from tests.fake_providers.scripted import png
 from tests.ports import unused_port
 from tests.stories.processes import Serving, until
 from tests.unit.commands.conftest import Command
-
-HAS_MCP = importlib.util.find_spec("mcp") is not None
+from tests.unit.commands.mcp_library import HAS_MCP
 
 
 @pytest.mark.skipif(HAS_MCP, reason="the extra is installed")

@@ -10,7 +10,7 @@ from PIL import Image
 
 from penstock.imaging.workers import WorkerPool
 from tests.fake_providers.scripted import png
-from tests.unit.commands.test_mcp import HAS_MCP
+from tests.unit.commands.mcp_library import HAS_MCP
 
 pytestmark = [pytest.mark.clients, pytest.mark.skipif(not HAS_MCP, reason="needs the extra `mcp`")]
 

@@ -2,26 +2,17 @@
 
 import asyncio
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from penstock.errors import ContentPolicyViolation, Problem, UpstreamError, UpstreamTimeout
+from penstock.errors import ContentPolicyViolation, UpstreamError, UpstreamTimeout
 from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import Act
-from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.gateway import OpenGateway, sqlite_only
 from tests.loop_time import pass_time
-
-UNTOUCHED = (nanos("10"), 0)
-
-
-async def failure(running: RunningGateway, **body: Any) -> Problem:
-    with pytest.raises(Problem) as caught:
-        await running.image(**body)
-    return caught.value
-
+from tests.unit.generations.failing import UNTOUCHED, failure, named
 
 # --------------------------------------------------------------------------------------------------------- submissions
 
@@ -56,10 +47,6 @@ MALFORMED = {
     "gateway timeout": faults.raw(b"<html>504</html>", "text/html", 504),
     "bad gateway": faults.raw(b"", "text/plain", 502),
 }
-
-
-def named(table: dict[str, Act]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("act", table.values(), ids=table.keys())
 
 
 @named(CERTAIN)

@@ -12,7 +12,7 @@ from penstock.generations.job import Job
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only, two_providers
-from tests.unit.generations.test_job import start_video
+from tests.unit.generations.running_video import start_video
 
 HOOK = "https://receiver.example/hook"
 

@@ -8,13 +8,7 @@ import msgspec
 import pytest
 
 from penstock.accounts.prices import snapshot_prices
-from penstock.generations.job import (
-    Job,
-    check_lease,
-    is_cancel_requested,
-    record_attempt,
-    restore_candidate,
-)
+from penstock.generations.job import Job, check_lease, is_cancel_requested, record_attempt, restore_candidate
 from penstock.generations.rows import get_generation
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.providers.spec import Price, Result
@@ -22,21 +16,8 @@ from penstock.schema import PlannedCandidate
 from penstock.store.base import StorageUnavailable, Store
 from penstock.store.postgres_session import Connection, Statement
 from penstock.upstream.failures import Failure
-from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, postgres_only
-
-
-async def start_video(running: RunningGateway) -> str:
-    """A video that runs until the test ends."""
-    running.lab.videos.next(faults.never_ends)
-    video_id: str = (await running.video()).json["id"]
-    await running.lab.videos.reached(1)
-
-    async def submitted() -> bool:
-        return [row["state"] for row in await running.attempts(video_id)] == ["submitted"]
-
-    await running.wait_until(submitted, step_seconds=0)
-    return video_id
+from tests.unit.generations.running_video import start_video
 
 
 async def job_of(running: RunningGateway, video_id: str, token: int) -> Job:

@@ -14,7 +14,7 @@ from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import Act
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
-from tests.unit.generations.test_attempt import UNTOUCHED, failure, named
+from tests.unit.generations.failing import UNTOUCHED, failure, named
 
 
 async def test_a_download_that_fails_is_tried_again(open_gateway: OpenGateway) -> None:

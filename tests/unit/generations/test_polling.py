@@ -6,7 +6,7 @@ from penstock.generations.polling import shared_pause
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
-from tests.unit.generations.test_attempt import UNTOUCHED
+from tests.unit.generations.failing import UNTOUCHED
 
 
 @sqlite_only

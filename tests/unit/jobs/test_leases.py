@@ -12,35 +12,10 @@ from penstock.errors import StorageUnavailable
 from penstock.event_loop import cancel_and_wait
 from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
-from penstock.schema import Caller
 from penstock.store.base import Transaction
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.leases import claim_lease
-
-
-class ManualRun:
-    """Takes the place of `run_generation`: each job waits until the test says how it ends."""
-
-    def __init__(self) -> None:
-        self.started: list[RunningJob] = []
-        self.ended: list[str] = []
-        self._ends: dict[str, asyncio.Future[None]] = {}
-
-    async def __call__(self, job: RunningJob) -> None:
-        self.started.append(job)
-        end = self._ends[job.id] = asyncio.get_running_loop().create_future()
-        await end
-        self.ended.append(job.id)
-
-    def finish(self, request_id: str) -> None:
-        self._ends[request_id].set_result(None)
-
-    def fail(self, request_id: str, problem: Exception) -> None:
-        self._ends[request_id].set_exception(problem)
-
-    @property
-    def ids(self) -> list[str]:
-        return [job.id for job in self.started]
+from tests.unit.jobs.manual_run import ManualRun, accept_videos, get_row, let_others_run
 
 
 @asynccontextmanager
@@ -52,20 +27,6 @@ async def open_jobs(running: RunningGateway, run: Run) -> AsyncIterator[Jobs]:
         yield jobs
     finally:
         await jobs.stop()
-
-
-async def accept_videos(running: RunningGateway, count: int = 1, caller: Caller | None = None) -> list[str]:
-    """Videos that nobody runs yet, in the order of their ids."""
-    ids = []
-    for _ in range(count):
-        running.clock.advance(0.001)
-        ids.append((await running.video(seconds=1, caller=caller)).json["id"])
-    return ids
-
-
-async def let_others_run(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def until(met: Callable[[], bool]) -> None:
@@ -93,12 +54,6 @@ async def renewing(running: RunningGateway, jobs: Jobs, *, worker: bool = False)
         yield look
     finally:
         await cancel_and_wait([task])
-
-
-async def get_row(running: RunningGateway, request_id: str) -> dict[str, int]:
-    found = await running.gateway.store.one("get_generation", id=request_id, org_id=running.caller.org_id)
-    assert found is not None
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- running

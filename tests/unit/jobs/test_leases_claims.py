@@ -9,7 +9,7 @@ import pytest
 from penstock.jobs.leases import Jobs
 from penstock.store.base import Store
 from tests.gateway import OpenGateway, RunningGateway
-from tests.unit.jobs.test_leases import ManualRun, accept_videos, get_row, let_others_run
+from tests.unit.jobs.manual_run import ManualRun, accept_videos, get_row, let_others_run
 
 
 class SlowStore:

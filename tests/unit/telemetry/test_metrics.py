@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.telemetry import metrics_text
 from penstock.telemetry.metrics import (
     BUCKETS_SECONDS,
     NO_PROVIDER,
@@ -18,20 +17,7 @@ from penstock.telemetry.metrics import (
     StoredValues,
 )
 from penstock.values import nanos
-
-NOTHING: dict[str, Any] = {
-    "jobs_running": 0,
-    "pool_workers": 0,
-    "pool_places": 2,
-    "stored": StoredValues(),
-    "writes": 0,
-    "write_seconds": 0.0,
-    "health": [],
-}
-
-
-def rendered(metrics: Metrics, **current: Any) -> str:
-    return metrics_text.render(metrics.total(CurrentValues(**{**NOTHING, **current}))).decode()
+from tests.unit.telemetry.rendering import NOTHING, rendered
 
 
 def samples(metrics: Metrics, **current: Any) -> dict[tuple[str, ...], float]:

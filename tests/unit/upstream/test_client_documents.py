@@ -10,7 +10,7 @@ from penstock.upstream.client import Upstream
 from penstock.upstream.failures import AttemptFailed
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.server import FakeProvider, route, serving
-from tests.unit.upstream.test_client_fetch import OP
+from tests.unit.upstream.fetched_result import OP
 
 MODEL = Model(id="a/b", upstream="b", op=OP, prices=())
 

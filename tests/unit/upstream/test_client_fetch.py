@@ -4,21 +4,12 @@ from typing import Any
 
 import pytest
 
-from penstock.providers.spec import File, Model, Operation, Provider, Reply, Result
+from penstock.providers.spec import Model, Provider, Result
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
 from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
+from tests.unit.upstream.fetched_result import OP
 
-
-def read(reply: Reply) -> Result:
-    if "status" in reply.json:
-        return Result(status=reply.json["status"], ref={"id": "7"})
-    return Result(files=tuple(File(url=url) for url in reply.json["urls"]))
-
-
-OP = Operation(
-    task="video", send="POST /jobs", poll="GET /jobs/{id}", fetch="GET /jobs/{id}/result", params=(), read=read
-)
 MODEL = Model(id="a/b", upstream="b", op=OP, prices=())
 CANDIDATE = Candidate(
     Provider(

@@ -12,7 +12,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
 from penstock.upstream.watch import AttemptWatch
 from tests.manual_clock import ManualClock
-from tests.unit.telemetry.test_metrics import rendered
+from tests.unit.telemetry.rendering import rendered
 
 
 class Watched:
