@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from docs import catalogue, generate, toml_schema
+from penstock.accounts.key_records import SCOPES
 from penstock.api.operations import OPERATIONS
 from penstock.api.routes import ROUTES
 from penstock.providers import discover
@@ -131,6 +132,16 @@ def test_operators_are_told_of_every_metric_and_its_labels() -> None:
 def test_operators_are_told_of_every_kind_of_failure() -> None:
     page = (ROOT / "docs" / "telemetry.md").read_text()
     assert [kind for kind in get_args(FailureKind) if f"`{kind}`" not in page] == []
+
+
+def test_operators_are_told_what_each_scope_allows() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    told = {
+        scope: set(re.findall(r"`(/[^`]+)`", allows))
+        for scope, allows in re.findall(r"^\| `(\w+)` \|([^|]*)\|", page, re.M)
+    }
+    for scope in SCOPES:
+        assert told[scope] == {"/".join(route.path.split("/")[:3]) for route in ROUTES if route.access == scope}
 
 
 # ------------------------------------------------------------------------------------------------------- penstock.toml

@@ -11,7 +11,7 @@ from penstock.store.base import Row, Store
 from penstock.store.related import read_related
 from penstock.values import REPLAY_MODES, ZERO, Nanos, OrgId, dollars, iso, nanos
 
-ADMIN = "admin"  # manages the keys of its own organization
+ADMIN = "admin"  # manages the keys and the webhooks of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
 SCOPES = (ADMIN, OPERATOR)
 

@@ -22,7 +22,7 @@ KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), ab
 _MAX_COUNT = 2**31 - 1
 KEY_FIELDS = field_table(
     text_field("name", "Name of the key.", max_length=200),
-    array_field("scopes", f"`{ADMIN}` lets the key create and revoke keys."),
+    array_field("scopes", f"`{ADMIN}` lets the key manage keys and webhooks."),
     integer_field("requests_per_minute", "Maximum requests per minute.", low=1, high=_MAX_COUNT),
     integer_field("concurrent_requests", "Maximum requests at once.", low=1, high=_MAX_COUNT),
     number_field("usd_per_day", "Maximum spend per UTC day.", low=0, high=1_000_000),

@@ -37,8 +37,8 @@ def create_key(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="`admin` lets the key create and revoke keys of its organization, `operator` lets it see the metrics "
-            "and the health of providers, which cover all organizations. Repeat the option for both."
+            help="`admin` lets the key manage the keys and webhooks of its organization, `operator` lets it see and "
+            "manage the whole installation, with the keys and the credit of all organizations. Repeat it for both."
         ),
     ] = None,
     org: Org = None,
