@@ -50,7 +50,7 @@ class _Balance:
 
 
 class _Holding:
-    """The time in which a hold is being written; see `ChatReservations.holding`."""
+    """A `with` block in which a hold is written to the store; see `ChatReservations.holding`."""
 
     __slots__ = ("_amount", "_balance")
 
@@ -78,7 +78,7 @@ class ChatReservations:
     store: Store
     clock: Clock
     process_id: str  # of this process, which `chat_leases` keeps alive
-    is_blocked: bool = False  # ended calls cannot be written, so none is reserved in memory
+    is_blocked: bool = False  # ended calls cannot be written, so nothing is reserved in memory for new ones
     _balances: dict[OrgId, _Balance] = field(default_factory=dict)
     _holds: WriteGroups[Reservation, None] = field(init=False)
 
@@ -134,7 +134,7 @@ class ChatReservations:
             for request_id in request_ids:
                 balance.uncharged.pop(request_id, None)
 
-    def holding(self, org_id: OrgId, amount: Nanos) -> "_Holding":
+    def holding(self, org_id: OrgId, amount: Nanos) -> _Holding:
         """Keep chat calls from spending an amount while a hold of it is being written to the store."""
         return _Holding(self._balance(org_id), amount)
 

@@ -30,9 +30,9 @@ from penstock.values import new_id
 
 _ABORT_SECONDS = 1.0
 _HEAD_END = b"\r\n\r\n"
-# What a client sends before the response to its first request waits unparsed, up to so many bytes.
+# So many bytes of further requests may wait unparsed while the first one is being answered.
 _WAITING_BYTES = 64 * 1024
-_MAX_PIPELINED = 8  # of requests that end in the middle of what was received, and so are parsed together
+_MAX_PIPELINED = 8  # requests that arrive in one piece with the end of a body, and so are parsed together with it
 # The kernel keeps at most so many bytes that it has not sent, so that what it takes shows how quickly a client reads.
 _UNSENT_BYTES = 128 * 1024
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -48,7 +48,7 @@ _LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {HEADER_BYTES} 
 
 
 class Connection(asyncio.Protocol):
-    """Serves clean HTTP/1.1; answers anything else with an error and closes the connection."""
+    """Serves valid HTTP/1.1; answers anything else with an error and closes the connection."""
 
     # Both are set by the subclass that each server makes.
     open_connections: OpenConnections
@@ -64,7 +64,8 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         # More requests may follow one that asks to close the connection; they are not answered.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._url = b""  # and other parts of the head that is being read
+        # These three are about the head that is being read.
+        self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects_continue = False
         self.cycle: ResponseCycle | None = None  # of the request that was read last
@@ -72,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._in_head = True  # the parser reads a head, or waits for one
         self._is_busy = False  # a request has not been answered
         self._head_bytes = 0
-        self._trailer_bytes = 0  # or whatever else came since the last bytes of a body
+        self._trailer_bytes = 0  # since the last bytes of a body: of its trailer, or of what separates its chunks
         self._unparsed = b""  # the requests after the one that is being answered
         self._ignores_input = False  # after a refusal
         self._problem: Problem | None = None

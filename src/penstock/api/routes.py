@@ -1,4 +1,4 @@
-"""Every path of the API on one screen."""
+"""Every path of the API, with one row for each of its methods."""
 
 from functools import cache
 

@@ -17,7 +17,7 @@ from penstock.providers import discover
 
 
 class _Models(TyperGroup):
-    """The commands about models: words that are none of them are searched for."""
+    """The commands about models; `penstock models WORDS` is short for `penstock models search WORDS`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first word names, else `search` with all words."""
@@ -66,7 +66,7 @@ def _row(model: dict[str, Any]) -> list[str]:
 
 
 def _price(pricing: list[dict[str, Any]]) -> str:
-    """The prices of the first unit, from the lowest to the highest; those of tokens for a million of them."""
+    """The lowest and the highest of today's prices that have the unit of the first one; for a million tokens each."""
     today = datetime.now(UTC).date().isoformat()
     rows = [row for row in pricing if row["unit"] == pricing[0]["unit"] and row.get("from", "") <= today]
     if not rows:

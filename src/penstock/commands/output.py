@@ -83,9 +83,9 @@ def _bar(text: str, *columns: str, total: float | None = None) -> Iterator[Bar]:
 
 
 def save_parts(parts: Iterator[tuple[int | None, bytes]], path: Path) -> int:
-    """Write the parts of a file to `path` with a bar, and return its size; leave no part of a file that breaks off.
+    """Write the parts of a file to `path` with a bar, and return its size. If they break off, `path` stays as it was.
 
-    A pipe or a device is written to, and never replaced by a file.
+    A pipe or a device gets the parts as they come; it is never replaced by a file.
     """
     is_file = path.is_file() or not path.exists()
     unfinished = path.with_name(f"{path.name}.part") if is_file else path

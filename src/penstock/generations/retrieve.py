@@ -111,7 +111,7 @@ def stored_problem(code: str | None, message: str | None) -> Problem:
     """The Problem of a failed generation, from its stored code and message."""
     kinds = {kind.code: kind for kind in errors.problem_kinds()}
     kind = kinds.get(code or "", errors.UpstreamError)
-    problem = Problem.__new__(kind)
+    problem = Problem.__new__(kind)  # some kinds have other parameters in their own constructors
     Problem.__init__(problem, message or "The generation failed.", should_retry=False, recorded=True)
     return problem
 

@@ -17,7 +17,8 @@ _OTHER_BYTES = bytes(set(range(256)) - _ALPHABET)
 class Base64Text:
     """A file in long base64, perhaps as a data URI, where it is in the body that it came with.
 
-    It is decoded there: the file takes the place of its text, so that there is only one of them in memory.
+    It is decoded there, if the body can be written to: the file takes the place of its text, so that there is only one
+    of them in memory.
     """
 
     __slots__ = ("_file", "_view", "head", "is_clean")
@@ -26,7 +27,7 @@ class Base64Text:
         self._view = view
         self._file: memoryview | None = None
         self.head = str(view[:_DATA_URI_HEAD], "ascii")
-        self.is_clean = True  # until it is decoded, and there was something else between the letters
+        self.is_clean = True  # False after the text was decoded, if it had something else between the letters
 
     def __len__(self) -> int:
         return len(self._view)
@@ -130,7 +131,7 @@ def tolerant_pieces(text: str | memoryview, start: int = 0) -> Iterator[bytes]:
         piece = text[at : at + STEP]
         encoded = piece.encode("ascii") if isinstance(piece, str) else bytes(piece)
         rest += encoded.translate(None, _OTHER_BYTES)
-        end = rest.find(b"=") // 4 * 4 + 4  # of the last four letters; 0 as long as there are others
+        end = rest.find(b"=") // 4 * 4 + 4  # behind the four letters with the padding; 0 as long as there is none
         if 0 < end <= len(rest):
             rest = rest[:end]
             break

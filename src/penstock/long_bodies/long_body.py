@@ -39,5 +39,5 @@ class LongBody:
 
 
 def pieces_of(body: bytes | LongBody) -> Iterator[bytes]:
-    """The pieces in which a body is sent; a short one is sent at once."""
+    """The pieces in which a body is sent; bytes are one piece."""
     return iter(body) if isinstance(body, LongBody) else iter((body,))

@@ -10,6 +10,7 @@ CHAT = chat_operation(
     *refused("logprobs", "top_logprobs"),
     passthrough("response_format", one_of=({"type": "text"},)),
 )
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 MODELS = """
     claude-fable-5.1=claude-fable-5-1    10   50   0.25
     claude-fable-5                       10   50   1

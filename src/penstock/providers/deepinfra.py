@@ -58,6 +58,7 @@ def image_model(name: str, upstream: str, price: Price) -> Model:
 
 # Its streams report the usage with the last event.
 CHAT = chat_operation(DEVELOPER_AS_SYSTEM, MAX_TOKENS)
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 CHAT_MODELS = """
     openai/gpt-oss-120b=openai/gpt-oss-120b                        0.037 0.17
     z-ai/glm-5.2=zai-org/GLM-5.2                                   0.75  2.4   0.14

@@ -6,6 +6,7 @@ from penstock.providers.spec import LITELLM, Provider, bearer
 
 # While the model thinks, the server sends empty lines, or comments in a stream; JSON and event readers skip both.
 CHAT = chat_operation(DEVELOPER_AS_SYSTEM, MAX_TOKENS, finish_reasons={b"insufficient_system_resource": b"length"})
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 # DeepSeek charges less at some hours; these are the prices of the others.
 MODELS = """
     deepseek-v4-pro    1.32  3.96  0.044

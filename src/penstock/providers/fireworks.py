@@ -114,6 +114,7 @@ def kontext_model(name: str, task: Task, usd: str, *rows: Param) -> Model:
 
 
 CHAT = chat_operation(DEVELOPER_AS_SYSTEM, *ignored("stream_options", "store"))
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 CHAT_MODELS = """
     openai/gpt-oss-20b=accounts/fireworks/models/gpt-oss-20b    0.07  0.3   0.035
     z-ai/glm-5.3=accounts/fireworks/models/glm-5p3              1.4   4.4   0.26

@@ -10,6 +10,7 @@ CHAT = chat_operation(
     *ignored("seed", "user", "presence_penalty", "frequency_penalty", "logit_bias", "store", "metadata"),
     *refused("logprobs", "top_logprobs"),
 )
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 # Google calls its shutdown dates the earliest possible ones.
 MODELS = """
     gemini-3.5-flash        1.5   9     0.15
@@ -33,7 +34,9 @@ FLASH = """
     gemini-3.7-flash  0.75  3.75  0.075  from 2027-01-01  1.5  7.5  0.15
     gemini-3.6-flash  0.75  3.75  0.075  from 2027-01-01  1.5  7.5  0.15
 """
-FLASH_SOURCE = Source("the releases of agent-telemetry and PromptLab, which quote Google", "2026-09-30", True)
+FLASH_SOURCE = Source(
+    "the releases of agent-telemetry and PromptLab, which quote Google", "2026-09-30", is_second_hand=True
+)
 
 PROVIDER = Provider(
     slug="gemini",

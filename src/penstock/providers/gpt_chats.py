@@ -7,6 +7,7 @@ from penstock.providers.chat_models import chat_models
 from penstock.providers.spec import LITELLM, Model, Operation, renamed
 
 MAX_TOKENS = renamed("max_tokens", to="max_completion_tokens")
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 TABLE = """
     gpt-6-astra    10    50    1      >272000  20   75    2
     gpt-6.1-sol    2     10    0.1    >272000  4    15    0.2

@@ -10,6 +10,7 @@ CHAT = chat_operation(
     renamed("max_tokens", to="max_completion_tokens"),
     *refused("logprobs", "top_logprobs", "logit_bias"),
 )
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 MODELS = """
     openai/gpt-oss-120b            0.15   0.6  0.075
     openai/gpt-oss-20b             0.075  0.3  0.0375

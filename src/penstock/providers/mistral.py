@@ -11,6 +11,7 @@ CHAT = chat_operation(
     *ignored("user", "stream_options", "logit_bias", "store"),
     finish_reasons={b"model_length": b"length"},
 )
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 MODELS = """
     mistral-large-4     0.68  2.09  0.068
     mistral-large-2512  0.5   1.5   0.05

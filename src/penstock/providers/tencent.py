@@ -87,6 +87,7 @@ IMAGES = converted(
 )
 
 CHAT = chat_operation(DEVELOPER_AS_SYSTEM, MAX_TOKENS)
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 CHAT_MODELS = """
     z-ai/glm-5.3=glm-5.3                                 1.4  4.4  0.26
     z-ai/glm-5.2=glm-5.2                                 1.4  4.4  0.26

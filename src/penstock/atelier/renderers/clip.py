@@ -31,7 +31,7 @@ ZOOM = 1.16  # how much larger than the frame an image is shown, so that the cam
 EXTRA_SECONDS = 0.8  # the move over an image is planned this much longer, so that it does not stop before the end
 INDEX_BYTES = 4096  # space for the index at the start of the file; what is not needed stays empty
 INDEX_BYTES_PER_FRAME = 32
-FINER = 3  # how many times larger than its frame size an image is prepared
+FINER = 3  # an image is enlarged by this factor once, so that frames can be picked from its pixels
 Report = Callable[[float], None]
 Show = Callable[[float], Planes]  # the frame at a time in seconds
 
@@ -111,7 +111,7 @@ def _show_image(source: Image.Image, prompt: str, size: Size, seconds: float, se
 
 
 class _CameraMove:
-    """An image seen through a window that slowly moves, or grows or shrinks; there are four kinds."""
+    """An image seen through a window that slowly shrinks (kind 0), grows (1), moves up to the right (2) or back (3)."""
 
     def __init__(self, source: Image.Image, size: Size, seconds: float, kind: int) -> None:
         self._size = size

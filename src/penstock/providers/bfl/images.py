@@ -45,12 +45,12 @@ FLUX_2_KLEIN = (SIZE_2, PNG, SEED)
 FLUX_2 = (*FLUX_2_KLEIN, ENHANCEMENT)
 FLUX_11 = (SIZE_11, PNG, ENHANCEMENT, SEED)
 BY_RATIO = (frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"), PNG, ENHANCEMENT, SEED)
-FLUX_3 = frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 7:5 5:7 2:1 1:2 21:9 9:21", "1k", "2k", "4k")
-SEARCHES = frozenset({"grounding"})
-FLUX_3_IMAGE = task_operation("image", FLUX_3, priced_extras=SEARCHES)
+FLUX_3_FRAME = frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 7:5 5:7 2:1 1:2 21:9 9:21", "1k", "2k", "4k")
+SEARCHES = frozenset({"grounding"})  # searches of the web, which are not in the price
+FLUX_3_IMAGE = task_operation("image", FLUX_3_FRAME, priced_extras=SEARCHES)
 FLUX_3_EDIT = task_operation(
     "edit",
-    FLUX_3,
+    FLUX_3_FRAME,
     converted("images", to="images", convert=each_image(plain_base64), required=True, max_items=10),
     priced_extras=SEARCHES,
 )

@@ -20,7 +20,7 @@ VIDEO_FIELDS = frozenset({"fps", "num_frames", "frames_per_second", "video_lengt
 
 
 def documents(name: str) -> Mapping[str, Document]:
-    """The model; a version of it, which the name may have after a colon, is a document of its own."""
+    """What to GET: the model and, if the name has one after a colon, the version of it."""
     plain, _, version = name.partition(":")
     found = {"model": Document(f"/models/{plain}")}
     return {**found, "version": Document(f"/models/{plain}/versions/{version}")} if version else found
@@ -44,7 +44,7 @@ def read(name: str, found: Mapping[str, Any]) -> LiveModel:
 
 
 def _made(example: Any) -> str:
-    """What the example of a model shows that it makes; empty if that is not clear."""
+    """What a model makes, by the file of its example: `video`, `image` or `other`; empty if it has no such example."""
     output = example.get("output") if isinstance(example, Mapping) else None
     urls = output_urls(output)
     url = urls[0] if urls else ""
@@ -74,7 +74,7 @@ def _guess(live: LiveModel) -> str:
 
 
 def _at_version(found: Model, live: LiveModel) -> Model:
-    """Models that are not Replicate's official ones are called by their version."""
+    """The model with what Replicate says about it; it is called by its version, unless Replicate calls it official."""
     version = live.version
     op = replace(found.op, takes_extras=False, settings={"mask": mask_colour(live.input)})
     if not version:

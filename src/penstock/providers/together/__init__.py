@@ -26,6 +26,7 @@ CHAT = chat_operation(
     finish_reasons={b"eos": b"stop"},
     send="POST /v1/chat/completions",
 )
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 CHAT_MODELS = """
     openai/gpt-oss-120b=openai/gpt-oss-120b                        0.15  0.6
     z-ai/glm-5.3=zai-org/GLM-5.3                                   1.4   4.4   0.26

@@ -11,6 +11,7 @@ CHAT = chat_operation(
     *refused("stop", "presence_penalty", "frequency_penalty"),
     responses=RESPONSES,
 )
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 CHAT_MODELS = """
     grok-4.7        2     6    0.5  >200000  4    12  1
     grok-4.6        2     6    0.5  >200000  4    12  1

@@ -31,7 +31,7 @@ STATUS: dict[str, Status] = {"pending": "in_progress", "done": "completed", "fai
 
 
 def read_job(reply: Reply) -> Result:
-    """Read a new job, which has only an id, or the state of a job, which has none."""
+    """Read the reply to a submission, which has only an id, or to a poll, which has everything but the id."""
     job = reply.json
     if "request_id" in job:
         return Result(status="queued", ref={"id": job["request_id"]}, upstream_id=job["request_id"])
