@@ -12,7 +12,7 @@ _MINUTE = 60.0
 
 
 class CallRates:
-    """Limits on calls that are not in the store: refused calls, dry runs, imports, and calls with a bad key."""
+    """Limits for calls, also for those that the store does not count: refused ones, dry runs, imports, bad keys."""
 
     def __init__(self, clock: Clock, processes: int = 1) -> None:
         self._bad_keys_per_minute = -(-BAD_KEYS_PER_MINUTE // processes)  # each process counts for itself

@@ -47,7 +47,7 @@ async def cheapest_trial(
         return found
     trials: list[TrialCall] = []
     refusal: Exception = InvalidRequest(
-        f"{slug} has no model that matches {model}" if model else f"{slug} accepts any model name; choose one.",
+        f"{slug} has no model that matches {model}." if model else f"{slug} accepts any model name; choose one.",
         param="model",
     )
     for known in gateway.catalog.providers.known[slug].models:
@@ -55,7 +55,7 @@ async def cheapest_trial(
         if (takes_any and not wanted) or (wanted and not takes_any and wanted not in _names(slug, known)):
             continue
         if recorded and known.op.task == "chat":
-            refusal = InvalidRequest("chat calls are not recorded; choose another model, or omit --record")
+            refusal = InvalidRequest("Chat calls are not recorded; choose another model, or omit --record.")
             continue
         try:
             trials.append(
@@ -76,7 +76,7 @@ async def _live_trial(gateway: Gateway, caller: Caller, slug: str, wanted: str) 
     provider = gateway.catalog.providers.known[slug]
     if not provider.live or any(wanted in _names(slug, known) for known in provider.models):
         return None
-    refusal: InvalidRequest = ModelNotFound(f"{slug} has no model that matches {wanted}", param="model")
+    refusal: InvalidRequest = ModelNotFound(f"{slug} has no model that matches {wanted}.", param="model")
     for task in _MEDIA_TASKS:
         try:
             return await _estimate(gateway, caller, task, f"{slug}/{wanted}")
@@ -94,6 +94,7 @@ def _names(slug: str, model: Model) -> tuple[str, ...]:
 
 
 async def _estimate(gateway: Gateway, caller: Caller, task: str, model: str) -> TrialCall:
+    """The call with its estimate. Raises the Problem of a call that the model does not take."""
     path, endpoint = ENDPOINTS[task]
     body = {"model": model, **_parameters(task)}
     try:

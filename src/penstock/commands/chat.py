@@ -66,7 +66,8 @@ def _messages(prompt: str | None, system: str | None, images: list[str]) -> list
 
 def _print_stream(gateway: GatewayClient, body: dict[str, Any]) -> None:
     """Print a streamed response as it arrives, then its tokens and its cost."""
-    request_id, tokens = "", 0
+    request_id = ""
+    tokens = 0
     for event in gateway.stream_events(_PATH, {**body, "stream": True, "stream_options": {"include_usage": True}}):
         request_id = event.request_id
         for choice in event.body.get("choices") or ():

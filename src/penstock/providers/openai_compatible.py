@@ -81,7 +81,8 @@ def error_message(reply: Reply) -> str | None:
 def failure_kind(reply: Reply) -> FailureKind | None:
     """The kind of failure where the status is misleading; None: decide by the status.
 
-    An account without credit gets the status of a rate limit and, from Google, a wrong key the status of a bad request.
+    An account without credit gets the status of a rate limit. Google answers a wrong key, and an account that may not
+    use the API, with the status of a bad request.
     """
     error = _error(reply)
     if isinstance(error, str):
@@ -89,8 +90,8 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     if is_refusal(error):
         return "refused"
     reasons = {detail.get("reason") for detail in error.get("details") or ()}
-    is_wrong_key = "API_KEY_INVALID" in reasons or error.get("status") == "FAILED_PRECONDITION"
-    return "broken" if is_wrong_key or error.get("code") == "insufficient_quota" else None
+    is_unusable_key = "API_KEY_INVALID" in reasons or error.get("status") == "FAILED_PRECONDITION"
+    return "broken" if is_unusable_key or error.get("code") == "insufficient_quota" else None
 
 
 def is_refusal(error: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ _WAIT_SECONDS = 3.0
 
 
 class WriteProbe:
-    """Writes one small row on demand, at most every two seconds, and remembers whether that succeeded."""
+    """Writes one small row when asked, at most every two seconds."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class WriteProbe:
         self._succeeded = False
 
     async def succeeds(self) -> bool:
-        """Whether a write succeeded in the last two seconds, or succeeds now within three seconds."""
+        """Whether a write succeeds within three seconds; what was found is returned for two seconds."""
         async with self._lock:
             if self._clock.monotonic() - self._checked_at >= _FRESH_SECONDS:
                 self._succeeded = await self._write()

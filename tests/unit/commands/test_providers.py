@@ -124,7 +124,7 @@ def test_a_recording_is_written_and_can_be_imported(tmp_path: Path, data_folder:
 def test_chat_calls_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/chat", "--record", tmp_path / "kept")
     assert ended.status == 1
-    assert "chat calls are not recorded" in ended.err
+    assert "Chat calls are not recorded" in ended.err
     assert len(lab.invoice) == 0
 
 

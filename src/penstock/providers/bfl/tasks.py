@@ -63,7 +63,7 @@ price = price_list(Source("docs.bfl.ai/quick_start/pricing", "2026-11-15"))
 
 
 def task_operation(task: Task, *rows: Param, poll_seconds: float = 1.0, **fields: Any) -> Operation:
-    """An operation of tasks; without a row for the prompt, it needs one."""
+    """An operation whose jobs are tasks. The prompt is required, unless one of the rows is for the prompt."""
     if not any(row.name == "prompt" for row in rows):
         rows = (PROMPT, *rows)
     return Operation(
