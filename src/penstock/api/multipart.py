@@ -18,7 +18,7 @@ MAX_FIELDS = 64
 FIELD_BYTES = 256 * 1024
 NAME_CHARS = 256
 _BOUNDARY_CHARS = 70  # RFC 2046
-_PREAMBLE_BYTES = 64
+_PREAMBLE_BYTES = 64  # as many line breaks at the beginning are refused
 _PLAIN_ENCODINGS = ("", "7bit", "8bit", "binary")
 
 # The library logs a warning for every malformed form. The caller gets an error; operators do not need the line.

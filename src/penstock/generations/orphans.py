@@ -18,7 +18,7 @@ from penstock.values import ZERO, Nanos, nanos
 
 log = structlog.get_logger()
 
-# Checks after 1, 4, 16, 64 and 256 minutes; later the providers themselves no longer know the job.
+# The pauses before the checks have 1, 4, 16, 64 and 256 minutes; later the providers no longer know the job.
 FIRST_PAUSE_SECONDS = 60.0
 _CHECKS_MAX = 5
 _CHECKS_AT_ONCE = 32

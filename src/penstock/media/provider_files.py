@@ -1,4 +1,4 @@
-"""Download the files that providers made: from a provider's own host as it asks, from others by the egress rules."""
+"""Download the files that providers made: from their own hosts with a credential, from others by the egress rules."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urljoin

@@ -40,7 +40,7 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     unit: Annotated[Unit, Meta(description="What is counted.")]
     usd: Annotated[Amount, Meta(description="Dollars per unit.")] | UnsetType = UNSET
     output_usd: Annotated[Amount, Meta(description="Dollars per output token.")] | UnsetType = UNSET
-    input_usd: Annotated[Amount, Meta(description="Dollars per input token.")] = "0"
+    input_usd: Annotated[Amount, Meta(description="Dollars per unit of input, such as a token or an image.")] = "0"
     each_usd: Annotated[Amount, Meta(description="Dollars per output, beside the units.")] = "0"
     other_usd: Annotated[
         dict[str, Amount], Meta(description="Dollars per token of other kinds, such as `cached`.")
@@ -84,7 +84,7 @@ class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     aliases: Annotated[tuple[Text, ...], Meta(description="Other names of the model.")] | UnsetType = UNSET
     enabled: Annotated[bool, Meta(description="False switches the model off.")] | UnsetType = UNSET
     max_image_tokens: (
-        Annotated[Whole, Meta(description="Chat: the most input tokens that one image can be.")] | UnsetType
+        Annotated[Whole, Meta(description="Chat: the most input tokens that one image can count as.")] | UnsetType
     ) = UNSET
     upstream: (
         Annotated[Text, Meta(description="The provider's own name for it, such as that of a deployment.")] | UnsetType

@@ -22,8 +22,8 @@ _HIDDEN = "[…]"
 
 
 def log_failure(settings: Settings, candidate: Candidate, failure: Failure, request_id: str, sent: Any) -> None:
-    """`sent` is what the caller wrote, as JSON; nothing of it is logged. Where nothing may be stored, the provider's
-    words are left out.
+    """Write the log line of a failed attempt. `sent` is what the caller wrote, as JSON; what the provider quotes of it
+    is left out. Where the settings allow nothing to be stored, all of the provider's words are left out.
     """
     write = log.info if failure.kind in ("rejected", "refused") else log.warning
     write(
