@@ -118,8 +118,11 @@ async def _check_storage(settings: Settings) -> AsyncIterator[Finding]:
     except (Problem, FileMissing, RuntimeError, OSError) as problem:
         yield Finding("storage", "problem", f"{name}: {problem}", "check the bucket, its credentials and media_options")
         return
-    state: State = "ok" if content == _PROBE else "problem"
-    yield Finding("storage", state, f"{name} can be written, read and deleted from")
+    if content != _PROBE:
+        advice = "check the disk, or what changes files between the gateway and the bucket"
+        yield Finding("storage", "problem", f"{name} returns other bytes than were written", advice)
+        return
+    yield Finding("storage", "ok", f"{name} can be written, read and deleted from")
 
 
 def _check_port(settings: Settings) -> Iterator[Finding]:

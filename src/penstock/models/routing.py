@@ -126,7 +126,7 @@ class Routing:
         return Choice(capable_route(route, check), NO_PREFERENCES, self._knowledge)
 
     def describe(self, model: str) -> list[dict[str, Any]]:
-        """The candidates of a model in the order in which they are tried, as the model list shows them."""
+        """The candidates of a model in the usual order, as the model list shows them: by priority, then by weight."""
         return [
             {
                 "provider": candidate.provider.slug,

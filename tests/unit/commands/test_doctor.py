@@ -2,9 +2,14 @@
 
 import json
 import threading
+from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
+from penstock.commands import doctor
+from penstock.media.storage import Folder
 from tests.command_line import Ended, done, penstock
 from tests.ports import unused_port
 from tests.stories.processes import Installation, Serving
@@ -43,6 +48,20 @@ def test_each_problem_is_named_and_gives_exit_status_1(data_folder: Path, tmp_pa
     for check, environment in wrong.items():
         ended = penstock("doctor", "--json", "--data", data_folder, **environment, **free_port())
         assert (ended.status, states(ended)[check]) == (1, "problem"), (check, ended)
+
+
+class StorageWithOtherBytes(Folder):
+    async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
+        yield b"something else"
+
+
+def test_a_storage_that_returns_other_bytes_is_a_problem(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "open_storage", lambda *settings: StorageWithOtherBytes(data_folder / "media"))
+    ended = penstock("doctor", "--json", "--data", data_folder, **free_port())
+    [found] = [finding for finding in json.loads(ended.out) if finding["check"] == "storage"]
+    assert (ended.status, found["state"]) == (1, "problem")
+    assert "returns other bytes than were written" in found["found"]
+    assert found["advice"]
 
 
 def test_another_program_on_the_port_is_a_problem(data_folder: Path) -> None:
