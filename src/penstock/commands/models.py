@@ -66,7 +66,7 @@ def _row(model: dict[str, Any]) -> list[str]:
 
 
 def _price(pricing: list[dict[str, Any]]) -> str:
-    """The lowest and the highest of today's prices that have the unit of the first one; for a million tokens each."""
+    """The lowest and the highest of today's prices that have the unit of the first one; of tokens, for a million."""
     today = datetime.now(UTC).date().isoformat()
     rows = [row for row in pricing if row["unit"] == pricing[0]["unit"] and row.get("from", "") <= today]
     if not rows:

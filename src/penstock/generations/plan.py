@@ -176,7 +176,7 @@ def _with_recording(
 def _plan_replay(
     gateway: Gateway, org_id: OrgId, validated: ValidatedCall, options: ReplayOptions, found: RecordingRow
 ) -> PlannedCall:
-    """Needs no route: the recorded provider may no longer be configured."""
+    """A plan that replays a recording. No candidates are looked for: its provider may no longer be configured."""
     recorded = found.decode_result()
     candidate = PlannedCandidate(recorded.provider, found.model, recorded.executed_model.partition("/")[2])
     request = msgspec.structs.replace(validated.request, task=found.task)
@@ -190,7 +190,10 @@ def _plan_replay(
 async def _plan_mock(
     gateway: Gateway, org_id: OrgId, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
-    """Any known model will do, also without a credential. Input URLs are not fetched."""
+    """A plan in which a mock stands in for the model, which must be known but needs no credential.
+
+    URLs of inputs are not fetched.
+    """
     await gateway.live_models.prepare(validated.request.model, org_id)
     route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
     request = complete_request(validated.request, route.first.model)

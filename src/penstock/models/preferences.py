@@ -67,8 +67,10 @@ def _slugs(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """The names of providers in a list; whether they exist is checked with the catalog."""
     slugs = given.get(name, [])
     is_list = isinstance(slugs, list) and len(slugs) <= MAX_NAMES and all(isinstance(slug, str) for slug in slugs)
-    if not is_list or (name == "only" and name in given and not slugs):
+    if not is_list:
         _refuse(name, f"must be a list of names of providers, at most {MAX_NAMES}")
+    if name == "only" and name in given and not slugs:
+        _refuse(name, "must name a provider; leave it out to allow all")
     return tuple(dict.fromkeys(slugs))
 
 

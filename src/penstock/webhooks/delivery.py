@@ -28,7 +28,16 @@ class LeasedMessage(msgspec.Struct, frozen=True):
     @classmethod
     def first(cls, row: Row) -> "LeasedMessage":
         """A message that is leased for its first delivery, from the values of the query `add_message`."""
-        return cls(row["id"], row["org_id"], row["url"], row["body"], 0, 1, 1, row["trace_context"])
+        return cls(
+            row["id"],
+            row["org_id"],
+            row["url"],
+            row["body"],
+            deliveries=0,
+            unrecorded=1,
+            lease_token=1,
+            trace_context=row["trace_context"],
+        )
 
     def __post_init__(self) -> None:
         force_setattr(self, "host", self.url.split("/", 3)[2])

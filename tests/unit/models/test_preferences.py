@@ -11,7 +11,7 @@ from penstock.models.preferences import Preferences, read_preferences
 # By the part that is to blame: what is refused, and a word of the message.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("order", {"order": "fal"}, "list of names"),
-    ("only", {"only": []}, "list of names"),
+    ("only", {"only": []}, "must name a provider"),
     ("only", {"only": [1]}, "list of names"),
     ("ignore", {"ignore": ["x"] * 51}, "at most 50"),
     ("allow_fallbacks", {"allow_fallbacks": "no"}, "boolean"),

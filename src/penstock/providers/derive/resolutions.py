@@ -11,7 +11,7 @@ _VIDEO_SIDES = {"hd": 720, "fhd": 1080, "2k": 1440, "qhd": 1440, "4k": 2160, "uh
 
 
 def resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
-    """The values that name a resolution, and the short side of each in pixels."""
+    """The short side in pixels of each value; empty unless all values, except `auto` and `none`, name a resolution."""
     sides = {value: side for value in values if (side := resolution_side(value, makes))}
     return sides if len(sides) == len([value for value in values if str(value).lower() not in ("auto", "none")]) else {}
 
