@@ -14,9 +14,9 @@ _Waiter = asyncio.Future[Connection | None]
 class ConnectionQueue:
     """Hands connections to the requests that wait, in the order in which they came.
 
-    Every quarter of a second that a request waits, it looks how fast the others get connections. As many open another
-    one as wait beyond the number that got one in that time. So a server that responds slowly gets as many as there are
-    requests, and a fast one does not get many at once only because this process is busy.
+    Every quarter of a second, a request that waits compares how many wait with how many got a connection in that time.
+    If more wait, it opens another one. So a server that responds slowly gets as many connections as there are requests,
+    and a fast one does not get many at once only because this process is busy.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class ConnectionQueue:
         return loop.call_later(seconds, self._look, waiter, deadline, self._passed_on)
 
     def _look(self, waiter: _Waiter, deadline: float, passed_on_before: int) -> None:
-        """End the wait when its time is over, or when the others are too slow."""
+        """End the wait when its time is over, or when more requests wait than got a connection since the last look."""
         if waiter.done():
             return
         is_over = asyncio.get_running_loop().time() >= deadline

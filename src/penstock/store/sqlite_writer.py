@@ -114,7 +114,7 @@ class Writer:
         self._thread = LoopThreads(1, "commit")
         self._waiting: deque[_Waiting] = deque()
         self._batch: list[_Outcome] = []
-        self._with_savepoint = 0
+        self._with_savepoint = 0  # so many of the next works run with a savepoint each
         self._chores: deque[tuple[Callable[[], Any], _Future]] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._closed = False
@@ -312,7 +312,8 @@ class Writer:
             _log.warning("The write-ahead log could not be copied into the database: %s", error)
             pages, copied = self._log_pages, 0
         if pages == copied:
-            self._log_pages, self._checkpoint_at = 0, CHECKPOINT_PAGES
+            self._log_pages = 0
+            self._checkpoint_at = CHECKPOINT_PAGES
             return
         self._checkpoint_at = pages + CHECKPOINT_PAGES
         if pages >= CROWDED_PAGES:
