@@ -2,7 +2,7 @@
 
 from penstock.clock import Clock
 
-_MAX_NAMES = 10_000  # so that many names do not fill the memory
+_MAX_NAMES = 10_000  # with so many a new window begins, so that they do not fill the memory
 
 
 class WindowCounts:

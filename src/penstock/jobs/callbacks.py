@@ -1,4 +1,4 @@
-"""Callbacks of providers: a call that proves to know a job wakes it, so that it is polled at once."""
+"""Callbacks of providers: one with a valid signature wakes the job that it is about, which is then polled at once."""
 
 import hmac
 import re

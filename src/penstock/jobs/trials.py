@@ -21,8 +21,8 @@ class Trials:
     """The trials of suspects in this process; see `Jobs`.
 
     A crash during a trial counts against the suspect. So that this does not happen by chance, a process tries no
-    suspect in its first seconds: one that keeps crashing soon for another reason, such as too little memory, comes to
-    no trial. The time is random, so that it does not coincide again and again with the time that another reason takes.
+    suspect in its first seconds: one that always crashes soon for another reason, such as too little memory, never
+    tries any. How many seconds is random, so that trials do not begin each time just before such a crash.
     """
 
     def __init__(self, clock: Clock, start_next: Callable[[], Awaitable[RunningJob | None]]) -> None:

@@ -51,7 +51,7 @@ class Health(msgspec.Struct):
     def record_failure(
         self, provider: str, upstream: str, kind: FailureKind, retry_after_seconds: float | None = None
     ) -> None:
-        """Count a failure. Starts a pause after the third in a row, or as long as the provider asked for.
+        """Count a failure. Starts a pause if the provider asks for one, or after the third failure in a row.
 
         A provider that rejects a request or refuses its content works: this counts as a success.
         """

@@ -13,7 +13,7 @@ _OWN_HEADERS = re.compile(
 
 
 def header_lines(headers: Mapping[str, str]) -> str | None:
-    """The lines of these headers; None if one of them cannot be sent, or is set by this module itself."""
+    """The lines of these headers; None if one of them cannot be sent, or is one that `http1` sets itself."""
     lines = ""
     for name, value in headers.items():
         if not (_may_name_header(name) and value.isascii() and value.isprintable()):

@@ -36,7 +36,7 @@ class Headers(dict[str, str]):
 
 
 def library_headers(raw: HeaderMap) -> Headers:
-    """The headers of a response that the library has received."""
+    """The headers of a response that pyreqwest has received."""
     headers = Headers()
     for name in raw:
         try:
@@ -137,7 +137,7 @@ class OpenResponse(ABC):
 
 
 class LibraryResponse(OpenResponse):
-    """A response that the library receives."""
+    """A response that pyreqwest receives."""
 
     def __init__(self, request: StreamRequest) -> None:
         self._request = request
