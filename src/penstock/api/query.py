@@ -46,7 +46,7 @@ def parse(query: bytes) -> dict[str, str]:
 def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
     """Return a value for each row: what the caller sent, checked, or the default.
 
-    An empty value is the default, but not that of a boolean: who writes `?dryRun` does not mean false.
+    An empty value means the default. An empty boolean is refused: who writes `?dryRun` does not mean false.
     """
     return {row.name: _value(row, query[row.name]) if _is_given(row, query) else row.default for row in rows}
 

@@ -103,8 +103,8 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
 
 
 def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Check each field by itself; return the body in one form, and those of its fields that the interface does not
-    name.
+    """Check each field by itself; return the body without values that have no effect, and those of its fields that the
+    interface does not name.
     """
     if not _NO_EFFECT.keys().isdisjoint(body):
         body = {name: value for name, value in body.items() if name not in _NO_EFFECT or value not in _NO_EFFECT[name]}

@@ -54,4 +54,4 @@ def _reseal(settings: Settings) -> int:
 
 
 def _reseal_text(count: int) -> str:
-    return f"Encrypted {count} webhook secrets with it."
+    return f"Encrypted {count} webhook secrets with the newest master secret."

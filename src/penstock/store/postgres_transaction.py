@@ -107,7 +107,7 @@ class PostgresTransaction:
         return changed
 
     async def commit(self) -> None:
-        """Send what waits, and COMMIT. Raises a StorageUnavailable without `should_retry` if it may have succeeded."""
+        """Send what waits, and COMMIT. Raises a StorageUnavailable that forbids to retry if it may have succeeded."""
         if self._waiting[:1] == [_BEGIN]:
             # Alone: if the connection was lost long ago, it is known that nothing was committed.
             rest = self._waiting[1:]

@@ -22,7 +22,7 @@ SETTINGS: Final = {
     "secure_delete": 1,  # deleted data is overwritten
     "temp_store": 2,  # in memory, so that no deleted data stays in a temporary file
 }
-# These only affect speed and size.
+# These affect speed and size, and what a schema that somebody else has changed may call.
 _TUNING: Final = {"cache_size": -32 * 1024, "journal_size_limit": 64 * 1024**2, "trusted_schema": 0}
 _OPEN_BUSY_MS: Final = 10_000
 _PRAGMA_TRIES: Final = 200

@@ -22,7 +22,7 @@ from penstock.values import INPUT_VIDEOS
 _BYTES_MAX = 64 * 1024
 _COMPARED_LENGTH_MAX = 64  # of a name, with those that a caller may have meant
 _NAMES_MAX = 500  # different ones: each is compared with all that may change a price
-_NESTS = (dict, list)  # a union is made anew each time
+_NESTS = (dict, list)  # for `isinstance`: a union such as `dict | list` would be made anew each time
 _PRICED_ROWS = frozenset({"n", "seconds", "frame", "quality", "generate_audio", "scale_factor"})
 _DEPTH_MAX = 16
 
@@ -90,7 +90,7 @@ def _check_not_priced(model: Model, name: str) -> None:
 
 def _check_input_file(model: Model, name: str, value: Any) -> None:
     """Raise InvalidRequest for a field with input files at any depth, if the provider bills them: they would not be
-    counted. It does so with a video that is changed: by its length, which only the gateway's own field measures.
+    counted. Also for the provider's field of an input video, whose length decides the price and would not be measured.
     """
     is_billed = model.op.task != "chat" and any(Decimal(price.input_usd) for price in model.prices)
     is_video = any(name in row.to for row in model.op.params if row.name in INPUT_VIDEOS)
