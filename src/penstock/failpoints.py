@@ -1,4 +1,4 @@
-"""Named places where a test may kill or stop the process or raise an exception.
+"""Named places where a test may kill, stop or delay the process, or raise an exception.
 
 They do nothing unless the environment variable PENSTOCK_FAILPOINTS names them. It is read once, at the start, so a
 running gateway cannot be made to fail. `submit.response_read=kill:3,settle.in_tx=raise` kills the process when it

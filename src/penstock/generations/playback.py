@@ -46,7 +46,7 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> NewResult:
 
 
 async def _copy_outputs(gateway: Gateway, job: Job, recording: RecordingRow) -> list[StoredOutput]:
-    """Raises NotFound or FileMissing if the recording is deleted meanwhile."""
+    """Copy the files of a recording to the job's outputs. Raises NotFound or FileMissing if it is deleted meanwhile."""
     outputs = []
     for position, (recorded, file) in enumerate(await gateway.recordings.list_files(recording)):
         output = msgspec.structs.replace(recorded, media_id=_media_id(job, position))

@@ -41,7 +41,7 @@ def safe_prompt(prompt: str) -> str:
 
 
 def positive_seed(number: int) -> int:
-    """A seed that fits into a signed number of 32 bits; sd-server makes up a negative one from the time."""
+    """A seed that is not negative as a signed number of 32 bits; instead of a negative one, sd-server uses the time."""
     return number % 2**31
 
 
