@@ -16,7 +16,7 @@ from penstock.accounts.chat_reservations import ChatReservations, Reservation
 from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import (
     RequestEnd,
-    Usage,
+    RequestUsage,
     add_ended_requests,
     count_usage,
     ended_request_row,
@@ -63,10 +63,10 @@ class EndedCall(msgspec.Struct, frozen=True):
         return self.end.status == "completed" or self.end.cost > 0
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> RequestUsage:
         call = self.reservation.call
         end = self.end
-        return Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost)
+        return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost)
 
     @property
     def hold_end(self) -> transfers.EndedHold:

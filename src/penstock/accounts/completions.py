@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.accounts.requests import Usage, count_usage
+from penstock.accounts.requests import RequestUsage, count_usage
 from penstock.accounts.transfers import EndedHold, end_holds
 from penstock.failpoints import failpoint
 from penstock.jobs.running import LeaseLost
@@ -31,7 +31,7 @@ class Completion(msgspec.Struct, frozen=True):
     """A generation that is to be completed, alone or together with others."""
 
     hold_end: EndedHold
-    usage: Usage
+    usage: RequestUsage
     at_ms: int
     changes: Sequence[Change]  # all that is stored besides money and usage
 

@@ -64,7 +64,7 @@ class RequestEnd(msgspec.Struct, frozen=True):
         }
 
 
-class Usage(NamedTuple):
+class RequestUsage(NamedTuple):
     """An ended request, as the usage slots count it."""
 
     org_id: OrgId
@@ -188,12 +188,12 @@ def new_request_row(
     }
 
 
-async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: RequestEnd) -> Usage | None:
+async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: RequestEnd) -> RequestUsage | None:
     """End an open request; return what the caller counts with `count_usage`, or None if it had ended already."""
     row = await tx.one("end_request", **request_end_values(org_id, request_id, end))
     if row is None:
         return None
-    return Usage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
+    return RequestUsage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
 
 
 def request_end_values(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
@@ -211,7 +211,7 @@ async def add_ended_requests(tx: Transaction, rows: Sequence[Row]) -> int:
     return await tx.run_many("add_ended_request", rows)
 
 
-async def count_usage(tx: Transaction, ended: Iterable[Usage]) -> None:
+async def count_usage(tx: Transaction, ended: Iterable[RequestUsage]) -> None:
     """Add ended requests to the usage slots by key and status, by key, by status, and in total.
 
     Each slot is changed once, in the order of their primary keys: many transactions share them.
@@ -312,7 +312,7 @@ class Requests:
 
         async def write(tx: Transaction) -> None:
             if await add_ended_requests(tx, [row]):
-                usage = Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, ZERO)
+                usage = RequestUsage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, ZERO)
                 await count_usage(tx, [usage])
 
         await self._store.write(write, org_id=call.caller.org_id)

@@ -11,7 +11,7 @@ from penstock.accounts.completions import Completion
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
 from penstock.accounts.request_records import encode_lines
-from penstock.accounts.requests import RequestEnd, Usage, count_usage, end_request
+from penstock.accounts.requests import RequestEnd, RequestUsage, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -58,7 +58,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
     charged = hold_end.charged
-    usage = Usage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, charged)
+    usage = RequestUsage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, charged)
     changes: list[Change] = [
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),

@@ -20,7 +20,7 @@ from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_ip_address, is_own_address
 from penstock.net.errors import NotSent, UrlBlocked
 from penstock.net.form import encode_form
-from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
+from penstock.net.guard import NO_EXCEPTIONS, CheckedUrl, EgressRules, check_fetch_url
 from penstock.net.http1 import CONNECT_SECONDS, Exchange, Http1Client, TimeLimits
 from penstock.net.lookups import PLACES, NameLookups, Resolver
 from penstock.net.response import MAX_RESPONSE_BYTES, LibraryResponse, OpenResponse, Writer
@@ -241,7 +241,7 @@ class HttpClient:
     async def _send_guarded(
         self,
         request: HttpRequest,
-        target: Target,
+        target: CheckedUrl,
         addresses: list[str],
         deadline: float,
         connect_seconds: float = CONNECT_SECONDS,
@@ -260,7 +260,7 @@ class HttpClient:
         return await response.__aenter__()
 
     async def _guarded_response(
-        self, request: HttpRequest, target: Target, address: str, deadline: float, connect_seconds: float
+        self, request: HttpRequest, target: CheckedUrl, address: str, deadline: float, connect_seconds: float
     ) -> OpenResponse:
         """Prepare to send to this IP address: from the event loop if that is possible, because the library needs a
         client for each host, which takes ten milliseconds and several megabytes.
@@ -272,7 +272,7 @@ class HttpClient:
         client = await self._pinned_client(target, address)
         return _guarded_through_library(client, request, target, max(deadline - time.monotonic(), 0.0))
 
-    async def _look_up(self, target: Target, egress: EgressRules, deadline: float, share: str) -> list[str]:
+    async def _look_up(self, target: CheckedUrl, egress: EgressRules, deadline: float, share: str) -> list[str]:
         """Return the host's IP addresses; raise UrlBlocked when the egress rules forbid any of them."""
         if self._closed:
             raise NotSent("the HTTP client is closed")
@@ -298,7 +298,7 @@ class HttpClient:
         )
         return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
-    async def _pinned_client(self, target: Target, address: str) -> Client:
+    async def _pinned_client(self, target: CheckedUrl, address: str) -> Client:
         """Return a client that connects to this IP address and does not look the name up again."""
         key = (target.host, address, target.port)
         client = self._pinned_clients.pop(key, None)
@@ -320,7 +320,7 @@ def _build_client(builder: ClientBuilder) -> Client:
         raise NotSent("the trusted certificates could not be read", local=True) from None
 
 
-def _redirect_target(target: Target, location: str, egress: EgressRules) -> Target:
+def _redirect_target(target: CheckedUrl, location: str, egress: EgressRules) -> CheckedUrl:
     try:
         following = check_fetch_url(urljoin(target.url, location), egress)
     except ValueError:
@@ -344,7 +344,9 @@ def _library_response(builder: RequestBuilder, seconds: float) -> LibraryRespons
     return LibraryResponse(builder.timeout(timedelta(seconds=seconds)).streamed_read_buffer_limit(0).build_streamed())
 
 
-def _guarded_through_library(client: Client, request: HttpRequest, target: Target, seconds: float) -> LibraryResponse:
+def _guarded_through_library(
+    client: Client, request: HttpRequest, target: CheckedUrl, seconds: float
+) -> LibraryResponse:
     try:
         builder = client.request(request.method, request.url).headers(request.headers)
     except ValueError:

@@ -93,7 +93,7 @@ _FILE_FIELD = re.compile(r"url|image|audio|video|file|uuid", re.IGNORECASE)
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
-class Target(msgspec.Struct, frozen=True):
+class CheckedUrl(msgspec.Struct, frozen=True):
     """The parts of a checked URL; connect only to `url`, which is built from them."""
 
     scheme: str
@@ -133,7 +133,7 @@ def check_media_url(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) 
         raise InvalidRequest(f"`{param}` {_REQUIREMENT[:-1]}, or a base64 data URI.", param=param) from None
 
 
-def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
+def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> CheckedUrl:
     """Return where a fetch or a delivery is about to connect to; raise UrlBlocked when the URL breaks a rule."""
     try:
         return _fetch_target(text, egress)
@@ -142,7 +142,7 @@ def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
 
 
 @lru_cache(256)
-def _fetch_target(text: str, egress: EgressRules) -> Target:
+def _fetch_target(text: str, egress: EgressRules) -> CheckedUrl:
     return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress)
 
 
@@ -170,17 +170,17 @@ def _split(text: str, max_length: int) -> re.Match[str]:
     return match
 
 
-def _check_target(parts: re.Match[str], egress: EgressRules) -> Target:
+def _check_target(parts: re.Match[str], egress: EgressRules) -> CheckedUrl:
     scheme = parts["scheme"].lower()
     host = _canonical_host(parts["host"])
     port = parts["port"]
     # The path and the query do not change where we connect to, so text outside ASCII is quoted as browsers do it.
     path = quote((parts["path"] or "/") + parts["query"], safe=_PRINTABLE)
     if egress.lists(host):
-        return Target(scheme, host, _parse_port(port, scheme), path)
+        return CheckedUrl(scheme, host, _parse_port(port, scheme), path)
     if scheme != "https" or not _is_public_name(host) or port not in _PUBLIC_PORTS:
         raise ValueError
-    return Target(scheme, host, _PUBLIC_PORTS[port], path)
+    return CheckedUrl(scheme, host, _PUBLIC_PORTS[port], path)
 
 
 def _canonical_host(text: str) -> str:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from penstock.accounts import transfers
 from penstock.accounts.balances import Balances
-from penstock.accounts.requests import Usage, count_usage
+from penstock.accounts.requests import RequestUsage, count_usage
 from penstock.schema import SLOT_MS
 from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, nanos, new_id
@@ -54,7 +54,7 @@ async def test_the_pace_says_how_long_the_balance_lasts(database: Database) -> N
         balances = Balances(store, clock := ManualClock(NOW), nothing_waits)
 
         async def spend(usd: str) -> None:
-            usage = Usage(org_id, "key_a", "completed", clock.now_ms() // SLOT_MS, nanos(usd))
+            usage = RequestUsage(org_id, "key_a", "completed", clock.now_ms() // SLOT_MS, nanos(usd))
             await store.write(lambda tx: count_usage(tx, [usage]))
 
         await spend("2")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.accounts.completions import Completion, write_completions
-from penstock.accounts.requests import Usage
+from penstock.accounts.requests import RequestUsage
 from penstock.accounts.transfers import EndedHold
 from penstock.jobs.running import LeaseLost
 from penstock.store.base import Change, Row
@@ -38,7 +38,7 @@ def completion(request_id: str, cost: int, attempt_id: str) -> Completion:
         ("complete_generation", {"id": request_id}),
     ]
     hold_end = EndedHold(OrgId("org_1"), request_id, Nanos(10), Nanos(cost))
-    return Completion(hold_end, Usage(OrgId("org_1"), "key_1", "completed", 7, cost), 1000, changes)
+    return Completion(hold_end, RequestUsage(OrgId("org_1"), "key_1", "completed", 7, cost), 1000, changes)
 
 
 async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_once() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.accounts import keys as module
 from penstock.accounts.keys import Keys, NewKey, generate_key, is_well_formed
 from penstock.accounts.orgs import Org, create_org
-from penstock.accounts.requests import Usage, count_usage
+from penstock.accounts.requests import RequestUsage, count_usage
 from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound, Problem
 from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store
@@ -351,7 +351,7 @@ async def test_a_record_shows_the_last_use_and_the_spend_of_day_and_month(databa
         day_ms = 86_400_000
         for days, cost in ((0, 1), (10, 20), (20, 300), (20, 4000)):  # from the 14th of November to the 4th of December
             at_ms = 1_700_000_000_000 + days * day_ms
-            usage = Usage(org.id, new.id, "completed", at_ms // SLOT_MS, cost)
+            usage = RequestUsage(org.id, new.id, "completed", at_ms // SLOT_MS, cost)
             await store.write(lambda tx, usage=usage: count_usage(tx, [usage]))
             values = {"id": new_id("req", at_ms), "org_id": org.id, "key_id": new.id, "at_ms": at_ms}
             await store.write(lambda tx, values=values: tx.run("put_ended_request", **values))

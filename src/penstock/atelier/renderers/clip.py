@@ -36,7 +36,7 @@ Report = Callable[[float], None]
 Show = Callable[[float], Planes]  # the frame at a time in seconds
 
 
-class VideoFile(msgspec.Struct, frozen=True):
+class RenderedVideo(msgspec.Struct, frozen=True):
     """An encoded video, and what it contains."""
 
     data: bytes
@@ -55,7 +55,7 @@ def render_video(
     height: int,
     seed: int,
     progress: Report,
-) -> VideoFile:
+) -> RenderedVideo:
     """Return an H.264 MP4, its index first so that it plays while it loads. No file is written.
 
     Raises BadImage for an image that cannot be read, and for a length or a size outside the limits.
@@ -179,11 +179,11 @@ def _video_frame(shown: Planes, number: int) -> VideoFrame:
     return frame
 
 
-def _measure(buffer: io.BytesIO) -> VideoFile:
+def _measure(buffer: io.BytesIO) -> RenderedVideo:
     """Read the video that was written, and return it with what it contains."""
     buffer.seek(0)
     with av.open(buffer, "r") as container:
         stream = container.streams.video[0]
         seconds = float((stream.duration or 0) * (stream.time_base or Fraction(0)))
         figures = (stream.width, stream.height, round(seconds, 3), stream.frames)
-    return VideoFile(buffer.getvalue(), "video/mp4", *figures)
+    return RenderedVideo(buffer.getvalue(), "video/mp4", *figures)

@@ -12,13 +12,13 @@ import pytest
 from PIL import Image
 
 from penstock.atelier.renderers import clip
-from penstock.atelier.renderers.clip import FRAMES_PER_SECOND, VideoFile
+from penstock.atelier.renderers.clip import FRAMES_PER_SECOND, RenderedVideo
 from penstock.imaging.convert import BadImage
 from penstock.imaging.sniff import sniff
 from tests.unit.atelier.drawings import check_each, draw, png
 
 
-def render(path: Path, prompt: str, **changes: Any) -> VideoFile:
+def render(path: Path, prompt: str, **changes: Any) -> RenderedVideo:
     """Render a short and small video, unless changed, and write it to a file."""
     usual: dict[str, Any] = {"image": None, "seconds": 1, "width": 64, "height": 64, "seed": 0}
     video = clip.render_video(prompt, **{**usual, "progress": lambda fraction: None, **changes})
