@@ -75,7 +75,8 @@ class _Tools:
     async def list_models(self, mode: str | None = None) -> str:
         """List models with what they can do and what they cost.
 
-        mode: only models of this mode: text-to-image, image-edit, upscale, text-to-video, image-to-video or chat.
+        mode: only models of this mode: text-to-image, image-edit, upscale, text-to-video, image-to-video,
+        video-to-video, video-extension or chat.
         """
         models = (await asyncio.to_thread(self._gateway.get, "/compat/v1/models")).body["data"]
         shown = ("id", "name", "description", "modes", "pricing")

@@ -11,11 +11,22 @@ from typing import Any
 
 import pytest
 
+from penstock import commands
+from penstock.models import description
+from penstock.providers import discover
 from tests.fake_providers.scripted import png
 from tests.ports import unused_port
 from tests.stories.processes import Serving, until
 from tests.unit.commands.conftest import Command
 from tests.unit.commands.mcp_library import HAS_MCP
+
+
+def test_agents_are_told_of_every_mode() -> None:
+    """In the description of a tool, which can be read where the extra is not installed, too."""
+    tools = (Path(commands.__file__).parent / "mcp_server.py").read_text()
+    modes = {mode for provider in discover() for model in provider.models for mode in description.modes(model)}
+    assert len(modes) > 5
+    assert [mode for mode in sorted(modes) if mode not in tools] == []
 
 
 @pytest.mark.skipif(HAS_MCP, reason="the extra is installed")
