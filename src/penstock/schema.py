@@ -35,7 +35,7 @@ class Caller:
 
     @property
     def is_limited(self) -> bool:
-        """Whether calls must be counted."""
+        """Whether the key has a limit that calls are counted for, or its organization a budget of the month."""
         counted = (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day, self.nanos_per_month)
         return counted != (None, None, None, None) or self.org_nanos_per_month is not None
 

@@ -107,7 +107,7 @@ class ChatReservations:
         reservation = Reservation(call, request, amount, modality, in_store)
         if in_store:
             with self.holding(caller.org_id, amount), nothing_sent():
-                if caller.is_limited or caller.org_nanos_per_month is not None:
+                if caller.is_limited:
                     await self.store.write(partial(self._hold_within_limits, reservation), org_id=caller.org_id)
                 else:
                     await self._holds.add(reservation, caller.org_id)
@@ -166,8 +166,7 @@ class ChatReservations:
     async def _hold_within_limits(self, reservation: Reservation, tx: Transaction) -> None:
         """Hold for a call whose key or organization has limits, which are counted call by call."""
         caller = reservation.call.caller
-        if caller.is_limited:
-            await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
+        await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
         await self._hold_all(tx, [reservation])
         await limits.check_org_budget(tx, caller, self.clock.now_ms())
 

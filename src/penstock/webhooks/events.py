@@ -77,7 +77,7 @@ class WebhookSecrets:
         return (await self.get_signing_secrets(org_id))[0]
 
     async def get_signing_secrets(self, org_id: OrgId) -> tuple[str, ...]:
-        """The current secret and, for a day after a rotation, the one before it. Creates the first one.
+        """The current secret and, during the overlap after a rotation, the one before it. Creates the first one.
 
         The secret of alerts to the operator follows from the master secret.
         """
