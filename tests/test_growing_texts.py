@@ -13,6 +13,7 @@ BOUNDED = {
     ("api", "multipart", "_start"): "64 bytes",
     ("api", "router", "expression"): "the routes, when the process starts",
     ("long_bodies", "base64_pieces", "rest"): "one step and three letters",
+    ("long_bodies", "base64_pieces", "text"): "a local str: CPython adds to it without a copy",
     (
         "long_bodies",
         "json_decoding",

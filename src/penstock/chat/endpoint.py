@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import msgspec
+
 from penstock.accounts.limits import check_model
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm
@@ -11,7 +13,7 @@ from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost
 from penstock.chat.provider_api import CompletionsApi, ProviderApi
 from penstock.chat.provider_body import passes_through
-from penstock.chat.request import ChatRequest, json_size, read_chat_request
+from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
@@ -71,7 +73,7 @@ async def complete(
         raise
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
-        reserved.settle(status, problem=problem, response_bytes=json_size(problem.body()))
+        reserved.settle(status, problem=problem, response_bytes=len(msgspec.json.encode(problem.body())))
         await gateway.chat_settlement.free_place(call.caller)
         raise
     except BaseException:
@@ -151,7 +153,7 @@ async def _forward_whole(
         api.body(gateway.settings.chat_output_tokens),
         gateway.settings.upstream_seconds,
         for_org=reserved.reservation.call.caller.org_id,
-        size_bytes=reserved.reservation.call.size_bytes,
+        size_bytes=reserved.chat.size_bytes,
     )
     try:
         read = partial(_read_whole, reserved, candidate, api, bytes(reply.body))

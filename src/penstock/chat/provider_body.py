@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.chat.request import ChatRequest, json_size
+from penstock.chat.request import ChatRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
+from penstock.long_bodies.json_encoding import exceeds
 from penstock.providers.spec import Model
 from penstock.upstream import checks
 from penstock.upstream.extra_fields import check_extras
@@ -15,8 +16,9 @@ NOT_FORWARDED = ("session_id",)
 
 def check_supported(chat: ChatRequest, model: Model) -> None:
     """Raise InvalidRequest for a value that the model does not support; defaults of the interface always pass."""
-    if model.op.max_body_bytes is not None and json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
-        raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
+    most = model.op.max_body_bytes
+    if most is not None and exceeds(provider_body(chat, model, None), most, chat.size_bytes):
+        raise InvalidRequest(f"A call of {model.id} may have at most {most} bytes of JSON.")
     if chat.extras:
         check_extras(model, chat.extras)
     if chat.responses and chat.responses.not_in_chat and not passes_through(chat, model):

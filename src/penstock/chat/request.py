@@ -9,9 +9,11 @@ import msgspec
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT, Field, check_field
+from penstock.long_bodies.json_encoding import encoded_size
 from penstock.net.guard import check_media_url, egress_rules, names_file
 from penstock.schema import Call
 from penstock.settings import Settings
+from penstock.upstream.extra_fields import check_extras_size
 
 _ROLES = ("system", "user", "assistant", "tool")
 _ACCEPTED_ROLES = (*_ROLES, "developer", "function")  # OpenAI's clients also send the last two
@@ -63,6 +65,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     prompt_bytes: int  # of the text that a model reads in any case
     token_limit: int | None  # the caller's limit for one choice
     choices: int
+    size_bytes: int  # about, of the body
     responses: ResponsesRequest | None = None  # the same call as its caller wrote it, in the Responses API
 
     def max_output_tokens(self, default: int) -> int:
@@ -82,10 +85,13 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
     for name in ("model", "messages"):
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
-    text_bytes, images = _check_messages(body["messages"], settings)
+    size_bytes = call.size_bytes
+    if extras:
+        check_extras_size(extras, size_bytes)
+    text_bytes, images = _check_messages(body["messages"], settings, size_bytes)
     prompt_bytes = text_bytes
     if not _IN_PROMPT.isdisjoint(body):
-        prompt_bytes += sum(json_size(body[name]) for name in _IN_PROMPT if body.get(name))
+        prompt_bytes += sum(encoded_size(body[name], size_bytes) for name in _IN_PROMPT if body.get(name))
     token_limits = [body[name] for name in TOKEN_LIMITS if body.get(name)]
     return ChatRequest(
         model=body["model"],
@@ -94,10 +100,12 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
         stream=bool(body.get("stream")),
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
         images=tuple(images),
-        max_text_tokens=_max_text_tokens(body, text_bytes) + (responses.reasoning_bytes if responses else 0),
+        max_text_tokens=_max_text_tokens(body, text_bytes, size_bytes)
+        + (responses.reasoning_bytes if responses else 0),
         prompt_bytes=prompt_bytes,
         token_limit=min(token_limits, default=None),
         choices=body.get("n") or 1,
+        size_bytes=size_bytes,
         responses=responses,
     )
 
@@ -127,7 +135,8 @@ def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 def with_images(chat: ChatRequest, images: Sequence[ChatImage]) -> ChatRequest:
     """Return the call with other sources of some of its images."""
-    return msgspec.structs.replace(chat, body=_with_images(chat.body, images))
+    size_bytes = chat.size_bytes + sum(len(image.source) for image in images)
+    return msgspec.structs.replace(chat, body=_with_images(chat.body, images), size_bytes=size_bytes)
 
 
 def _with_images(body: Mapping[str, Any], images: Sequence[ChatImage]) -> dict[str, Any]:
@@ -144,9 +153,9 @@ def _with_images(body: Mapping[str, Any], images: Sequence[ChatImage]) -> dict[s
     return {**body, "messages": messages}
 
 
-def _max_text_tokens(body: Mapping[str, Any], text_bytes: int) -> int:
+def _max_text_tokens(body: Mapping[str, Any], text_bytes: int, size_bytes: int) -> int:
     """Return the most tokens that the body without its images can be; `text_bytes` are those of the messages."""
-    other_bytes = json_size({name: value for name, value in body.items() if name != "messages"})
+    other_bytes = encoded_size({name: value for name, value in body.items() if name != "messages"}, size_bytes)
     tools_tokens = _MAX_TOKENS_FOR_TOOLS if body.get("tools") or body.get("functions") else 0
     return text_bytes + other_bytes + tools_tokens + len(body["messages"]) * _MAX_TOKENS_PER_MESSAGE
 
@@ -240,8 +249,11 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
 # ------------------------------------------------------------------------------------------------------------ messages
 
 
-def _check_messages(messages: list[Any], settings: Settings) -> tuple[int, list[ChatImage]]:
-    """Return the bytes of text and the images in all messages; raise InvalidRequest for a malformed one."""
+def _check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage]]:
+    """Return the bytes of text and the images in all messages; raise InvalidRequest for a malformed one.
+
+    `size_bytes` are those of the whole body, here and below.
+    """
     if not messages:
         raise InvalidRequest("`messages` must have at least one message.", param="messages")
     text_bytes = 0
@@ -256,13 +268,13 @@ def _check_messages(messages: list[Any], settings: Settings) -> tuple[int, list[
         if isinstance(content, str):
             text_bytes += _text_size(content)
         elif isinstance(content, list):
-            part_bytes, part_images = _check_parts(number, content, settings)
+            part_bytes, part_images = _check_parts(number, content, settings, size_bytes)
             text_bytes += part_bytes
             images += part_images
         elif content is not None or not (role == "assistant" and message.get("tool_calls")):
             _refuse(number, "content", "must be a string, an array of parts, or null beside tool calls")
         if len(message) > 2 or content is None:
-            text_bytes += _check_other_fields(number, role, message)
+            text_bytes += _check_other_fields(number, role, message, size_bytes)
     return text_bytes, images
 
 
@@ -270,11 +282,7 @@ def _text_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def json_size(value: Any) -> int:
-    return len(msgspec.json.encode(value))
-
-
-def _check_other_fields(number: int, role: str, message: Mapping[str, Any]) -> int:
+def _check_other_fields(number: int, role: str, message: Mapping[str, Any], size_bytes: int) -> int:
     """Check `name`, `tool_calls` and `tool_call_id`; return the bytes of all fields but `role` and `content`."""
     if not isinstance(message.get("name"), str | None):
         _refuse(number, "name", "must be a string")
@@ -286,10 +294,10 @@ def _check_other_fields(number: int, role: str, message: Mapping[str, Any]) -> i
         is_list = isinstance(tool_calls, list) and all(isinstance(tool_call, dict) for tool_call in tool_calls)
         if role != "assistant" or not is_list:
             _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
-    return json_size({name: value for name, value in message.items() if name not in ("role", "content")})
+    return encoded_size({name: value for name, value in message.items() if name not in ("role", "content")}, size_bytes)
 
 
-def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int, list[ChatImage]]:
+def _check_parts(number: int, parts: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage]]:
     """Return the bytes of text and the images in the parts of one message."""
     text_bytes = 0
     images = []
@@ -301,14 +309,15 @@ def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int
                 _refuse(number, f"{where}.text", "must be a string")
             text_bytes += _text_size(part["text"])
             if len(part) > 2:
-                text_bytes += json_size({name: value for name, value in part.items() if name != "text"})
+                others = {name: value for name, value in part.items() if name != "text"}
+                text_bytes += encoded_size(others, size_bytes)
         elif kind == "image_url":
             image = part.get("image_url")
             url = image.get("url") if isinstance(image, dict) else None
             if not isinstance(url, str):
                 _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
             images.append(ChatImage(number, index, _check_source(url, _image_param(number, index), settings)))
-            text_bytes += json_size({**part, "image_url": {**image, "url": ""}})
+            text_bytes += encoded_size({**part, "image_url": {**image, "url": ""}}, size_bytes)
         else:
             _refuse(number, f"{where}.type", "must be `text` or `image_url`")
         if len(part) > 2:

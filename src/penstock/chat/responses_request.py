@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import RESPONSES, check_field
+from penstock.long_bodies.json_encoding import encoded_size, exceeds
 from penstock.net.guard import names_file
 from penstock.schema import Call
 
@@ -104,7 +105,7 @@ def read_responses_request(call: Call) -> ResponsesRequest:
     chat = {name: value for name, value in body.items() if name not in _NOT_PASSED_ON}
     _check_metadata(body.get("metadata", {}))
     if call.size_bytes > _MAX_REPEATED_BYTES:
-        _check_repeated(body)
+        _check_repeated(body, call.size_bytes)
     chat["messages"], origins = _messages(body)
     functions, image_tool = _tools(body.get("tools") or [])
     chat |= _tool_fields(body, functions) | _text_fields(body) | _other_fields(body)
@@ -116,7 +117,7 @@ def read_responses_request(call: Call) -> ResponsesRequest:
         origins,
         not_in_chat=_not_in_chat(items, body.get("tools") or []),
         has_images_of_ours=any(item.get("type") == "image_generation_call" for item in items),
-        reasoning_bytes=sum(len(msgspec.json.encode(item)) for item in items if has_encrypted_reasoning(item)),
+        reasoning_bytes=sum(encoded_size(item, call.size_bytes) for item in items if has_encrypted_reasoning(item)),
     )
 
 
@@ -144,8 +145,8 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
             _refuse(f"metadata.{name}", f"must be a string of at most {_MAX_METADATA_VALUE} characters")
 
 
-def _check_repeated(body: Mapping[str, Any]) -> None:
-    if len(msgspec.json.encode([body.get(name) for name in _REPEATED])) > _MAX_REPEATED_BYTES:
+def _check_repeated(body: Mapping[str, Any], size_bytes: int) -> None:
+    if exceeds([body.get(name) for name in _REPEATED], _MAX_REPEATED_BYTES, size_bytes):
         names = ", ".join(f"`{name}`" for name in _REPEATED)
         raise InvalidRequest(f"{names} may have {_MAX_REPEATED_BYTES} bytes together: the response repeats them.")
 

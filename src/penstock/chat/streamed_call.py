@@ -58,7 +58,7 @@ async def forward_stream(
         idle_seconds=idle_seconds(candidate.provider, gateway.settings),
         total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=call.caller.org_id,
-        size_bytes=call.size_bytes,
+        size_bytes=reserved.chat.size_bytes,
     )
     try:
         first = b""

@@ -198,7 +198,7 @@ def _validated_call(
     if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
-    check_extras_size(extras)
+    check_extras_size(extras, call.size_bytes)
     webhook_url = values.get("webhook_url")
     request = Request(
         task=task,

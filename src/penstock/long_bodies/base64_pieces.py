@@ -84,7 +84,11 @@ class FileAsBase64:
         return len(self._head) + (len(self._data) + 2) // 3 * 4
 
     def __str__(self) -> str:
-        return b"".join(self.pieces()).decode("ascii")
+        text = ""
+        for piece in self.pieces():
+            # This makes a long text longer without a copy, as long as there is no other reference to it.
+            text += str(piece, "ascii")
+        return text
 
     def __deepcopy__(self, _: object) -> "FileAsBase64":
         return self  # it cannot change, like a text

@@ -10,9 +10,8 @@ from difflib import get_close_matches
 from itertools import chain, islice
 from typing import Any
 
-import msgspec
-
 from penstock.errors import InvalidRequest
+from penstock.long_bodies.json_encoding import exceeds
 from penstock.providers.prices import SENT
 from penstock.providers.row_names import INTERNAL
 from penstock.providers.spec import Model, Operation
@@ -35,11 +34,10 @@ def _nearest(op: Operation, name: str) -> str:
 
 
 def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest for extra fields that must not be sent to the provider, or that are too large.
+    """Raise InvalidRequest for extra fields that must not be sent to the provider; see also `check_extras_size`.
 
     A field with a row in the provider's table is allowed under any name: the row says what happens to it.
     """
-    check_extras_size(extras)
     op = model.op
     if len(extras if op.task == "chat" else {*_names(extras)}) > _NAMES_MAX:
         raise InvalidRequest(f"Extra parameters may have {_NAMES_MAX} different names at most.")
@@ -58,11 +56,14 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
                 _check_extra(model, name, inner, is_top=False)
 
 
-def check_extras_size(extras: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest for extra fields that are too large or too deep together."""
+def check_extras_size(extras: Mapping[str, Any], size_bytes: int) -> None:
+    """Raise InvalidRequest for extra fields that are too large or too deep together; their body has `size_bytes`.
+
+    This comes first, once for all candidates: what is done with fields afterwards takes much more time.
+    """
     if not extras:
         return
-    if len(msgspec.json.encode(extras)) > _BYTES_MAX:  # first, because it takes much less time
+    if exceeds(extras, _BYTES_MAX, size_bytes):  # first, because it takes much less time
         raise InvalidRequest(f"Extra parameters may have {_BYTES_MAX} bytes at most.")
     if _depth(extras) > _DEPTH_MAX:
         raise InvalidRequest(f"Extra parameters may nest {_DEPTH_MAX} levels at most.")

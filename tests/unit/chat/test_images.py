@@ -4,6 +4,7 @@ import base64
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.chat.endpoint import complete
@@ -102,6 +103,34 @@ async def test_a_provider_in_the_own_network_gets_no_public_url_either(
         inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id, max_bytes=10**6)
         part = inlined.body["messages"][0]["content"][1]
         assert (asked, part["image_url"]["url"]) == ([PUBLIC], uri(png(8, 8)))
+
+
+@sqlite_only
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_large_image_in_the_place_of_its_url_is_encoded_in_small_steps(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    """The call with the URL is small; the call with the image is not."""
+    async with open_gateway(**LOOPBACK) as running:
+        data = bytes(3_000_000)
+        sizes: list[int] = []
+
+        async def load(role: str, source: str, param: str, *, for_org: OrgId) -> InputFile:
+            return InputFile(data, "image/png", 8, 8)
+
+        def encode(value: Any) -> bytes:
+            encoded = msgspec.json.Encoder().encode(value)
+            sizes.append(len(encoded))
+            return encoded
+
+        monkeypatch.setattr(running.gateway.transfer, "load_input", load)
+        monkeypatch.setattr(msgspec.json, "encode", encode)
+        call = running.call({**body(image_at(running)), "stream": stream}, endpoint="/compat/v1/chat/completions")
+        response = await complete(running.gateway, call)
+        if response.chunks is not None:
+            assert [chunk async for chunk in response.chunks]
+        assert sent_urls(running) == [uri(data)]
+        assert max(sizes, default=0) < 1024**2
 
 
 @sqlite_only

@@ -35,6 +35,7 @@ def chat_request(
         prompt_bytes=40,
         token_limit=token_limit,
         choices=choices,
+        size_bytes=0,
     )
 
 

@@ -1,5 +1,6 @@
 """The checks of a chat call, its maximum of tokens, and the body that the provider gets."""
 
+from dataclasses import replace
 from typing import Any
 
 import jsonschema_rs  # comes with schemathesis
@@ -7,10 +8,13 @@ import msgspec
 import pytest
 
 from penstock.api import request_schemas
-from penstock.chat.provider_body import provider_body
+from penstock.chat.provider_body import check_supported, provider_body
 from penstock.chat.request import ChatImage, read_chat_request
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
+from penstock.long_bodies import json_encoding
+from penstock.providers.chat_models import chat_operation
+from penstock.providers.spec import Model
 from tests.unit.chat.small_request import HELLO, SETTINGS, call_with, chat_request, model
 from tests.unit.net.forbidden_urls import FORBIDDEN
 
@@ -33,7 +37,8 @@ def is_described(**body: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------------- messages
 
 TEXT = {"type": "text", "text": "what is this?"}
-IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}}
+PUBLIC = "https://example.com/a.png"
+IMAGE = {"type": "image_url", "image_url": {"url": PUBLIC, "detail": "low"}}
 
 
 VALID_MESSAGES: list[dict[str, Any]] = [
@@ -376,3 +381,43 @@ def test_the_bytes_of_images_are_no_text() -> None:
     with_images = chat_request(messages=[{"role": "user", "content": [TEXT, IMAGE, IMAGE]}])
     assert (len(plain.images), len(with_images.images)) == (0, 2)
     assert with_images.max_text_tokens - plain.max_text_tokens < 200
+
+
+# ---------------------------------------------------------------------------------------------------------- long bodies
+
+MANY = "long " * 1_000_000
+LONG_FIELDS: dict[str, dict[str, Any]] = {
+    "tools": {"tools": [{"type": "function", "function": {"name": "look", "description": MANY}}]},
+    "response_format": {"response_format": {"type": "json_schema", "json_schema": {"description": MANY}}},
+    "stop": {"stop": [MANY]},
+    "the name of a message": {"messages": [{**HELLO, "name": MANY}]},
+    "a call of a tool": {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "id": MANY}]}]},
+    "a part of a message": {"messages": [{"role": "user", "content": [{**TEXT, "more": MANY}]}]},
+    "the detail of an image": {
+        "messages": [{"role": "user", "content": [{**IMAGE, "image_url": {"url": PUBLIC, "detail": MANY}}]}]
+    },
+}
+
+
+@pytest.mark.parametrize("fields", LONG_FIELDS.values(), ids=LONG_FIELDS)
+def test_a_long_call_is_measured_in_small_steps(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other thread runs during a step, also not the event loop."""
+    sizes: list[int] = []
+
+    def encode(value: Any) -> bytes:
+        encoded = msgspec.json.Encoder().encode(value)
+        sizes.append(len(encoded))
+        return encoded
+
+    monkeypatch.setattr(msgspec.json, "encode", encode)
+    monkeypatch.setattr(json_encoding, "_encode", encode)
+    body = {"model": "lab/chat", "messages": [HELLO], **fields}
+    call = msgspec.structs.replace(call_with(body), size_bytes=len(MANY))
+    chat = read_chat_request(call, SETTINGS)
+    assert chat.max_text_tokens > len(MANY)
+    small = Model(id="lab/chat", upstream="x", op=replace(chat_operation(), max_body_bytes=9000), prices=())
+    with pytest.raises(InvalidRequest, match="at most 9000 bytes of JSON"):
+        check_supported(chat, small)
+    with pytest.raises(InvalidRequest, match="Extra parameters may have 65536 bytes at most"):
+        read_chat_request(msgspec.structs.replace(call, json={**body, "more": fields}), SETTINGS)
+    assert max(sizes) < 1024**2

@@ -78,6 +78,11 @@ def test_unknown_fields_are_passed_on_to_the_provider(stage: Stage) -> None:
 
 
 @every_stage
+def test_large_unknown_fields_are_refused(stage: Stage) -> None:
+    assert refused(stage, more=["x" * 65_536]).message == "Extra parameters may have 65536 bytes at most."
+
+
+@every_stage
 def test_fields_for_the_gateway_are_not_passed_on(stage: Stage) -> None:
     call_read = validated(stage, media_retention="7d", webhook_url="https://hooks.example/x")
     assert call_read.request.values == {"prompt": "a fox"}

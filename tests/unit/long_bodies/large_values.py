@@ -21,6 +21,7 @@ LARGE: dict[str, Any] = {
         "": {"deep": nested(), "empty": [{}, [], ""]},
     },
     "long messages": [{"role": "user", "content": f'{number} "é\\\n' * 9000} for number in range(20)],
+    "many texts that are not long": [f"{number}é" + "a" * 100_000 for number in range(60)],
     "short texts with escapes": ['\\"\n\t\0é', '"', "\\", "\\\\"] * 9000,
     "line ends": "\n" * MIB,
     "quotes and backslashes": '\\"' * (MIB // 4),
