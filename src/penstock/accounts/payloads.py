@@ -14,7 +14,7 @@ _GRACE_MS = 2_000
 class Payload(msgspec.Struct, frozen=True):
     """The bodies of one chat call, to be stored until they expire."""
 
-    request: bytes
+    request: bytes | bytearray  # a long one is not copied
     response: bytes
     expires_at_ms: int
 

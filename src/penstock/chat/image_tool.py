@@ -8,6 +8,7 @@ import msgspec
 from penstock.chat.responses_request import IMAGE_FUNCTION, IMAGE_TOOL, ResponsesRequest
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
+from penstock.long_bodies.base64_pieces import STEP
 
 _OPTIONS = ("size", "quality", "output_format", "output_compression", "background", "moderation")
 _ACTION = {
@@ -27,11 +28,12 @@ class ImageOrder(msgspec.Struct, frozen=True):
 class ImageTool:
     """The caller's options for images, and the images of the conversation that can be edited."""
 
-    def __init__(self, gateway: Gateway, request: ResponsesRequest) -> None:
+    def __init__(self, gateway: Gateway, request: ResponsesRequest, images: tuple[str, ...]) -> None:
+        """`images` are those of the conversation."""
         self._options: Mapping[str, Any] = request.image_tool or {}
         named = self._options.get("model")
         self._model: str = named or default_model(gateway, "image")
-        self._images = conversation_images(request.body["input"])
+        self._images = images
         self._edit_model = _edit_model(gateway, named) if self._images else None
         partial_images = self._options.get("partial_images") if request.stream else 0
         self._stream_fields = {"stream": True, "partial_images": partial_images} if partial_images else {}
@@ -95,8 +97,17 @@ def conversation_images(given: Any) -> tuple[str, ...]:
     """The images of the newest item that has any: those that a user sent, or one that was generated before."""
     for item in reversed(given if isinstance(given, list) else []):
         if item.get("type") == "image_generation_call" and isinstance(item.get("result"), str):
-            return (f"data:image/{item.get('output_format') or 'png'};base64,{item['result']}",)
+            return (_data_uri(item.get("output_format") or "png", item["result"]),)
         parts = item.get("content") if item.get("role") == "user" else None
         if isinstance(parts, list) and (found := [part["image_url"] for part in parts if "image_url" in part]):
             return tuple(found)
     return ()
+
+
+def _data_uri(output_format: str, text: str) -> str:
+    """The data URI of an image in base64. A long text is copied in steps, between which other threads run."""
+    uri = f"data:image/{output_format};base64,"
+    for start in range(0, len(text), STEP):
+        # This makes a long text longer without a copy, as long as there is no other reference to it.
+        uri += text[start : start + STEP]
+    return uri

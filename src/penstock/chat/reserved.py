@@ -116,7 +116,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         if not self.stores_payload:
             return None
         expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())
-        return Payload(bytes(self.reservation.call.body), response, expires_at_ms)
+        return Payload(self.reservation.call.body, response, expires_at_ms)
 
     def _stored_message(self, message: str) -> str:
         """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""

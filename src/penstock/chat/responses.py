@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.chat.endpoint import complete
 from penstock.chat.form import KeptForm
-from penstock.chat.image_tool import ImageTool
+from penstock.chat.image_tool import ImageTool, conversation_images
 from penstock.chat.pricing import Usage
 from penstock.chat.responses_names import use_callers_names
 from penstock.chat.responses_output import ResponsesForm
@@ -43,7 +43,8 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     chat_call = msgspec.structs.replace(call, json=request.chat)
     if request.image_tool is None or call.dry_run:
         return await complete(gateway, chat_call, form, request)
-    turn = _Turn(gateway, chat_call, request, form)
+    images = await run_aside(call.size_bytes, conversation_images, request.body["input"])
+    turn = _Turn(gateway, chat_call, request, ImageTool(gateway, request, images), form)
     first = await turn.ask()  # an error of the first step is an HTTP error, not an event
     if not request.stream:
         async for _ in turn.steps(first):
@@ -55,12 +56,14 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
 class _Turn:
     """One response in which the model may ask for images: chat calls and image calls, each with a record of its own."""
 
-    def __init__(self, gateway: Gateway, call: Call, request: ResponsesRequest, form: ResponsesForm) -> None:
+    def __init__(
+        self, gateway: Gateway, call: Call, request: ResponsesRequest, tool: ImageTool, form: ResponsesForm
+    ) -> None:
         self._gateway = gateway
         # Each step is waited for, whatever the caller prefers.
         headers = {name: value for name, value in call.headers.items() if name != "prefer"}
         self._call = msgspec.structs.replace(call, headers=headers)
-        self._tool = ImageTool(gateway, request)
+        self._tool = tool
         self._form = form
         self._chat = {**request.chat, "stream": False, "tools": self._tool.chat_tools(request.chat["tools"])}
         self._asked = False
@@ -156,7 +159,7 @@ class _Turn:
             return msgspec.structs.replace(self._call, json=body)
         now = self._gateway.clock.now_ms()
         size_bytes = self._call.size_bytes  # about, since the images of the conversation are all that is long
-        encoded = await run_aside(size_bytes, lambda: bytes(encode(body, size_bytes)))
+        encoded = await run_aside(size_bytes, _encoded, body, size_bytes)
         return msgspec.structs.replace(
             self._call,
             id=new_id("req", now),
@@ -173,6 +176,12 @@ class _Turn:
             prompt_tokens=self.usage.input + usage.input, completion_tokens=self.usage.output + usage.output
         )
         self.cost = Nanos(self.cost + cost)
+
+
+def _encoded(body: dict[str, Any], size_bytes: int) -> bytes | bytearray:
+    """The bytes of a call, made in small steps if there are many."""
+    encoded = encode(body, size_bytes)
+    return encoded.joined() if isinstance(encoded, LongBody) else encoded
 
 
 def _is_image_call(call: Mapping[str, Any]) -> bool:

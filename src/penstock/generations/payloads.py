@@ -113,7 +113,7 @@ async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
         raise NotFound(f"No such request: {request_id}.")
     shown = {"id": request_id, "object": "request.payloads"}
     if payload := await get_payload(gateway.store, org_id, request_id):
-        request = await run_aside(len(payload.request), _json_of, payload.request)
+        request = await run_aside(len(payload.request), _json_of, bytes(payload.request))
         response = await run_aside(len(payload.response), _json_of, payload.response)
         return Response(json={**shown, "request": msgspec.Raw(request), "response": msgspec.Raw(response)})
     stored_request, stored_response = await _read_stored(gateway, org_id, request_id)

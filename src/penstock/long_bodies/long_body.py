@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from penstock.long_bodies.base64_pieces import FileAsBase64
-from penstock.long_bodies.buffers import Buffer
+from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 
 _PIECE_BYTES = 256 * 1024
 
@@ -36,6 +36,13 @@ class LongBody:
 
     def __bytes__(self) -> bytes:
         return b"".join(self)
+
+    def joined(self) -> bytearray:
+        """The whole body, copied piece by piece: `bytes` of a long one lets no other thread run meanwhile."""
+        whole = GrowingBuffer(len(self))
+        for piece in self:
+            whole.write(piece)
+        return whole.finish()
 
 
 def pieces_of(body: bytes | LongBody) -> Iterator[bytes]:

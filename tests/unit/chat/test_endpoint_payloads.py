@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.api.responses import encode_body
@@ -15,10 +16,11 @@ from tests.gateway import OpenGateway, RunningGateway, files_with
 CANARY = "zxcanary-0147258369"
 
 
-async def chat(running: RunningGateway, **more: Any) -> str:
+async def chat(running: RunningGateway, body_type: type[bytes | bytearray] = bytes, **more: Any) -> str:
     """Complete a chat, read all of its response, and return the id of its request."""
     body = {"model": "lab/chat", "messages": [{"role": "user", "content": CANARY}], "max_tokens": 20, **more}
     call = running.call(body, endpoint="/compat/v1/chat/completions")
+    call = msgspec.structs.replace(call, body=body_type(call.body))
     response = await complete(running.gateway, call)
     if response.chunks is not None:
         async for _ in response.chunks:
@@ -48,9 +50,13 @@ async def test_chats_are_stored_only_when_all_payloads_are(open_gateway: OpenGat
         assert await traces(running) == []
 
 
-async def test_a_stored_chat_has_its_request_and_its_response(open_gateway: OpenGateway) -> None:
+@pytest.mark.parametrize("body_type", [bytes, bytearray], ids=["short", "long"])
+async def test_a_stored_chat_has_its_request_and_its_response(
+    open_gateway: OpenGateway, body_type: type[bytes | bytearray]
+) -> None:
+    """The body of a long call is a bytearray, in which it was collected."""
     async with open_gateway(payloads="all") as running:
-        whole = await stored(running, await chat(running))
+        whole = await stored(running, await chat(running, body_type))
         assert whole["request"]["messages"] == [{"role": "user", "content": CANARY}]
         assert whole["response"]["choices"][0]["message"]["content"] == CANARY
         streamed = await stored(running, await chat(running, stream=True))

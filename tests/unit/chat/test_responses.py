@@ -1,7 +1,9 @@
 """OpenAI's Responses API with OpenAI's own client: text, images, tools, structured outputs, streams, the image tool."""
 
 import base64
+import io
 import json
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import openai
 import pytest
 from openai import AsyncOpenAI
+from PIL import Image
 from pydantic import BaseModel
 
+from penstock.long_bodies.long_body import LongBody
 from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mask
@@ -274,6 +278,39 @@ async def test_the_image_tool_edits_the_images_of_the_conversation(open_gateway:
         demanded: Any = {**tool, "action": "edit"}
         with pytest.raises(openai.BadRequestError, match="nothing to edit"):
             await ours.responses.create(model=ECHO, input=[asked], tools=[demanded])
+
+
+@pytest.mark.parametrize("is_earlier", [False, True], ids=["sent by the user", "made before"])
+async def test_a_large_image_is_edited_without_joining_a_call_in_one_step(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, is_earlier: bool
+) -> None:
+    """The call of each step has the image again; no other thread runs while its parts are joined."""
+    data = base64.b64encode(noise(900)).decode()
+    uri = f"data:image/png;base64,{data}"
+    image: Any = {"role": "user", "content": [{"type": "input_image", "image_url": uri}]}
+    if is_earlier:
+        image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": data}
+    tool: Any = {"type": "image_generation", "model": "edit-1", "size": "64x64", "action": "edit"}
+    body = {"model": ECHO, "input": [image, {"role": "user", "content": "image_generation"}], "tools": [tool]}
+    join = LongBody.__bytes__
+
+    def checked(body: LongBody) -> bytes:
+        assert len(body) < 1024**2, "it is joined in one step"
+        return join(body)
+
+    async with client(open_gateway) as (_, api):
+        monkeypatch.setattr(LongBody, "__bytes__", checked)
+        response = await api.call("POST", PATH, body)
+        assert [item["type"] for item in response.json["output"]] == ["image_generation_call", "message"]
+        (sent,) = api.running.lab.edits.received
+        assert base64.b64encode(sent.fields["image"][0]).decode() == data
+
+
+def noise(side: int) -> bytes:
+    """A PNG that cannot be compressed."""
+    file = io.BytesIO()
+    Image.frombytes("RGB", (side, side), random.Random(7).randbytes(3 * side * side)).save(file, "PNG")
+    return file.getvalue()
 
 
 async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gateway: OpenGateway) -> None:

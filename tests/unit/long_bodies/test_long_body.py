@@ -13,6 +13,7 @@ def test_the_pieces_are_the_parts_one_after_the_other() -> None:
     assert (bytes(body), len(body)) == (expected, len(expected))
     assert max(map(len, body)) <= 256 * 1024
     assert b"".join(body) == expected, "it cannot be sent twice"
+    assert body.joined() == expected
 
 
 def test_an_empty_body_has_no_pieces() -> None:
