@@ -10,10 +10,11 @@ from typing import Any, Self
 from uvicorn.server import ServerState
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.open_connections import OpenConnections
+from penstock.api.open_connections import WINDOW_SECONDS, OpenConnections
 from penstock.api.server import configure
 from penstock.clock import Clock
 from penstock.settings import Settings
+from tests.loop_time import pass_time
 
 
 async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
@@ -175,3 +176,21 @@ async def serving(
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # let the aborted connections call connection_lost
         edge.close()
+
+
+def unread(served: Server) -> int:
+    """How many connections have a response that their client does not read."""
+    connections: set[Any] = set(served.state.connections)
+    return sum(connection.flow.write_paused for connection in connections)
+
+
+async def pass_windows(served: Server) -> None:
+    """Let windows of time pass in which no client reads, until no response is unread; or ten of them, far more than a
+    client may leave its response unread.
+    """
+    for _ in range(10):
+        if unread(served) == 0:
+            break
+        pass_time(WINDOW_SECONDS)
+        for _ in range(5):  # the timer, the end of a connection, of its call, and of what the call has begun
+            await asyncio.sleep(0)
