@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -115,6 +116,16 @@ class Server:
 
     async def connect(self) -> RawConnection:
         return RawConnection(*await asyncio.open_connection("127.0.0.1", self.port, limit=2**20))
+
+    async def connect_silently(self, sent: bytes) -> socket.socket:
+        """Connect with a small window, send, and never read."""
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, ("127.0.0.1", self.port))
+        await loop.sock_sendall(client, sent)
+        return client
 
     async def call(
         self,

@@ -1,17 +1,19 @@
 """Callers who hang up or do not read: their calls end, and they pay for what the provider did for them."""
 
 import asyncio
+import base64
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from penstock.api.asgi import AsgiApp
 from tests.api.http_calls import ServedApi, served_api
-from tests.api.raw_http import RawConnection, request, serving, until
+from tests.api.raw_http import RawConnection, pass_windows, request, unread, until
 from tests.fake_providers import faults
 from tests.fake_providers.exchange import GONE
+from tests.fake_providers.scripted import noise
 from tests.fake_providers.server import FakeCall
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -19,6 +21,8 @@ pytestmark = sqlite_only
 CHAT = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
 IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 WHOLE_COST = 9000  # of CHAT, in nano-USD
+COMPLETED: dict[str, str | None] = {"status": "completed", "error_message": None}
+CANCELLED: dict[str, str | None] = {"status": "cancelled", "error_message": "The caller disconnected."}
 
 
 class Stalled:
@@ -47,11 +51,17 @@ async def within(seconds: float, wait: Callable[[], Awaitable[object]]) -> None:
 
 async def ended(api: ServedApi) -> dict[str, Any]:
     """Wait until the only request has ended; return its row."""
+    (record,) = await all_ended(api)
+    return record
+
+
+async def all_ended(api: ServedApi) -> list[dict[str, Any]]:
+    """Wait until there are requests and all of them have ended; return their rows."""
     async with asyncio.timeout(60):
         while True:
             rows = await api.running.records()
-            if rows and rows[0]["status"] not in ("pending", "processing"):
-                return rows[0]
+            if rows and all(row["status"] not in ("pending", "processing") for row in rows):
+                return rows
             await asyncio.sleep(0.005)
 
 
@@ -201,25 +211,40 @@ async def test_a_caller_who_reads_too_slowly_is_ended_and_pays_for_what_was_sent
         assert api.running.gateway.health.is_healthy("lab", "chat-1")
 
 
-async def test_a_caller_who_reads_nothing_is_disconnected_and_pays_for_what_was_sent(
-    open_gateway: OpenGateway,
-) -> None:
+SPOKEN = {"model": "lab/chat", "input": "one two three", "max_output_tokens": 100_000}
+DRAWN = {
+    "model": "atelier/echo",
+    "input": "a pear",
+    "tools": [{"type": "image_generation", "model": "image-1"}],
+    "tool_choice": {"type": "image_generation"},
+}
+STREAMS: dict[str, tuple[str, dict[str, Any], str, dict[str, str | None]]] = {
+    "a chat": ("chat/completions", {**CHAT, "max_tokens": 100_000}, "lab/chat", CANCELLED),
+    "a response": ("responses", SPOKEN, "lab/chat", CANCELLED),
+    "an image": ("images/generations", IMAGE, "image-1", COMPLETED),
+    "a response with an image": ("responses", DRAWN, "image-1", COMPLETED),
+}
 
-    async with (
-        open_gateway() as running,
-        serving(AsgiApp(running.gateway), running.gateway.settings, window_seconds=0.02) as served,
-        await served.connect() as connection,
-    ):
-        api = ServedApi(running, served)
-        running.lab.chats.next(faults.long_stream())
-        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        body = {**CHAT, "stream": True, "max_tokens": 100_000}
-        await connection.send(request("POST", "/compat/v1/chat/completions", key=running.key, body=body))
-        record = await ended(api)
-        assert (record["status"], record["error_message"]) == ("cancelled", "The caller disconnected.")
+
+@pytest.mark.parametrize(("path", "body", "model", "end"), STREAMS.values(), ids=STREAMS)
+async def test_a_stream_that_nobody_reads_is_ended_after_three_windows_of_time(
+    open_gateway: OpenGateway, path: str, body: dict[str, Any], model: str, end: dict[str, str | None]
+) -> None:
+    """Its connection is given back, and what was made for it is paid for."""
+    async with served_api(open_gateway, disabled_providers=()) as api:
+        image = {"b64_json": base64.b64encode(noise(1500)).decode()}
+        api.running.lab.images.next(faults.raw(json.dumps({"created": 1, "data": [image]}).encode()))
+        api.running.lab.chats.next(faults.long_stream())
+        sent = request("POST", f"/compat/v1/{path}", key=api.running.key, body={**body, "stream": True})
+        with await api.served.connect_silently(sent):
+            await until(lambda: unread(api.served) == 1)
+            await pass_windows(api.served)
+            assert unread(api.served) == 0, "the stream goes on"
+            await until(lambda: not api.served.state.tasks, 10)
+        (record,) = [row for row in await all_ended(api) if row["model"] == model]
+        assert {name: record[name] for name in end} == end
         assert record["cost"] > WHOLE_COST
-        await until(lambda: not served.state.tasks)
-        assert running.gateway.health.is_healthy("lab", "chat-1")
+        assert api.running.gateway.health.is_healthy("lab", "chat-1")
 
 
 async def test_a_provider_that_takes_too_long_for_its_stream_is_to_blame(open_gateway: OpenGateway) -> None:

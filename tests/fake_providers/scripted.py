@@ -13,6 +13,7 @@ against it, to show that it behaves as OpenAI does.
 import base64
 import io
 import itertools
+import random
 import re
 import time
 from collections import deque
@@ -40,6 +41,15 @@ SECOND_USD = Decimal("0.10")
 def png(width: int, height: int, colour: str = "teal") -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (width, height), colour).save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+@cache
+def noise(side: int) -> bytes:
+    """A PNG that cannot be compressed, of three bytes for each pixel."""
+    file = io.BytesIO()
+    pixels = random.Random(7).randbytes(3 * side * side)
+    Image.frombytes("RGB", (side, side), pixels).save(file, "PNG", compress_level=1)
     return file.getvalue()
 
 

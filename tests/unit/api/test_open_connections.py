@@ -1,7 +1,6 @@
 """Nobody can keep all connections: not with responses that are not read, not with slow bodies, not from one address."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -71,17 +70,6 @@ async def server(folder: Path, calls: Calls, proxies: tuple[str, ...] = (), **ho
         yield served
 
 
-async def silent_client(served: Server, sent: bytes) -> socket.socket:
-    """Connect with a small window, send, and never read."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(client, ("127.0.0.1", served.port))
-    await loop.sock_sendall(client, sent)
-    return client
-
-
 UNREAD = {
     "a whole body": request("GET", "/large"),
     "a whole body and the end of the connection": request("GET", "/large", headers={"connection": "close"}),
@@ -96,7 +84,7 @@ UNREAD = {
 async def test_responses_that_nobody_reads_give_their_connections_back(tmp_path: Path, sent: bytes) -> None:
     async with server(tmp_path, Calls()) as served, AsyncExitStack() as stack:
         for _ in range(PLACES):
-            stack.enter_context(await silent_client(served, sent))
+            stack.enter_context(await served.connect_silently(sent))
         if sent != UNREAD["errors"]:  # the kernel takes these whole, so the connections are idle
             await until(lambda: unread(served) == PLACES)
             assert (await served.call("GET", "/small")).status in (200, 503)  # they may be called slow by now
@@ -163,7 +151,7 @@ async def test_when_places_are_short_the_slowest_transfer_is_ended(tmp_path: Pat
     # A window of ten minutes, because unread responses end with it, and a busy machine may be slow.
     async with server(tmp_path, Calls(), grace_seconds=0.0, window_seconds=600) as served, AsyncExitStack() as stack:
         for _ in range(PLACES):
-            stack.enter_context(await silent_client(served, sent))
+            stack.enter_context(await served.connect_silently(sent))
         await until(lambda: len(served.state.connections) == PLACES)
         if sent == SLOW["a response"]:  # the kernel takes a part of it at once, and nothing more
             await until(lambda: all(is_slow(connection) for connection in served.state.connections))

@@ -1,9 +1,7 @@
 """OpenAI's Responses API with OpenAI's own client: text, images, tools, structured outputs, streams, the image tool."""
 
 import base64
-import io
 import json
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,13 +9,12 @@ from typing import Any
 import openai
 import pytest
 from openai import AsyncOpenAI
-from PIL import Image
 from pydantic import BaseModel
 
 from penstock.long_bodies.long_body import LongBody
 from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.fake_providers import faults
-from tests.fake_providers.scripted import mask
+from tests.fake_providers.scripted import mask, noise
 from tests.fake_providers.server import FakeCall, event_bytes
 from tests.gateway import OpenGateway, sqlite_only
 from tests.unit.chat.chat_calls import ended_records
@@ -304,13 +301,6 @@ async def test_a_large_image_is_edited_without_joining_a_call_in_one_step(
         assert [item["type"] for item in response.json["output"]] == ["image_generation_call", "message"]
         (sent,) = api.running.lab.edits.received
         assert base64.b64encode(sent.fields["image"][0]).decode() == data
-
-
-def noise(side: int) -> bytes:
-    """A PNG that cannot be compressed."""
-    file = io.BytesIO()
-    Image.frombytes("RGB", (side, side), random.Random(7).randbytes(3 * side * side)).save(file, "PNG")
-    return file.getvalue()
 
 
 async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gateway: OpenGateway) -> None:
