@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.api import rates
 from penstock.api.asgi import AsgiApp
@@ -66,10 +67,30 @@ async def test_refusals_are_recorded_up_to_a_number_per_minute(tmp_path: Path, m
             assert listed.json["summary"]["count"] == len(listed.json["data"])
             return len(listed.json["data"])
 
-        assert await refuse(mine.plain.key, 5) == 3
-        assert await refuse(mine.admin.key, 5) == 6  # the other key has its own number
-        clock.advance(61)
-        assert await refuse(mine.plain.key, 1) == 7
+        with capture_logs() as lines:
+            assert await refuse(mine.plain.key, 5) == 3
+            assert await refuse(mine.admin.key, 5) == 6  # the other key has its own number
+            clock.advance(61)
+            assert await refuse(mine.plain.key, 1) == 7
+        said = [line["key_id"] for line in lines if line["event"].startswith("refusals of this key are not recorded")]
+        assert said == [mine.plain.row.id, mine.admin.row.id], "each is said once"
+
+
+async def test_only_refused_generations_are_recorded(tmp_path: Path) -> None:
+    """The list of requests shows images, videos and chats; other calls would drown them, and no limit counts those."""
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        mine = await first_account(gateway)
+        for method, path, body in (
+            ("POST", "/v1/keys", {"name": 7}),
+            ("POST", "/v1/recordings", {}),
+            ("GET", "/v1/requests/req_none", None),
+            ("GET", "/compat/v1/models/no/such", None),
+            ("GET", "/nowhere", None),
+            ("POST", IMAGES, UNKNOWN),
+        ):
+            assert (await served.call(method, path, key=mine.admin.key, body=body)).status in (400, 404), path
+        listed = await served.call("GET", "/v1/requests", key=mine.admin.key)
+        assert [request["endpoint"] for request in listed.json["data"]] == [IMAGES]
 
 
 async def test_bad_keys_are_limited_per_address_and_good_ones_go_on(
@@ -86,6 +107,8 @@ async def test_bad_keys_are_limited_per_address_and_good_ones_go_on(
         assert await bad_keys(served, "203.0.113.8", 1) == [401]
         headers = {"x-forwarded-for": "203.0.113.9"}
         assert (await served.call("GET", "/v1/balance", key=mine.plain.key, headers=headers)).status == 200
+        assert await bad_keys(served, "2001:db8::1", 2) == [401, 401]
+        assert await bad_keys(served, "2001:db8::2", 2) == [401, 429], "a client has a whole network of IPv6"
         clock.advance(61)
         assert await bad_keys(served, "203.0.113.9", 1) == [401]
 
