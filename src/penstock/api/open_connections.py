@@ -66,9 +66,8 @@ class OpenConnections:
 
     Most of them wait for their client: for a head, a body, or that it reads a response. A head that takes longer than
     `head_seconds` is ended, and so is a response that nobody reads. A connection without requests is closed after
-    `idle_seconds`, or up to a window of time later. When there are more than `limit` connections, the one that has
-    waited longest is closed, or the slowest transfer, or one of an address that has more than its share; when one
-    address has more than `address_limit`, its own.
+    `idle_seconds`, or up to a window of time later. When there are more than `limit` connections, one is ended; see
+    `_make_room`. When one address has more than `address_limit`, it is one of its own.
     """
 
     def __init__(
@@ -136,11 +135,13 @@ class OpenConnections:
         connection.address = ""
 
     def _make_room(self, new: ServedConnection) -> bool:
-        """End the connection that has waited longest, idle ones first, else the slowest transfer, else one of an
-        address that has more than its share; False for none.
+        """End the connection that is idle for longest, else one of an address that has more than its share or the
+        slowest transfer, else the head that takes longest; False for none.
+
+        An address that has more than its share ends no head of another: a call would fail there, for the sake of one
+        that has enough connections.
         """
-        ended = next(iter(self._idle), None) or next(iter(self._heads), None) or self._slowest()
-        ended = ended or self._above_share(new)
+        ended = next(iter(self._idle), None) or self._choose_busy(new)
         if ended is None:
             return False
         self.stop_waiting(ended)
@@ -148,18 +149,25 @@ class OpenConnections:
         ended.end()
         return True
 
-    def _above_share(self, new: ServedConnection) -> ServedConnection | None:
-        """Return a transfer, or a connection whose call has not been started, of an address that has more than an equal
-        share of all places, if that of the new connection has not: a few clients may not take all places, not even for
-        the second in which none is called slow.
-        """
+    def _choose_busy(self, new: ServedConnection) -> ServedConnection | None:
         share = self._limit / (len(self._addresses) or 1)
-        if self._addresses.get(new.address, 0) > share:
+        crowded = {address for address, count in self._addresses.items() if count > share}
+        head = next((head for head in self._heads if head.address in crowded), None) if crowded else None
+        ended = head or self._slowest()
+        if ended is not None or new.address in crowded:
+            return ended
+        return self._transfer_of(crowded) or next(iter(self._heads), None)
+
+    def _transfer_of(self, crowded: set[str]) -> ServedConnection | None:
+        """Return a transfer, or a connection whose call has not been started, of one of these addresses: a few clients
+        may not take all places, not even for the second in which none is called slow.
+        """
+        if not crowded:
             return None
         now = self._loop.time()
         for connection in self._everyone:
-            is_above = self._addresses.get(connection.address, 0) > share
-            if is_above and (connection in self._starts or connection.bytes_per_second(now, 0.0) is not None):
+            is_crowded = connection.address in crowded
+            if is_crowded and (connection in self._starts or connection.bytes_per_second(now, 0.0) is not None):
                 return connection
         return None
 

@@ -224,6 +224,49 @@ async def test_an_address_with_few_connections_takes_a_place_from_one_with_many(
     connections.close()
 
 
+async def test_an_address_with_many_connections_ends_no_head_of_another() -> None:
+    """A head that has just begun is a call that would fail; those of an address with many connections end first."""
+    connections = OpenConnections(6, 10.0, Clock())
+
+    def opens(connection: FreshTransfer, *, sends_head: bool) -> bool:
+        is_open = connections.enter_address(connection) and connections.add(connection)
+        if is_open and sends_head:
+            connections.start_head(connection)
+        return is_open
+
+    many = [FreshTransfer("198.51.100.1") for _ in range(6)]
+    assert all(opens(connection, sends_head=False) for connection in many)
+    few = [FreshTransfer("198.51.100.2") for _ in range(2)]
+    assert all(opens(connection, sends_head=True) for connection in few)
+    assert sum(connection.is_ended for connection in many) == 2, "they made room"
+    for connection in many:
+        if connection.is_ended:
+            connections.discard(connection)
+    again = [FreshTransfer("198.51.100.1") for _ in range(3)]
+    assert [opens(connection, sends_head=True) for connection in again] == [False] * 3
+    assert not any(connection.is_ended for connection in few)
+    for connection in again:
+        connections.discard(connection)
+    late = FreshTransfer("198.51.100.1")
+    connections.discard(few.pop())
+    assert opens(late, sends_head=True)
+    assert opens(FreshTransfer("198.51.100.3"), sends_head=True)
+    assert late.is_ended, "the head of an address with many connections, not the one that takes longest"
+    assert not few[0].is_ended
+    connections.close()
+
+
+async def test_where_no_address_has_many_connections_the_head_that_takes_longest_is_ended() -> None:
+    connections = OpenConnections(3, 10.0, Clock())
+    heads = [FreshTransfer(f"198.51.100.{number}") for number in range(5)]
+    for head in heads:
+        assert connections.enter_address(head)
+        assert connections.add(head)
+        connections.start_head(head)
+    assert [head.is_ended for head in heads] == [True, True, False, False, False]
+    connections.close()
+
+
 class FreshTransfer:
     """A connection that has just begun to send or to read something."""
 
