@@ -208,6 +208,21 @@ async def test_a_running_call_gets_its_response_before_a_malformed_one_after_it(
         assert await connection.is_closed()
 
 
+async def test_no_more_of_a_body_is_read_than_its_call_takes(tmp_path: Path) -> None:
+    gate = Gate()
+    route = Route("POST", "/gate", gate, "Gate", access="open", takes="unread")
+    async with server(tmp_path, route) as served, await served.connect() as connection, asyncio.timeout(60):
+        connection.writer.write(request("POST", "/gate", body=b"x" * 8 * 1024**2))
+        await gate.reached.wait()
+        held: Any = next(iter(served.state.connections))
+        await until(lambda: held.flow.read_paused, 10)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(held.cycle.body) < 1024**2
+        gate.open.set()
+        assert (await connection.read_response()).json == {"waited": True}
+
+
 async def test_a_malformed_chunk_ends_the_call_that_waits_for_it(tmp_path: Path) -> None:
     async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(chunked(b'3\r\n{"a\r\n'))
