@@ -241,14 +241,15 @@ class AsgiApp:
             return preflight
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
-        caller = state.caller = _ANONYMOUS
+        caller = _ANONYMOUS
         if route.needs_key:
             authorization = headers.get("authorization")
-            caller = state.caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(
+            caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(
                 authorization, scope.get("client")
             )
-            if route.access in SCOPES and route.access not in caller.scopes:
-                raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
+        state.caller = caller
+        if route.access in SCOPES and route.access not in caller.scopes:
+            raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         if caller.requests_per_minute is not None and route.takes_work:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:

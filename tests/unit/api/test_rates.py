@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from penstock.api import rates
@@ -116,3 +117,13 @@ async def test_bad_keys_are_limited_per_address_and_good_ones_go_on(
 async def bad_keys(served: Server, address: str, count: int) -> list[int]:
     headers = {"x-forwarded-for": address}
     return [(await served.call("GET", "/v1/balance", key="wrong", headers=headers)).status for _ in range(count)]
+
+
+async def test_calls_with_too_many_bad_keys_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows whose they are: a stranger could have the gateway write and log as often as it is called."""
+    monkeypatch.setattr(rates, "BAD_KEYS_PER_MINUTE", 1)
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        with structlog.testing.capture_logs() as logs:
+            statuses = [(await served.call("POST", IMAGES, key="wrong", body=UNKNOWN)).status for _ in range(3)]
+    assert statuses == [401, 429, 429]
+    assert [line["event"] for line in logs if line["log_level"] != "info"] == []
