@@ -68,15 +68,14 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects_continue = False
-        self.cycle: ResponseCycle | None = None  # of the request that was read last
-        self._pipeline: deque[ResponseCycle] = deque()  # requests that wait for the response to an earlier one
+        self.unanswered: deque[ResponseCycle] = deque()  # the first is being answered, the last may still be read
         self._in_head = True  # the parser reads a head, or waits for one
-        self._is_busy = False  # a request has not been answered
         self._head_bytes = 0
         self._trailer_bytes = 0  # since the last bytes of a body: of its trailer, or of what separates its chunks
         self._unparsed = b""  # the requests after the one that is being answered
         self._ignores_input = False  # after a refusal
-        self._problem: Problem | None = None
+        self._problem: Problem | None = None  # of a head
+        self._last_refusal: Problem | None = None  # of the last request, after the responses to those before it
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = ""  # for which the connection is counted
         self._is_proxied = False
@@ -126,18 +125,18 @@ class Connection(asyncio.Protocol):
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         self._server_state.connections.discard(self)
-        if self.cycle is not None:
-            self.cycle.disconnect()
+        for cycle in self.unanswered:
+            cycle.disconnect()
         self.flow.resume_writing()
         self._parser = None  # type: ignore[assignment]  # it refers to this connection
         self._line.close()
 
     def shutdown(self) -> None:
-        """Close the connection, after the response to the call that runs on it; the server stops."""
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+        """Close the connection, after the responses to the requests that were read; the server stops."""
+        if self.unanswered:
+            self.unanswered[-1].keep_alive = False
         else:
-            self.cycle.keep_alive = False
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
@@ -167,13 +166,13 @@ class Connection(asyncio.Protocol):
     @property
     def _must_wait(self) -> bool:
         """Whether the next request waits for the response to one that has arrived."""
-        return self._is_response_unread or bool(self._unparsed) or (self._in_head and self._is_busy)
+        return self._is_response_unread or bool(self._unparsed) or (self._in_head and bool(self.unanswered))
 
     def _parse(self, data: bytes) -> None:
         was_in_head = self._in_head
         if was_in_head:
             self._head_bytes += len(data)
-            if not self._is_busy:
+            if not self.unanswered:
                 self.open_connections.start_head(self)
         else:
             self._trailer_bytes += len(data)
@@ -193,7 +192,7 @@ class Connection(asyncio.Protocol):
 
     def _end_response(self) -> None:
         """Go on after the last bytes of a response were sent."""
-        self._is_busy = self.cycle is not None and not self.cycle.response_complete  # it may be that of a later request
+        self.unanswered.popleft()
         self.transport.flush()
         if self._is_proxied:
             self.open_connections.leave_address(self)
@@ -214,12 +213,15 @@ class Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
-        if self._pipeline:
-            self._start_call(self._pipeline.popleft())
-        if self._unparsed and not self._is_busy:
+        if self._last_refusal is not None and len(self.unanswered) == 1:
+            self._send_refusal(self._last_refusal)
+            return
+        if self.unanswered:
+            self._start_call(self.unanswered[0])
+        elif self._unparsed:
             unparsed, self._unparsed = self._unparsed, b""
             self._read(unparsed)
-        if self.transport.is_closing() or self._is_busy or not self._in_head:
+        if self.transport.is_closing() or self.unanswered or not self._in_head:
             return
         if self._head_bytes:
             self.open_connections.start_head(self)
@@ -239,21 +241,28 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def refuse(self, problem: Problem) -> None:
-        """Send an error and close; a call that came before on this connection gets its own response instead."""
+        """Close after the responses to earlier calls; send an error if there is none, or its body will not be whole."""
         self._ignores_input = True
         self._unparsed = b""
         self.open_connections.stop_waiting(self)
         if self.transport.is_closing():
             return
-        if self._is_busy and self.cycle is not None:
-            self.cycle.keep_alive = False
-            if not self.cycle.more_body:
+        if self.unanswered:
+            last = self.unanswered[-1]
+            last.keep_alive = False
+            if not last.more_body:
                 return
             # The malformed bytes belong to the body of this call, so its body will never be complete.
-            self.cycle.disconnect()
-            if self.cycle.response_started:
+            last.disconnect()
+            if len(self.unanswered) > 1:
+                self._last_refusal = problem
+                return
+            if last.response_started:
                 self.transport.close()
                 return
+        self._send_refusal(problem)
+
+    def _send_refusal(self, problem: Problem) -> None:
         self.transport.write(response_bytes(problem, new_id("req", self.open_connections.clock.now_ms())))
         if isinstance(problem, Unavailable) or not self.transport.can_write_eof():
             self.transport.close()
@@ -314,7 +323,7 @@ class Connection(asyncio.Protocol):
         self.open_connections.stop_waiting(self)
         version = self._parser.get_http_version()
         problem = head_problem(self._url, self._headers, version)
-        if problem is None and len(self._pipeline) >= _MAX_PIPELINED:
+        if problem is None and len(self.unanswered) > _MAX_PIPELINED:
             problem = _TOO_MANY_REQUESTS
         if problem is None and self._is_proxied:
             problem = self._count_for_client()
@@ -330,19 +339,16 @@ class Connection(asyncio.Protocol):
             keep_alive=version != "1.0" and self._parser.should_keep_alive(),
             expects_continue=self._expects_continue,
         )
-        is_next = self.cycle is None or self.cycle.response_complete
-        self.cycle = cycle
-        self._is_busy = True
-        if is_next:
+        self.unanswered.append(cycle)
+        if len(self.unanswered) == 1:
             self._start_call(cycle)
         else:
             self.flow.pause_reading()
-            self._pipeline.append(cycle)
 
     def on_body(self, body: bytes) -> None:
         self._trailer_bytes = 0
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if self.unanswered:  # otherwise this request was answered before its end
+            cycle = self.unanswered[-1]
             cycle.add_body(body)
             if len(cycle.body) > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
@@ -351,9 +357,8 @@ class Connection(asyncio.Protocol):
         if self._parser.should_upgrade():
             return  # the parser stops here, but `_decline_upgrade` goes on reading the body
         self._in_head = True
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
-            cycle.end_body()
+        if self.unanswered:
+            self.unanswered[-1].end_body()
 
     def _start_call(self, cycle: ResponseCycle) -> None:
         """Have the application answer a request, in a task of its own."""
@@ -380,11 +385,12 @@ class Connection(asyncio.Protocol):
         second parser reads the body, after a made-up head that contains only the framing headers of the real one. The
         connection is closed after the response.
         """
-        if self.cycle is not None:
-            self.cycle.keep_alive = False
+        if self.unanswered:
+            self.unanswered[-1].keep_alive = False
         framing = [name + b": " + value + b"\r\n" for name, value in self._headers if name in _FRAMING]
+        head = [b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"])]
         self._parser = httptools.HttpRequestParser(_BodyCallbacks(self))
-        self._parse(b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n", rest]))
+        self._parse(b"".join([*head, b"\r\n", rest]))
 
 
 class _BodyCallbacks:

@@ -189,7 +189,7 @@ async def test_more_than_may_wait_ends_the_connection_after_the_first_response(t
         await gate.reached.wait()
         await connection.send(request("GET", "/gate") * 10_000)
         held: Any = next(iter(served.state.connections))
-        await until(lambda: not held.cycle.keep_alive)
+        await until(lambda: not held.unanswered[-1].keep_alive)
         gate.open.set()
         response = await connection.read_response()
         assert (response.status, response.headers["connection"]) == (200, "close")
@@ -231,6 +231,64 @@ async def test_a_malformed_chunk_ends_the_call_that_waits_for_it(tmp_path: Path)
         assert (await connection.read_response()).code == "INVALID_REQUEST"
         assert await connection.is_closed()
         await until(lambda: not served.state.tasks)
+
+
+# ----------------------------------------------------------------------------------------------------------- pipelining
+
+
+GATE = request("POST", "/gate", body={})  # it has a body, so what follows in the same piece is parsed at once
+
+
+def gate_route(gate: Gate) -> Route:
+    return Route("POST", "/gate", gate, "Gate", access="open", takes="json")
+
+
+@pytest.mark.parametrize("between", [b"", GOOD], ids=["next", "after another"])
+async def test_a_running_call_gets_its_response_before_a_malformed_body_after_it(
+    tmp_path: Path, between: bytes
+) -> None:
+    gate = Gate()
+    async with (
+        server(tmp_path, gate_route(gate)) as served,
+        await served.connect() as connection,
+        asyncio.timeout(60),
+    ):
+        await connection.send(GATE + between + chunked(b"nonsense\r\n"))
+        await gate.reached.wait()
+        gate.open.set()
+        assert (await connection.read_response()).json == {"waited": True}
+        if between:
+            assert (await connection.read_response()).json["received"] == {"a": 1}
+        assert (await connection.read_response()).code == "INVALID_REQUEST"
+        assert await connection.is_closed()
+        await until(lambda: not served.state.tasks)
+
+
+async def test_a_malformed_body_does_not_get_into_the_stream_before_it(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async def stream(gateway: Gateway, call: Call) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"one "
+            await gate(gateway, call)
+            yield b"two"
+
+        return Response(chunks=chunks(), media_type="text/plain")
+
+    async with (
+        server(tmp_path, Route("POST", "/stream", stream, "Stream", access="open", takes="json")) as served,
+        await served.connect() as connection,
+        asyncio.timeout(60),
+    ):
+        await connection.send(request("POST", "/stream", body={}) + chunked(b"7\r\n"))
+        await gate.reached.wait()
+        await connection.send(b"{nonsense")
+        held: Any = next(iter(served.state.connections))
+        await until(lambda: held._ignores_input)
+        gate.open.set()
+        assert (await connection.read_response()).body == b"one two"
+        assert (await connection.read_response()).code == "INVALID_REQUEST"
+        assert await connection.is_closed()
 
 
 # ------------------------------------------------------------------------------------------------------------- upgrades
