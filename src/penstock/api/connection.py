@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def refuse(self, problem: Problem) -> None:
-        """Close after the responses to earlier calls; send an error if there is none, or its body will not be whole."""
+        """Send an error and close, after the responses to earlier calls; only close if the last of them was whole."""
         self._ignores_input = True
         self._unparsed = b""
         self.open_connections.stop_waiting(self)
@@ -382,13 +382,12 @@ class Connection(asyncio.Protocol):
         """Go on in HTTP/1.1, as a server may that does not support the offered protocol.
 
         Some clients offer HTTP/2 with every request. The parser stops at such an offer and would drop the body. So a
-        second parser reads the body, after a made-up head that contains only the framing headers of the real one. The
-        connection is closed after the response.
+        second parser reads the body, after a made-up head that contains only the framing headers of the real one, and
+        that no other request may follow. The connection is closed after the response.
         """
-        if self.unanswered:
-            self.unanswered[-1].keep_alive = False
+        self.unanswered[-1].keep_alive = False
         framing = [name + b": " + value + b"\r\n" for name, value in self._headers if name in _FRAMING]
-        head = [b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"])]
+        head = [b"POST / HTTP/1.1\r\nconnection: close\r\n", *(framing or [b"content-length: 0\r\n"])]
         self._parser = httptools.HttpRequestParser(_BodyCallbacks(self))
         self._parse(b"".join([*head, b"\r\n", rest]))
 

@@ -314,6 +314,23 @@ async def test_an_offer_to_upgrade_is_declined_and_the_call_served(tmp_path: Pat
                 assert (await connection.read_response()).status == 200
 
 
+@pytest.mark.parametrize("follows", [GOOD, b'{"b":2}', b"\r\n"], ids=["a request", "more of the body", "an empty line"])
+async def test_what_follows_a_request_with_an_offer_to_upgrade_is_not_a_part_of_its_body(
+    tmp_path: Path, follows: bytes
+) -> None:
+    offer = b"connection: Upgrade\r\nupgrade: h2c\r\n"
+    async with server(tmp_path) as served:
+        for sent in (
+            POST + JSON + offer + b'content-length: 7\r\n\r\n{"a":1}',
+            chunked(b'7\r\n{"a":1}\r\n0\r\n\r\n', head=POST + JSON + offer),
+        ):
+            async with await served.connect() as connection, asyncio.timeout(60):
+                await connection.send(sent + follows)
+                response = await connection.read_response()
+                assert (response.status, response.json.get("received")) == (200, {"a": 1})
+                assert await connection.is_closed()
+
+
 # ---------------------------------------------------------------------------------------------------------------- sizes
 
 
