@@ -337,7 +337,7 @@ class Connection(asyncio.Protocol):
             self._server_state.default_headers,
             self._end_response,
             keep_alive=version != "1.0" and self._parser.should_keep_alive(),
-            expects_continue=self._expects_continue,
+            expects_continue=version != "1.0" and self._expects_continue,
         )
         self.unanswered.append(cycle)
         if len(self.unanswered) == 1:

@@ -541,3 +541,13 @@ async def test_expect_100_continue_is_answered_at_once(tmp_path: Path) -> None:
         assert await connection.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await connection.send(b'{"a":1}')
         assert (await connection.read_response()).status == 200
+
+
+async def test_http_1_0_has_no_100_continue(tmp_path: Path) -> None:
+    """Its clients would take it for the response."""
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
+        head = POST.replace(b"1.1", b"1.0") + JSON
+        await connection.send(head + b"content-length: 7\r\nexpect: 100-continue\r\n\r\n")
+        await until(lambda: served.state.tasks)
+        await connection.send(b'{"a":1}')
+        assert (await connection.read_response()).status == 200
