@@ -55,9 +55,9 @@ class Interrupts:
 
 
 class _InterruptedBlock:
-    """A block that may be interrupted."""
+    """A block that may be interrupted. It may be inside another one, which may still be interrupted after it."""
 
-    __slots__ = ("_interrupts", "_line", "_task")
+    __slots__ = ("_interrupts", "_is_inside_another", "_line", "_outer_task", "_task")
 
     def __init__(self, interrupts: Interrupts, line: CallerLine) -> None:
         self._interrupts = interrupts
@@ -71,12 +71,15 @@ class _InterruptedBlock:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
+        self._outer_task = self._line.task
+        self._is_inside_another = task in self._interrupts.tasks
         self._line.task = task
         self._interrupts.tasks.add(task)
 
     def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
-        self._line.task = None
-        self._interrupts.tasks.discard(self._task)
+        self._line.task = self._outer_task
+        if not self._is_inside_another:
+            self._interrupts.tasks.discard(self._task)
         if isinstance(error, asyncio.CancelledError) and (reason := self._interrupts.reason(self._line)):
             self._task.uncancel()
             raise reason

@@ -76,3 +76,28 @@ async def test_a_task_that_is_cancelled_for_another_reason_stays_cancelled() -> 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("reason", ["gone", "stopped"])
+async def test_a_block_is_interrupted_also_after_a_block_inside_it_has_ended(reason: str) -> None:
+    """A stream may be interrupted, and so may the calls to providers that it makes one after the other."""
+    interrupts = Interrupts()
+    line = CallerLine()
+
+    async def work() -> None:
+        with interrupts.allowed(line):
+            with interrupts.allowed(line):
+                await asyncio.sleep(0)
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(work())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    if reason == "gone":
+        line.close()
+    else:
+        interrupts.stop()
+    ended, _ = await asyncio.wait({task}, timeout=60)
+    assert ended
+    assert isinstance(task.exception(), CallerGone if reason == "gone" else ProcessStopped)
+    assert task.cancelling() == 0
