@@ -68,7 +68,7 @@ def upload_form(image: InputFile) -> tuple[tuple[str, Upload], ...]:
 
 
 def read_upload(reply: Reply) -> str:
-    return str(reply.json["Resp"]["img_id"])
+    return str(int(reply.json["Resp"]["img_id"]))
 
 
 def image_id(number: int) -> Callable[[list[InputFile]], int]:

@@ -14,8 +14,18 @@ from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.long_bodies.buffers import Buffer
 from penstock.providers.spec import FailureKind, File, Provider, Reply, Result
 
-# What the reading functions of a provider file raise when a reply is not as they expect.
-MALFORMED = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
+# What the reading functions of a provider file raise when a reply is not as they expect; ArithmeticError is that of a
+# cost that is not a number.
+MALFORMED = (
+    KeyError,
+    TypeError,
+    IndexError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    msgspec.DecodeError,
+    RecursionError,
+)
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
