@@ -23,9 +23,14 @@ class Candidate:
     def executed_model(self) -> str:
         return f"{self.provider.slug}/{self.model.upstream}"
 
-    @cached_property
+    @property
     def target(self) -> Target | None:
-        """Where its requests with JSON go; None if each one needs headers of its own."""
+        """Where its requests with JSON go; None if each one needs headers of its own, or its token has changed."""
+        target = self._fixed_target
+        return target if target is not None and target.auth == self.provider.auth(self.key) else None
+
+    @cached_property
+    def _fixed_target(self) -> Target | None:
         return fixed_target(self.provider, self.model, self.key)
 
     @property

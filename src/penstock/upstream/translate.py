@@ -182,7 +182,7 @@ def with_callback(op: Operation, fields: Mapping[str, Any], callback: str) -> Ma
 
 
 def request_headers(provider: Provider, key: str) -> dict[str, str]:
-    """The headers of every request to a provider, with its credential."""
+    """The headers of a request to a provider, with its credential."""
     headers = {**provider.headers, **provider.auth(key)}
     return {**headers, provider.id_header: str(uuid.uuid4())} if provider.id_header else headers
 
@@ -193,6 +193,7 @@ class Target(msgspec.Struct, frozen=True):
     method: str
     url: str
     headers: FixedHeaders
+    auth: Mapping[str, str]  # the part of the headers that is made of the credential
 
 
 def fixed_target(provider: Provider, model: Model, key: str) -> Target | None:
@@ -200,8 +201,9 @@ def fixed_target(provider: Provider, model: Model, key: str) -> Target | None:
     if provider.sign or provider.id_header or model.op.body != "json":
         return None
     method, path = _method_and_path(model)
-    headers = FixedHeaders(request_headers(provider, key), **{"content-type": "application/json"})
-    return Target(method, request_url(provider.base_url, path, provider.query), headers)
+    auth = provider.auth(key)
+    headers = FixedHeaders({**provider.headers, **auth, "content-type": "application/json"})
+    return Target(method, request_url(provider.base_url, path, provider.query), headers, auth)
 
 
 def _method_and_path(model: Model) -> tuple[str, str]:

@@ -215,3 +215,21 @@ async def test_a_job_may_need_several_requests_to_cancel(second: int, taken: boo
 
 async def test_a_job_that_cannot_be_cancelled() -> None:
     assert not await scripted_upstream(ScriptedHttpClient([])).cancel(candidate(), {"id": "7"})
+
+
+# ----------------------------------------------------------------------------------------------------------------- chat
+
+
+async def test_each_chat_call_has_the_token_of_its_own_time() -> None:
+    """A provider may make a token of the credential that expires after some minutes."""
+    token = {"authorization": "first"}
+    plain = candidate(task="chat", send="POST /chat")
+    talking = replace(plain, provider=replace(plain.provider, auth=lambda key: dict(token)))
+    sent = ("first", "first", "second")
+    script = ScriptedHttpClient(
+        [exchange("POST", "/chat", {"json": {}}, body={}, headers={"authorization": each}) for each in sent]
+    )
+    upstream = scripted_upstream(script)
+    for token["authorization"] in sent:
+        await upstream.send_chat(talking, {}, 60, for_org=ORG)
+    assert not script.left
