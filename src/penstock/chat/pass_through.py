@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.pricing import CostDetails, Usage
+from penstock.chat.pricing import Usage
 from penstock.chat.provider_api import WholeReply
 from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
@@ -54,10 +54,10 @@ class _ResponseUsage(msgspec.Struct):
     total_tokens: int | None = None
     input_tokens_details: _Details | None = None
     output_tokens_details: _Details | None = None
-    cost: float | None = None
-    cost_in_usd_ticks: int | None = None
+    cost: Any = None
+    cost_in_usd_ticks: Any = None
     is_byok: Any = None
-    cost_details: CostDetails | None = None
+    cost_details: Any = None
 
     def as_chat(self) -> Usage:
         fields = {

@@ -28,16 +28,11 @@ class _CompletionDetails(msgspec.Struct):
     reasoning_tokens: int | None = None
 
 
-class CostDetails(msgspec.Struct):
-    """What OpenRouter reports beside the cost."""
-
-    upstream_inference_cost: float | None = None
-
-
 class Usage(msgspec.Struct):
     """The usage that a provider reports for a chat call.
 
-    Numbers of prompt, completion and total tokens that cannot be true are replaced by the nearest ones that can.
+    Numbers of prompt, completion and total tokens that cannot be true are replaced by the nearest ones that can. Costs
+    of whatever type are read, because servers invent such fields; `cost_usd` is made of those that are numbers.
     """
 
     prompt_tokens: int | None = None
@@ -45,10 +40,10 @@ class Usage(msgspec.Struct):
     total_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
-    cost: float | None = None  # in dollars
-    cost_in_usd_ticks: int | None = None  # reported by xAI
+    cost: Any = None  # in dollars
+    cost_in_usd_ticks: Any = None  # reported by xAI
     is_byok: Any = None  # True: OpenRouter used the operator's key of the provider, and `cost` is only its own fee
-    cost_details: CostDetails | None = None
+    cost_details: Any = None  # `upstream_inference_cost` is what that provider bills
 
     def __post_init__(self) -> None:
         counts = (self.prompt_tokens or 0, self.completion_tokens or 0, self.total_tokens or 0)
@@ -83,10 +78,16 @@ class Usage(msgspec.Struct):
         """The cost in dollars as reported, with what the provider behind a router bills the operator itself; None if
         there is none or it is negative or absurdly high.
         """
-        usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / _XAI_TICKS_PER_USD
-        if usd is not None and self.is_byok is True and self.cost_details:
-            usd = Decimal(str(usd)) + Decimal(str(self.cost_details.upstream_inference_cost or 0))
-        return Decimal(str(usd)) if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
+        ticks = _number(self.cost_in_usd_ticks)
+        usd = _number(self.cost) if ticks is None else ticks / _XAI_TICKS_PER_USD
+        if usd is not None and self.is_byok is True and isinstance(self.cost_details, dict):
+            usd += _number(self.cost_details.get("upstream_inference_cost")) or 0
+        return usd if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
+
+
+def _number(value: Any) -> Decimal | None:
+    """A number of JSON; None for anything else."""
+    return Decimal(str(value)) if type(value) in (int, float) else None
 
 
 def _plausible(tokens: int | None) -> int | None:

@@ -332,3 +332,10 @@ def test_what_a_provider_behind_a_router_bills_the_operator_is_part_of_the_cost(
     read = _decode_response(msgspec.json.encode({"usage": usage}))
     assert read.chat_usage is not None
     assert read.chat_usage.cost_usd == Decimal("0.26")
+
+
+def test_a_cost_that_is_not_a_number_is_left_out() -> None:
+    usage = {"input_tokens": 3, "cost": {"total_cost": 0.25}, "cost_in_usd_ticks": "7", "cost_details": []}
+    read = _decode_response(msgspec.json.encode({"usage": usage}))
+    assert read.chat_usage is not None
+    assert (read.chat_usage.input, read.chat_usage.cost_usd) == (3, None)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.chat.normalise import Completion
 from penstock.chat.pricing import Usage, _PromptDetails, estimated_usage, make_bill, max_cost, quote
 from penstock.chat.request import ChatImage, ChatRequest
 from penstock.providers.openai_compatible import CHAT
@@ -191,3 +192,19 @@ def test_what_a_provider_behind_a_router_bills_the_operator_is_charged(
     """With the operator's own key of that provider, the cost that OpenRouter reports is only its fee."""
     reported = {"cost": 0.01, "is_byok": is_byok, "cost_details": {"upstream_inference_cost": upstream}}
     assert msgspec.convert(reported, Usage).cost_usd == (None if usd is None else Decimal(usd))
+
+
+@pytest.mark.parametrize("odd", [{"total_cost": 0.005}, "0.005", [], True])
+def test_a_cost_that_is_not_a_number_is_left_out(odd: Any) -> None:
+    """Servers invent fields: the response is good all the same, and is charged by its tokens."""
+    for fields in (
+        {"cost": odd},
+        {"cost_in_usd_ticks": odd},
+        {"cost": 0.01, "is_byok": True, "cost_details": odd},
+        {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": odd}},
+    ):
+        reported = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, **fields}
+        read = msgspec.json.decode(msgspec.json.encode({"choices": [], "usage": reported}), type=Completion).usage
+        assert read is not None
+        assert (read.input, read.output) == (3, 4)
+        assert read.cost_usd == (Decimal("0.01") if "is_byok" in fields else None), fields
