@@ -49,6 +49,7 @@ WITH RECURSIVE turns AS (
 ), next AS MATERIALIZED (
     SELECT id FROM procrastinate_jobs WHERE {_DUE}
         AND priority <= (SELECT priority FROM turns WHERE priority <> ALL(CAST(%(full)s AS INTEGER[])))
+        AND priority <> ALL(CAST(%(full)s AS INTEGER[]))
     ORDER BY priority DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s FROM next WHERE job.id = next.id

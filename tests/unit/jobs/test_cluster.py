@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
+from procrastinate import sql
 
 from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
@@ -14,6 +16,7 @@ from penstock.jobs import cluster
 from penstock.jobs.cluster import QUEUE, Cluster, JobPlaces
 from penstock.jobs.leases import Jobs
 from penstock.schema import Caller
+from penstock.store.postgres import connection_string
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
@@ -190,6 +193,25 @@ async def test_a_place_that_is_given_back_is_taken_at_once(
                 await submitted(running, video)
                 await running.cancel(video)
                 assert videos[number] in await claimed(running, number + 1)
+
+
+async def test_a_video_that_another_worker_is_taking_is_not_replaced_by_one_too_many(open_gateway: OpenGateway) -> None:
+    """While it is locked, it looks as if only the organization that has all its places had videos."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        for caller in (running.caller, await running.create_caller_in_new_org()):
+            await begun(running, caller)
+        numbers = [job["priority"] for job in await running.rows("SELECT priority FROM procrastinate_jobs ORDER BY 1")]
+        places = JobPlaces(2)
+        places.take(numbers[0])
+        database = running.gateway.settings.database
+        connector = cluster._Connector(running.gateway.jobs, places, database)
+        await connector.open_async()
+        worker_id = (await connector.execute_query_one_async(sql.queries["register_worker"]))["worker_id"]
+        async with await psycopg.AsyncConnection.connect(connection_string(database)) as other:
+            await other.execute("SELECT id FROM procrastinate_jobs WHERE priority = %s FOR UPDATE", numbers[1:])
+            assert await connector._fetch_next(worker_id) == {"id": None}
+        assert (await connector._fetch_next(worker_id))["priority"] == numbers[1]
+        await connector.close_async()
 
 
 def test_each_organization_may_have_nine_tenths_of_the_places_that_others_leave() -> None:
