@@ -73,7 +73,7 @@ class Deliveries:
         self._renew_at = 0.0
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._changes = WriteGroups(store, write_changes, collect_seconds=_COLLECT_RESULTS_SECONDS)
-        self._running: dict[asyncio.Task[None], LeasedMessage] = {}
+        self._running: dict[asyncio.Task[None], tuple[LeasedMessage, Place]] = {}
         self._places = DeliveryPlaces(self.wake)
         # The time is random, so that it does not coincide again and again with the time that another cause takes.
         self._suspect_at = clock.monotonic() + random.uniform(1, 2) * _NO_SUSPECTS_SECONDS  # noqa: S311 (hides nothing)
@@ -100,7 +100,9 @@ class Deliveries:
         await self._store.write(lambda tx: tx.run("make_leased_messages_due", now_ms=now_ms))
 
     async def run(self) -> None:
-        """Deliver until stopped. Cancelling this interrupts the running deliveries."""
+        """Deliver until stopped. Cancelling this interrupts the running deliveries, except for those whose result is
+        being recorded.
+        """
         self._is_running = True
         try:
             while self._running or not self._is_stopping:
@@ -113,8 +115,9 @@ class Deliveries:
                 await self._clock.wait(self._wakeup, pause)
         finally:
             self._is_running = False
-            for task in self._running:
-                task.cancel()
+            for task, (_, place) in self._running.items():
+                if place.is_sending:
+                    task.cancel()
             await self._wait_for_running()
 
     async def _work_once(self) -> float:
@@ -196,7 +199,7 @@ class Deliveries:
 
         delivery = self._deliver(message, place, leased_at_ms)
         task = asyncio.create_task(delivery, name=message.id, context=Context())  # it outlives the one that starts it
-        self._running[task] = message
+        self._running[task] = message, place
         task.add_done_callback(end)
         if message.is_suspect:
             self._suspect = task
@@ -206,7 +209,8 @@ class Deliveries:
         if not self._running or self._clock.monotonic() < self._renew_at:
             return
         self._renew_at = self._clock.monotonic() + self._lease_seconds * _RENEWAL_PART
-        leases = msgspec.json.encode([(message.id, message.lease_token) for message in self._running.values()]).decode()
+        running = [message for message, _ in self._running.values()]
+        leases = msgspec.json.encode([(message.id, message.lease_token) for message in running]).decode()
         until_ms = self._clock.steady_ms() + self._lease_ms
         await self._store.write(lambda tx: tx.run("renew_message_leases", leases=leases, until_ms=until_ms))
 

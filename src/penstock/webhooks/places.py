@@ -17,18 +17,18 @@ _FEWEST = 8  # when this machine runs out of sockets or file descriptors
 class Place:
     """The place of one delivery."""
 
-    __slots__ = ("_end", "_end_sending", "_is_sending")
+    __slots__ = ("_end", "_end_sending", "is_sending")
 
     def __init__(self, end_sending: Callable[[], None], end: Callable[[], None]) -> None:
         """Each of the two functions is called once."""
         self._end_sending = end_sending
         self._end = end
-        self._is_sending = True
+        self.is_sending = True  # until `end_sending`
 
     def end_sending(self) -> None:
         """Stop counting it for its host and its organization: the message was sent, or will not be."""
-        if self._is_sending:
-            self._is_sending = False
+        if self.is_sending:
+            self.is_sending = False
             self._end_sending()
 
     def give_back(self) -> None:

@@ -374,6 +374,15 @@ async def test_cancelling_reschedules_running_deliveries(database: Database) -> 
         assert (await process.state(message_id)).state == "delivered"
 
 
+async def test_cancelling_loses_no_result(database: Database) -> None:
+    """What was sent and answered would be sent again if its result, which waits for others, were not recorded."""
+    async with open_process(database) as process:
+        (message_id,) = await add_messages(process.store)
+        async with run_deliveries(process):
+            await until(lambda: bool(process.receiver.sent) and not process.deliveries._places._per_host)
+        assert await process.state(message_id) == ("delivered", 1, "status 200")
+
+
 async def test_cancelling_reschedules_claimed_messages(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_process(database) as process:
         await add_messages(process.store)
