@@ -56,11 +56,12 @@ async def send_response(
         headers.append((b"content-length", b"%d" % len(body)))
     if unread:
         headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    head: Message = {"type": "http.response.start", "status": response.status, "headers": headers}
     if response.chunks is not None:
-        if await _stream(response.chunks, line, send, is_head=is_head):
+        if await _stream(head, response.chunks, line, send, is_head=is_head):
             await send({"type": "http.response.body", "body": b""})
         return
+    await send(head)
     if isinstance(body, LongBody):
         for chunk in body:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -104,14 +105,15 @@ def _encoded_header(name: str, value: str) -> tuple[bytes, bytes]:
 # ------------------------------------------------------------------------------------------------------------- streams
 
 
-async def _stream(chunks: AsyncIterator[bytes], line: CallerLine, send: Send, *, is_head: bool) -> bool:
-    """Send chunks as they come, no faster than the caller reads; return True when all were sent.
+async def _stream(head: Message, chunks: AsyncIterator[bytes], line: CallerLine, send: Send, *, is_head: bool) -> bool:
+    """Send the head and then chunks as they come, no faster than the caller reads; return True when all were sent.
 
     While no chunk comes, sending does not tell that the caller has disconnected, so its connection interrupts this. A
     caller who does not read is disconnected by the server. The iterator is closed in any case, which releases its
     resources.
     """
     try:
+        await send(head)
         with _BY_CALLERS.allowed(line):
             if not is_head:
                 async for chunk in chunks:

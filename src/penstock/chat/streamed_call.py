@@ -1,6 +1,7 @@
 """Forward a chat call whose response is streamed: pass the provider's events on, and settle the call at the end."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable
+from typing import Self
 
 import msgspec
 
@@ -80,7 +81,29 @@ async def forward_stream(
     watch.keep_open()
     stream = _StreamedCall(reserved, candidate, api, source, relay, times, watch)
     headers = {**_HEADERS, **executed_model_header(candidate)}
-    return Response(chunks=stream.pass_on(first), headers=headers, media_type="text/event-stream")
+    return Response(chunks=_CallersStream(stream.pass_on(first)), headers=headers, media_type="text/event-stream")
+
+
+class _CallersStream:
+    """The events of a call for its caller. Closing them settles the call, also if nobody has begun to read them."""
+
+    __slots__ = ("_events", "_is_begun")
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        self._events = events
+        self._is_begun = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Awaitable[bytes]:
+        self._is_begun = True
+        return self._events.__anext__()
+
+    async def aclose(self) -> None:
+        if not self._is_begun:
+            await anext(self)  # Python runs the `finally` of a generator only if it was begun
+        await self._events.aclose()
 
 
 class _StreamedCall(msgspec.Struct, frozen=True):
@@ -94,7 +117,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
     times: WaitingTimes
     watch: AttemptWatch
 
-    async def pass_on(self, first: bytes) -> AsyncIterator[bytes]:
+    async def pass_on(self, first: bytes) -> AsyncGenerator[bytes, None]:
         """Yield the events for the caller; settle the call and close the connection however the stream ends. A stream
         that ends well is settled before its end is sent, so that the caller's next call finds its place free.
 

@@ -225,6 +225,29 @@ async def test_a_stream_is_closed_when_the_server_stops() -> None:
     assert source.closed
 
 
+async def test_a_stream_is_closed_when_the_server_stops_before_its_head_was_sent() -> None:
+    class Unread:
+        closed = False
+
+        def __aiter__(self) -> "Unread":
+            return self
+
+        async def __anext__(self) -> bytes:
+            raise AssertionError
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    peer, unread = Peer(), Unread()
+    peer.flowing.clear()
+    sending = asyncio.create_task(peer.get(Response(chunks=unread)))
+    await asyncio.sleep(0)
+    sending.cancel()
+    with suppress(asyncio.CancelledError):
+        await sending
+    assert unread.closed
+
+
 async def test_a_head_request_reads_no_chunk() -> None:
     peer, source = Peer(), Source(b"a")
     await peer.get(Response(chunks=source.stream, headers={"content-length": "1"}), is_head=True)

@@ -61,6 +61,21 @@ async def test_a_caller_who_disconnects_pays_for_what_was_sent(open_gateway: Ope
 
 
 @sqlite_only
+async def test_a_caller_who_disconnects_before_the_head_was_sent_pays_for_what_was_received(
+    open_gateway: OpenGateway,
+) -> None:
+    """The head waits if the caller has not read the responses before. Then nothing of the stream is read."""
+    async with open_gateway() as running:
+        response = await chat(running, stream=True)
+        chunks: Any = response.chunks
+        await chunks.aclose()
+        record = await last_record(running)
+        assert (record["status"], record["error_code"]) == ("cancelled", "CANCELLED")
+        assert 0 < record["cost"] < 30_000
+        assert running.gateway.chat_reservations._balance(running.caller.org_id).reserved == 0
+
+
+@sqlite_only
 @pytest.mark.parametrize("field", ["content", "reasoning", "reasoning_content", "arguments"])
 async def test_who_disconnects_pays_for_all_the_text_of_long_events(open_gateway: OpenGateway, field: str) -> None:
     """Some providers send many tokens with each event. A caller must not get them at the price of one."""
