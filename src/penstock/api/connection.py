@@ -125,8 +125,8 @@ class Connection(asyncio.Protocol):
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         self._server_state.connections.discard(self)
-        for cycle in self.unanswered:
-            cycle.disconnect()
+        while self.unanswered:
+            self.unanswered.pop().disconnect()
         self.flow.resume_writing()
         self._parser = None  # type: ignore[assignment]  # it refers to this connection
         self._line.close()

@@ -89,6 +89,7 @@ class ResponseCycle:
     def _end(self, task: asyncio.Task[Any]) -> None:
         """End a response that the application did not complete; it logs itself what it knows of its failures."""
         self._tasks.discard(task)
+        self.scope.pop(ARRIVED, None)  # it refers to this cycle, and would leave it to the garbage collector
         if not task.cancelled():
             task.exception()  # or Python would print it
         if self.response_complete or self.disconnected:

@@ -1,6 +1,7 @@
 """Malformed HTTP gets a 400, slow heads get a 408, and connections over the limit are closed."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from penstock.api.asgi import AsgiApp
 from penstock.api.connection import Connection
+from penstock.api.response_cycle import ResponseCycle
 from penstock.api.route import Route
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -551,3 +553,28 @@ async def test_http_1_0_has_no_100_continue(tmp_path: Path) -> None:
         await until(lambda: served.state.tasks)
         await connection.send(b'{"a":1}')
         assert (await connection.read_response()).status == 200
+
+
+# --------------------------------------------------------------------------------------------------------------- memory
+
+
+async def test_requests_leave_nothing_for_the_garbage_collector(tmp_path: Path) -> None:
+    """Neither those that were answered, nor those whose client left."""
+    gate = Gate()
+    async with server(tmp_path, Route("GET", "/gate", gate, "Gate", access="open")) as served, asyncio.timeout(60):
+        gc.collect()
+        gc.disable()
+        try:
+            async with await served.connect() as connection:
+                for _ in range(3):
+                    await connection.send(GOOD)
+                    assert (await connection.read_response()).status == 200
+                await connection.send(request("GET", "/gate"))
+                await gate.reached.wait()
+            await until(lambda: not served.state.connections)
+            gate.open.set()
+            await until(lambda: not served.state.tasks)
+            left = [thing for thing in gc.get_objects() if isinstance(thing, ResponseCycle)]
+        finally:
+            gc.enable()
+    assert left == []
