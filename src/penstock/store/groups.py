@@ -160,8 +160,12 @@ class WriteGroups(Generic[Item, Result]):
 
     def _start_writing_apart(self, org_id: OrgId | None, entries: Iterable[_Entry[Item, Result]]) -> None:
         """Write items of an organization, and what else of it waits or comes meanwhile, by themselves."""
-        self._apart[org_id] = deque([*entries, *self._shared.pop(org_id, ())])
-        self._start(self._write_apart_until_empty(org_id))
+        waiting = [*entries, *self._shared.pop(org_id, ())]
+        if org_id in self._apart:
+            self._apart[org_id].extend(waiting)
+        else:
+            self._apart[org_id] = deque(waiting)
+            self._start(self._write_apart_until_empty(org_id))
 
     async def _write_apart_until_empty(self, org_id: OrgId | None) -> None:
         """Write what waits for one organization, one group after the other."""

@@ -138,6 +138,32 @@ async def test_an_organization_whose_items_fail_stays_apart_for_a_while() -> Non
     assert store.transactions[-1] is None
 
 
+async def test_an_organization_that_is_written_apart_already_gets_more_from_a_transaction_that_fails() -> None:
+    """One of its items may be in a transaction with others when the next one is written apart."""
+    store = HeldStore()
+    turns = asyncio.Semaphore(0)
+    store.may_run.wait = turns.acquire  # type: ignore[method-assign]
+    groups = Groups(store)
+
+    async def run_next(count: int = 1) -> None:
+        for _ in range(count):
+            turns.release()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    tasks = await add_all(groups, ["bad"], ORG)
+    tasks += await add_all(groups, ["bad"], ORG) + await add_all(groups, ["x"], OTHER_ORG)
+    await run_next()  # the first fails, and the next two share a transaction
+    tasks += await add_all(groups, ["c"], ORG)
+    assert store.transactions == [None, None, ORG]
+    turns.release()
+    await run_next(10)
+    async with asyncio.timeout(60):
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(results[0]), type(results[1]), *results[2:]] == [ValueError, ValueError, "X", "C"]
+    assert not groups._apart
+
+
 async def test_an_item_that_fails_does_not_fail_the_others() -> None:
     store = HeldStore()
     groups = Groups(store)
