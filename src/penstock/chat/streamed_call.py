@@ -102,7 +102,7 @@ class _CallersStream:
 
     async def aclose(self) -> None:
         if not self._is_begun:
-            await anext(self)  # Python runs the `finally` of a generator only if it was begun
+            await anext(self, b"")  # Python runs the `finally` of a generator only if it was begun
         await self._events.aclose()
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from penstock.api import rates
@@ -123,7 +122,7 @@ async def test_calls_with_too_many_bad_keys_are_not_recorded(tmp_path: Path, mon
     """Nobody knows whose they are: a stranger could have the gateway write and log as often as it is called."""
     monkeypatch.setattr(rates, "BAD_KEYS_PER_MINUTE", 1)
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
-        with structlog.testing.capture_logs() as logs:
+        with capture_logs() as logs:
             statuses = [(await served.call("POST", IMAGES, key="wrong", body=UNKNOWN)).status for _ in range(3)]
     assert statuses == [401, 429, 429]
     assert [line["event"] for line in logs if line["log_level"] != "info"] == []
