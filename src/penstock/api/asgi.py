@@ -234,7 +234,7 @@ class AsgiApp:
         """Check the call, read its body and run its endpoint."""
         route = state.route
         headers = state.headers
-        check_headers(scope["headers"], headers)
+        check_headers(scope["headers"], headers, scope["http_version"])
         if self._hosts and route.path not in HEALTH_PATHS and _host_name(headers["host"]) not in self._hosts:
             raise InvalidRequest("This gateway is not served under the name in the Host header.")
         if self._cors and (preflight := self._cors.preflight(scope["method"], headers)):

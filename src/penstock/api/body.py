@@ -83,14 +83,16 @@ def decode_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
 
 
-def check_headers(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> None:
-    """Check number, size and repetition of headers, and that there is a Host.
+def check_headers(raw: list[tuple[bytes, bytes]], found: dict[str, str], version: str) -> None:
+    """Check number, size and repetition of headers, and that there is a Host, which is empty if HTTP/1.0 has none.
 
     Repeated headers are joined in `found` where HTTP allows it. They are refused where two servers could read them
     differently.
     """
     if len(found) != len(raw):
         _join_repeated(raw, found)
+    if version == "1.0":
+        found.setdefault("host", "")
     if "host" not in found:
         raise InvalidRequest("The Host header is missing.")
     size = sum(map(len, found)) + sum(map(len, found.values())) + 4 * len(raw)

@@ -65,7 +65,7 @@ def lines(*pairs: tuple[str, str]) -> list[tuple[bytes, bytes]]:
 def checked(*pairs: tuple[str, str]) -> dict[str, str]:
     raw = lines(*pairs)
     found = decode_headers(raw)
-    check_headers(raw, found)
+    check_headers(raw, found, "1.1")
     return found
 
 

@@ -503,6 +503,14 @@ async def test_responses_have_no_server_header(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ versions
 
 
+async def test_a_call_in_http_1_0_needs_no_host(tmp_path: Path) -> None:
+    """As load balancers may check whether a server is alive."""
+    async with server(tmp_path) as served, await served.connect() as line:
+        await line.send(b"GET /echo HTTP/1.0\r\n\r\n")
+        assert (await line.read_response()).status == 200
+        assert await line.is_closed()
+
+
 async def test_a_stream_to_http_1_0_ends_with_the_connection(tmp_path: Path) -> None:
     """HTTP/1.0 has no chunks: its clients would take their sizes for a part of the body."""
 

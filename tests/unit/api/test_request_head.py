@@ -19,6 +19,7 @@ HOST = (b"host", b"test")
         (b"/a#b", [HOST], "1.1", "must be a path"),
         (b"/a", [], "1.1", "0 were sent"),
         (b"/a", [HOST, HOST], "1.1", "2 were sent"),
+        (b"/a", [HOST, HOST], "1.0", "2 were sent"),
         (b"/a", [HOST, (b"transfer-encoding", b"gzip")], "1.1", "must be chunked"),
     ],
 )
@@ -31,6 +32,10 @@ def test_an_ambiguous_head_is_refused(url: bytes, headers: list[tuple[bytes, byt
 @pytest.mark.parametrize("url", [b"/", b"*", b"http://test/a"])
 def test_a_clean_head_is_accepted(url: bytes) -> None:
     assert head_problem(url, [HOST, (b"transfer-encoding", b"Chunked")], "1.1") is None
+
+
+def test_http_1_0_needs_no_host() -> None:
+    assert head_problem(b"/healthz", [], "1.0") is None
 
 
 @pytest.mark.parametrize(
