@@ -32,7 +32,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "streams": ["--short"],
     "pages": None,  # needs Chromium
     "simulation": ["--short"],
-    "cluster": None,  # takes half a minute to start and stop
+    "cluster": None,  # takes half a minute in its shortest form
     "mixed": None,  # takes a minute in its shortest form
 }
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +27,10 @@ import psutil
 import psycopg
 import uvloop
 
-from bench.costs import ROOT, kinds
+from bench.costs import CONFIG, ROOT, kinds
 from bench.postgres import postgres_seconds
 from bench.processes import ALL_CORES, run_process, wait_for_port
-from bench.videos import Connection, Observations
+from bench.videos import Connection, Observations, wait_until
 from tests import postgres, s3_server
 from tests.ports import unused_port
 
@@ -38,27 +38,6 @@ PARTS = ("gateways", "workers", "Postgres", "S3 server", "provider and callers")
 POLL_SECONDS = 1.0
 VIDEOS_OF_A_CALLER = 10  # that are under way
 LIMIT_SECONDS = 120.0
-CONFIG = """starting_credit_usd = "1000000"
-egress_allow_cidrs = ["127.0.0.0/8"]
-disabled_providers = ["atelier"]
-[providers.lab]
-speaks = "openai"
-base_url = "http://127.0.0.1:{port}/v1"
-key_env = "LAB_KEY"
-[[providers.lab.models]]
-id = "image-model"
-task = "image"
-price = {{ unit = "image", usd = "0.04" }}
-[[providers.lab.models]]
-id = "video-model"
-task = "video"
-price = {{ unit = "second", usd = "0.1" }}
-[[providers.lab.models]]
-id = "lab/gpt-x"
-upstream = "gpt-x"
-task = "chat"
-price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
-"""
 
 
 @dataclass(slots=True)
@@ -71,7 +50,7 @@ class Lab(Observations):
         for beginning, response in self.responses.items():
             if path.startswith(beginning):
                 return response
-        self.done.add(self.created)  # the one before this, if this creates another
+        self.done.add(self.created)  # not a video that this request creates: its number comes next
         return Observations.respond(self, method, path, headers)
 
 
@@ -90,7 +69,7 @@ def lab() -> Lab:
 
 @dataclass
 class Cluster:
-    """The running processes, and what was measured of them."""
+    """The running processes, and how to call them."""
 
     database: str  # the URL of the server
     ports: list[int]
@@ -145,17 +124,11 @@ class Cluster:
         until = time.monotonic() + seconds
         places = [(kind, port) for kind in wanted for port in self.ports for _ in range(callers)]
         counts = await asyncio.gather(*(self.repeat(kind, port, until, callers) for kind, port in places))
-        await self._wait(lambda: len(self.lab.received) >= self.videos)
+        await wait_until(lambda: len(self.lab.received) >= self.videos, LIMIT_SECONDS)
         found: Counter[str] = Counter()
         for (kind, _), count in zip(places, counts, strict=True):
             found[kind] += count
         return found
-
-    async def _wait(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, "the videos did not end in time"
-            await asyncio.sleep(0.02)
 
 
 @contextmanager

@@ -37,6 +37,30 @@ from typing import Any
 import msgspec
 
 ROOT = Path(__file__).parent.parent
+CONFIG = """starting_credit_usd = "1000000"
+egress_allow_cidrs = ["127.0.0.0/8"]
+[providers.lab]
+speaks = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+key_env = "LAB_KEY"
+[[providers.lab.models]]
+id = "image-model"
+task = "image"
+price = {{ unit = "image", usd = "0.04" }}
+[[providers.lab.models]]
+id = "edit-model"
+task = "edit"
+price = {{ unit = "image", usd = "0.04" }}
+[[providers.lab.models]]
+id = "video-model"
+task = "video"
+price = {{ unit = "second", usd = "0.1" }}
+[[providers.lab.models]]
+id = "lab/gpt-x"
+upstream = "gpt-x"
+task = "chat"
+price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
+"""  # penstock.toml, with a provider at a port of this machine
 _MIB = 2**20
 
 # ---------------------------------------------------------------------------------------------------- in the gateway
@@ -307,32 +331,7 @@ def start(
     port = unused_port()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "penstock.toml").write_text(
-            f"""starting_credit_usd = "1000000"
-egress_allow_cidrs = ["127.0.0.0/8"]
-[providers.lab]
-speaks = "openai"
-base_url = "http://127.0.0.1:{provider_port}/v1"
-key_env = "LAB_KEY"
-[[providers.lab.models]]
-id = "image-model"
-task = "image"
-price = {{ unit = "image", usd = "0.04" }}
-[[providers.lab.models]]
-id = "edit-model"
-task = "edit"
-price = {{ unit = "image", usd = "0.04" }}
-[[providers.lab.models]]
-id = "video-model"
-task = "video"
-price = {{ unit = "second", usd = "0.1" }}
-[[providers.lab.models]]
-id = "lab/gpt-x"
-upstream = "gpt-x"
-task = "chat"
-price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
-"""
-        )
+        (folder / "penstock.toml").write_text(CONFIG.format(port=provider_port))
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         environ |= {"LAB_KEY": "x", "COSTS": str(folder / "costs"), "PYTHONPATH": str(ROOT)}
         environ |= {"PENSTOCK_DATABASE": database} if database else {}

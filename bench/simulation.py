@@ -1,6 +1,6 @@
 """Simulate clusters that are larger than this machine from the measured costs of a call, and say what gives way first.
 
-    python -m bench.simulation [--costs FILE] [--seconds 5] [--sync-ms 2] [--big-part 0.2] [--seed 1] [--short]
+    python -m bench.simulation [--costs FILE] [--seconds 6] [--sync-ms 2] [--big-part 0.2] [--seed 1] [--short]
 
 FILE comes from `bench.cluster --costs FILE`; without it the costs in docs/scale.md are used. Calls come at random
 moments. Each gateway and each worker is one event loop, which does one thing at a time. Calls of a moment share
@@ -20,6 +20,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -29,21 +30,20 @@ import simpy
 
 CALLS_TOGETHER = 64
 WAIT_SECONDS_MAX = 1.0
-PROVIDER_SECONDS = 0.5  # changes how many calls are under way, and no figure that is printed
+PROVIDER_SECONDS = 0.5  # that each call is under way besides its wait
 BALANCE_SECONDS = 0.00005  # of Postgres, to change one balance
 ROUND_TRIP_SECONDS = 0.0005  # between a gateway and Postgres
 COMMIT_SECONDS = 0.0001  # of a gateway, to send it
 ORGANIZATIONS = 200
-WARM_UP_SECONDS = 1.0
 GROWTH = 1.25
 # Seconds of processor time of a call, by kind and part: measured by bench.cluster, see docs/scale.md.
-COSTS: dict[str, dict[str, float]] = {
+Costs = dict[str, dict[str, float]]
+COSTS: Costs = {
     "chat": {"gateways": 0.00105, "workers": 0.0, "Postgres": 0.00096},
     "image": {"gateways": 0.00365, "workers": 0.0, "Postgres": 0.00198},
     "videos": {"gateways": 0.00228, "workers": 0.01075, "Postgres": 0.0106},
 }
 
-Costs = dict[str, dict[str, float]]
 Steps = Generator[simpy.Event, Any, None]
 
 
@@ -61,7 +61,11 @@ class Cluster:
 CLUSTERS = (
     Cluster("one gateway and one core for Postgres", {"image": 300}, 1, 1, 1),
     Cluster(
-        "50 million chats, 10 million images, 1 million videos", {"chat": 1750, "image": 350, "videos": 35}, 4, 2, 8
+        "50 million chats, 10 million images, 1 million videos a day",
+        {"chat": 1750, "image": 350, "videos": 35},
+        4,
+        2,
+        8,
     ),
     Cluster("the same with twelve gateways", {"chat": 1750, "image": 350, "videos": 35}, 12, 4, 8),
     Cluster("100 million images, 1 million videos a day", {"image": 3500, "videos": 35}, 24, 4, 32),
@@ -74,9 +78,8 @@ CLUSTERS = (
 class Part:
     """Something that works for one call at a time on each of its cores, and how long it was busy."""
 
-    def __init__(self, env: simpy.Environment, name: str, cores: int) -> None:
+    def __init__(self, env: simpy.Environment, cores: int) -> None:
         self.env = env
-        self.name = name
         self.cores = cores
         self.busy = 0.0
         self._resource = simpy.Resource(env, cores)
@@ -120,11 +123,8 @@ class Balances:
     """The balance of each organization, which one transaction at a time may change."""
 
     def __init__(self, env: simpy.Environment) -> None:
-        self._rows = [simpy.Resource(env, 1) for _ in range(ORGANIZATIONS)]
+        self.rows = [simpy.Resource(env, 1) for _ in range(ORGANIZATIONS)]
         self.busy = [0.0] * ORGANIZATIONS
-
-    def row(self, org: int) -> simpy.Resource:
-        return self._rows[org]
 
 
 class Groups:
@@ -156,7 +156,7 @@ class Groups:
             orgs = sorted({org for org, _ in group})
             turns = []
             for org in orgs:
-                turn = simulation.balances.row(org).request()
+                turn = simulation.balances.rows[org].request()
                 yield turn
                 turns.append(turn)
             locked = simulation.env.now
@@ -166,7 +166,7 @@ class Groups:
                 yield simulation.env.timeout(ROUND_TRIP_SECONDS)
             yield simulation.disk.commit()
             for org, turn in zip(orgs, turns, strict=True):
-                simulation.balances.row(org).release(turn)
+                simulation.balances.rows[org].release(turn)
                 simulation.balances.busy[org] += simulation.env.now - locked
             for _, event in group:
                 event.succeed()
@@ -176,8 +176,8 @@ class Groups:
 class Process:
     """A gateway or a worker: its event loop, and its transactions that begin and that end calls."""
 
-    def __init__(self, simulation: "Simulation", name: str, costs: Costs) -> None:
-        self.loop = Part(simulation.env, name, 1)
+    def __init__(self, simulation: "Simulation", costs: Costs) -> None:
+        self.loop = Part(simulation.env, 1)
         self.begins = {}
         self.ends = {}
         for kind, cost in costs.items():
@@ -201,22 +201,22 @@ class Simulation:
     begun: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.postgres = Part(self.env, "Postgres", self.cluster.postgres_cores)
+        self.postgres = Part(self.env, self.cluster.postgres_cores)
         self.disk = Disk(self.env, self.options.sync_ms / 1e3)
         self.balances = Balances(self.env)
-        self.gateways = [Process(self, "gateways", self.costs) for _ in range(self.cluster.gateways)]
-        self.workers = [Process(self, "workers", self.costs) for _ in range(self.cluster.workers)]
+        self.gateways = [Process(self, self.costs) for _ in range(self.cluster.gateways)]
+        self.workers = [Process(self, self.costs) for _ in range(self.cluster.workers)]
 
     def run(self) -> "Simulation":
         calls: dict[str, Callable[[Process, Process, int], Steps]] = {
-            "chat": self.chat,
-            "image": self.image,
+            "chat": partial(self.answered, "chat"),
+            "image": partial(self.answered, "image"),
             "videos": self.video,
         }
         for kind, rate in self.cluster.rates.items():
             self.waits[kind] = []
             self.env.process(self.arrivals(kind, rate, calls[kind]))
-        self.env.run(until=WARM_UP_SECONDS + self.options.seconds)
+        self.env.run(until=self.options.seconds)
         return self
 
     def arrivals(self, kind: str, rate: float, call: Callable[[Process, Process, int], Steps]) -> Steps:
@@ -228,23 +228,17 @@ class Simulation:
             self.begun[kind] += 1
             self.env.process(call(gateway, next(workers), org))
 
-    def chat(self, gateway: Process, _: Process, org: int) -> Steps:
+    def answered(self, kind: str, gateway: Process, _: Process, org: int) -> Steps:
+        """A chat or an image. Only the response to an image waits until its end is stored."""
         started = self.env.now
-        yield from gateway.loop.work(self.costs["chat"]["gateways"] / 2)
-        yield gateway.begins["chat"].add(org)
+        yield from gateway.loop.work(self.costs[kind]["gateways"] / 2)
+        yield gateway.begins[kind].add(org)
         yield self.env.timeout(PROVIDER_SECONDS)
-        yield from gateway.loop.work(self.costs["chat"]["gateways"] / 2)
-        self.waits["chat"].append(self.env.now - started - PROVIDER_SECONDS)
-        yield gateway.ends["chat"].add(org)  # after the response
-
-    def image(self, gateway: Process, _: Process, org: int) -> Steps:
-        started = self.env.now
-        yield from gateway.loop.work(self.costs["image"]["gateways"] / 2)
-        yield gateway.begins["image"].add(org)
-        yield self.env.timeout(PROVIDER_SECONDS)
-        yield from gateway.loop.work(self.costs["image"]["gateways"] / 2)
-        yield gateway.ends["image"].add(org)
-        self.waits["image"].append(self.env.now - started - PROVIDER_SECONDS)
+        yield from gateway.loop.work(self.costs[kind]["gateways"] / 2)
+        end = gateway.ends[kind].add(org)
+        if kind == "image":
+            yield end
+        self.waits[kind].append(self.env.now - started - PROVIDER_SECONDS)
 
     def video(self, gateway: Process, worker: Process, org: int) -> Steps:
         """The wait is that of the response and that from the end at the provider until it is stored."""
@@ -270,7 +264,7 @@ class Simulation:
 
     def busy(self) -> dict[str, float]:
         """How busy each part was: its busiest process, core or row."""
-        seconds = WARM_UP_SECONDS + self.options.seconds
+        seconds = self.options.seconds
         return {
             "gateways": max(process.loop.busy for process in self.gateways) / seconds,
             "workers": max(process.loop.busy for process in self.workers) / seconds,
@@ -321,7 +315,7 @@ def main(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--costs", type=Path, help="written by bench.cluster --costs")
-    parser.add_argument("--seconds", type=float, default=5.0, help="that are simulated")
+    parser.add_argument("--seconds", type=float, default=6.0, help="that are simulated")
     parser.add_argument("--sync-ms", type=float, default=2.0, help="of the disk under Postgres")
     parser.add_argument("--big-part", type=float, default=0.2, help="of all calls, by the largest of 200 organizations")
     parser.add_argument("--seed", type=int, default=1)
