@@ -22,6 +22,7 @@ from penstock.values import OrgId
 log = structlog.get_logger()
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
+_LOGGED_IDS = 5
 # Parts of `lease_seconds`: how long a lease lasts, how often it is renewed, and how often workers look for jobs that
 # nobody runs. The sum of a lease and three looks, of which the queue takes one, is below one: another worker goes on
 # within `lease_seconds` after a crash.
@@ -253,9 +254,8 @@ class Jobs:
         """Take the leases of those generations that nobody runs."""
         claim = {"ids": msgspec.json.encode(ids).decode(), "now_ms": now_ms, "until_ms": self.lease_until_ms}
         rows = await self._store.write(lambda tx: tx.all("claim_generations", **claim))
-        for row in rows:
-            if row["crashes"]:
-                log.warning("job taken over after a crash", request_id=row["id"], crashes=row["crashes"])
+        if crashed := [row["id"] for row in rows if row["crashes"]]:  # perhaps thousands: one line, with some of them
+            log.warning("jobs taken over after a crash", jobs=len(crashed), request_ids=crashed[:_LOGGED_IDS])
         return [Lease(row["id"], row["lease_token"], row["crashes"]) for row in rows]
 
     # ---------------------------------------------------------------------------------------------------------- keeping

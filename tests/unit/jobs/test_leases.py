@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.errors import StorageUnavailable
 from penstock.event_loop import cancel_and_wait
@@ -320,6 +321,21 @@ async def test_resume_starts_all_free_generations(open_gateway: OpenGateway, mon
             assert await ours.resume(is_alone=True) == 6
             await let_others_run()
             assert sorted(run.ids) == ids
+
+
+@sqlite_only
+async def test_what_a_crash_left_is_logged_in_one_line(open_gateway: OpenGateway) -> None:
+    """A process may have run ten thousand videos."""
+    async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
+        ids = await accept_videos(running, 7)
+        for request_id in ids:
+            assert await claim_lease(ours, request_id) is not None
+        with capture_logs() as lines:
+            assert await ours.resume(is_alone=True) == 7
+        (line,) = lines
+        assert (line["event"], line["jobs"]) == ("jobs taken over after a crash", 7)
+        assert len(line["request_ids"]) == 5
+        assert set(line["request_ids"]) < set(ids)
 
 
 @sqlite_only
