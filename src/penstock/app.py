@@ -53,7 +53,7 @@ from penstock.net.client import HttpClient
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
-from penstock.store.base import Store, Transaction
+from penstock.store.base import Row, Store, Transaction
 from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
@@ -260,8 +260,8 @@ async def _deliver_webhooks(gateway: Gateway) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _run_jobs(gateway: Gateway) -> AsyncIterator[None]:
-    """Resume unfinished generations: all of them on SQLite, where no other process lives; in a cluster through the
-    queue.
+    """Resume unfinished generations: all of them on SQLite, where no other process lives, while calls are served
+    already; in a cluster through the queue.
     """
     if gateway.store.dialect == "postgres":
         from penstock.jobs.cluster import Cluster  # imported here because its libraries are an extra
@@ -274,12 +274,21 @@ async def _run_jobs(gateway: Gateway) -> AsyncIterator[None]:
         finally:
             await cluster.stop()
         return
+    left = await gateway.jobs.list_left()
+    resuming = asyncio.create_task(_resume(gateway, left), name="resume generations")
     try:
-        if resumed := await gateway.jobs.resume(is_alone=True):
-            log.info("resumed", generations=resumed)
         yield
     finally:
         await gateway.jobs.stop()
+        await cancel_and_wait([resuming])
+
+
+async def _resume(gateway: Gateway, left: list[Row]) -> None:
+    try:
+        if resumed := await gateway.jobs.resume_left(left):
+            log.info("resumed", generations=resumed)
+    except Exception:
+        log.exception("generations not resumed")  # they are when the leases of the last process have expired
 
 
 async def _release_abandoned_chats(gateway: Gateway) -> int:

@@ -179,23 +179,36 @@ class Jobs:
         finally:
             self._waiting.discard(request_id)
 
-    async def resume(self, *, is_alone: bool = False) -> int:
-        """Start what nobody runs, by organizations in turn; return how many, without suspects, which wait for trials.
-
-        With `is_alone` no other process lives: old leases do not count.
-        """
-        now = _BEYOND_ALL_LEASES_MS if is_alone else self._clock.steady_ms()
-        started = 0
+    async def resume(self) -> int:
+        """Start what nobody runs, by organizations in turn; return how many, without suspects: they are tried later."""
         async with self._claiming:
-            look = {"now_ms": now, "crashes": SUSPECT_CRASHES, "limit": self._settings.concurrent_jobs}
-            rows = await self._store.slow("list_free_generations", **look)  # reads every unfinished generation
-            free = [row for row in rows if row["id"] not in self._running]
-            if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
-                self._try_suspects(is_alone=is_alone)
-            others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
-            while (count := min(self._room, len(others), _CLAIMS_AT_ONCE)) > 0 and not self.is_stopping:
-                started += len(await self._claim_and_start(others[:count], now))
-                del others[:count]
+            now = self._clock.steady_ms()
+            return await self._start_free(await self._list_free(now), now)
+
+    async def list_left(self) -> list[Row]:
+        """What the last process left unfinished. No other process may live: leases do not count. And this one may have
+        accepted nothing yet, because it would be listed, too.
+        """
+        return await self._list_free(_BEYOND_ALL_LEASES_MS)
+
+    async def resume_left(self, left: list[Row]) -> int:
+        """Start what `list_left` has returned, as `resume` does."""
+        async with self._claiming:
+            return await self._start_free(left, _BEYOND_ALL_LEASES_MS)
+
+    async def _list_free(self, now_ms: int) -> list[Row]:
+        look = {"now_ms": now_ms, "crashes": SUSPECT_CRASHES, "limit": self._settings.concurrent_jobs}
+        return await self._store.slow("list_free_generations", **look)  # reads every unfinished generation
+
+    async def _start_free(self, rows: list[Row], now_ms: int) -> int:
+        free = [row for row in rows if row["id"] not in self._running]
+        if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
+            self._try_suspects(is_alone=now_ms == _BEYOND_ALL_LEASES_MS)
+        others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
+        started = 0
+        while (count := min(self._room, len(others), _CLAIMS_AT_ONCE)) > 0 and not self.is_stopping:
+            started += len(await self._claim_and_start(others[:count], now_ms))
+            del others[:count]
         return started
 
     @property
@@ -203,7 +216,9 @@ class Jobs:
         return self._settings.concurrent_jobs - len(self._running)
 
     def _try_suspects(self, *, is_alone: bool = False) -> None:
-        """Begin the trials of all suspects that nobody runs. With `is_alone` as in `resume`."""
+        """Begin the trials of all suspects that nobody runs. With `is_alone` no other process lives, and leases do not
+        count.
+        """
         self._is_alone = self._is_alone or is_alone
         self._trials.begin()
 

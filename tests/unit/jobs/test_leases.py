@@ -318,7 +318,7 @@ async def test_resume_starts_all_free_generations(open_gateway: OpenGateway, mon
                 assert await claim_lease(ours, request_id) is not None
             assert await ours.resume() == 5
             assert await ours.resume() == 0
-            assert await ours.resume(is_alone=True) == 6
+            assert await ours.resume_left(await ours.list_left()) == 6
             await let_others_run()
             assert sorted(run.ids) == ids
 
@@ -331,7 +331,7 @@ async def test_what_a_crash_left_is_logged_in_one_line(open_gateway: OpenGateway
         for request_id in ids:
             assert await claim_lease(ours, request_id) is not None
         with capture_logs() as lines:
-            assert await ours.resume(is_alone=True) == 7
+            assert await ours.resume_left(await ours.list_left()) == 7
         (line,) = lines
         assert (line["event"], line["jobs"]) == ("jobs taken over after a crash", 7)
         assert len(line["request_ids"]) == 5
@@ -367,7 +367,7 @@ async def test_resume_lets_organizations_take_turns(open_gateway: OpenGateway, m
                 await running.cancel(ended)
                 run.finish(ended)
             await until(lambda: ours.running == 2)
-            assert await ours.resume(is_alone=True) == 3
+            assert await ours.resume_left(await ours.list_left()) == 3
             await let_others_run()
             assert {*run.ids[5:]} == {many[5], *few}
 
@@ -377,7 +377,7 @@ async def test_ended_generations_are_not_claimed(open_gateway: OpenGateway) -> N
     async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
         (request_id,) = await accept_videos(running)
         await running.cancel(request_id)
-        assert await ours.resume(is_alone=True) == 0
+        assert await ours.resume_left(await ours.list_left()) == 0
         assert await claim_lease(ours, request_id) is None
 
 
@@ -480,7 +480,7 @@ async def test_only_the_generation_that_crashes_processes_fails(open_gateway: Op
         for _ in range(5):
             process = CrashingProcess(running, guilty)
             async with open_jobs(running, process) as ours:
-                await ours.resume(is_alone=True)
+                await ours.resume_left(await ours.list_left())
                 await asyncio.wait_for(process.crashed.wait(), 30)
                 await ours._trials.stop()  # a crashed process begins no trial
                 process.is_over.set()
@@ -490,7 +490,7 @@ async def test_only_the_generation_that_crashes_processes_fails(open_gateway: Op
         assert survivors[:2] == [0, 0], "two processes crashed with all their jobs"
         process = CrashingProcess(running, guilty)
         async with open_jobs(running, process) as ours:
-            await ours.resume(is_alone=True)
+            await ours.resume_left(await ours.list_left())
             await until(lambda: len(process.survivors) + len(process.failed) == 8)
             assert process.failed == [guilty]
             assert not process.crashed.is_set()
@@ -518,7 +518,7 @@ async def test_trials_do_not_claim_what_this_process_has_just_claimed(
                 return leases
 
             monkeypatch.setattr(ours, "_claim_all", claim_slowly)
-            assert await ours.resume(is_alone=True) == 1
+            assert await ours.resume_left(await ours.list_left()) == 1
             await until(lambda: len(run.started) == 2)
             assert sorted(run.ids) == sorted([innocent, suspect])
             assert (await get_row(running, innocent))["crashes"] == 1

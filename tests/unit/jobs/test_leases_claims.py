@@ -1,14 +1,18 @@
-"""A claim that is under way when its caller is cancelled or the process stops: no lease is left without a job."""
+"""A claim that is under way when its caller is cancelled or the process stops: no lease is left without a job. And
+calls that are served during one.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from penstock.app import _run_jobs
 from penstock.jobs.leases import Jobs
 from penstock.store.base import Store
-from tests.gateway import OpenGateway, RunningGateway
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.jobs.manual_run import ManualRun, accept_videos, get_row, let_others_run
 
 
@@ -86,3 +90,20 @@ async def test_what_was_claimed_runs_although_the_caller_was_cancelled(open_gate
         assert run.ids == [video]
         await jobs.stop()
         assert (await get_row(running, video))["lease_until_ms"] == 0
+
+
+@sqlite_only
+async def test_calls_are_served_while_what_the_last_process_left_is_resumed(open_gateway: OpenGateway) -> None:
+    """Ten thousand videos take seconds. What is accepted meanwhile is not taken for something that was left."""
+    async with open_gateway(works=False, worker=False) as running:
+        left = await accept_videos(running, 2)
+        store, run = SlowStore(running.gateway.store), ManualRun()
+        jobs = jobs_on(running, store, run)
+        async with _run_jobs(replace(running.gateway, jobs=jobs)):
+            await store.committed.wait()
+            assert jobs.running == 0, "the claim has not been reported yet"
+            (accepted,) = await accept_videos(running)
+            store.report.set()
+            await let_others_run()
+            assert run.ids == left
+            assert (await get_row(running, accepted))["lease_token"] == 0
