@@ -1,12 +1,12 @@
 """Compare chat through several gateways: calls a second, latency, and the delay of a stream's first byte.
 
-    python -m bench.chat [--peers FOLDER] [--seconds 10] [--only penstock,nginx]
+    python -m bench.chat [--peers FOLDER] [--seconds 10] [--rounds 1] [--only penstock,nginx]
 
-Each gateway runs on one core; the provider and the load share the other. Penstock runs with its defaults: it checks the
-key, holds an amount, and writes a durable record and a capture for every call. Gateways that are not installed are
-named and left out. FOLDER contains `ll` and `tz`, virtual environments with `litellm[proxy]` and `tensorzero openai`,
-and `pk`, where `npm i @portkey-ai/gateway` was run; nginx and wrk are packages of the system. The forwarder consists
-of Penstock's HTTP server and client and does nothing else (see forwarder.py).
+In each round the gateways take turns. Each runs on one core; the provider and the load share the other. Penstock runs
+with its defaults: it checks the key, holds an amount, and writes a durable record and a capture for every call.
+Gateways that are not installed are named and left out. FOLDER contains `ll` and `tz`, virtual environments with
+`litellm[proxy]` and `tensorzero openai`, and `pk`, where `npm i @portkey-ai/gateway` was run; nginx and wrk are
+packages of the system. The forwarder is Penstock's HTTP server and client and nothing else (see forwarder.py).
 """
 
 import argparse
@@ -289,31 +289,49 @@ def measure(gateway: Gateway, seconds: float, streams: int) -> dict[str, float]:
             }
 
 
-def main(short: bool = False, peers: str = "", seconds: float = 10, only: str = "") -> None:
+_COLUMNS = {
+    "calls/s at 64": ("calls", 0),
+    "p99 ms at 64": ("p99", 1),
+    "CPU us a call": ("spent", 0),
+    "p50 ms at 1": ("p50", 3),
+    "first byte +ms": ("first", 3),
+}
+
+
+def print_results(name: str, rounds: list[dict[str, float]]) -> None:
+    """Print the median of each figure; of several rounds also the lowest and the highest."""
+    cells = []
+    for key, digits in _COLUMNS.values():
+        values = sorted(result[key] for result in rounds)
+        spread = f" ({values[0]:.{digits}f}-{values[-1]:.{digits}f})" if len(rounds) > 1 else ""
+        cells.append(f"{statistics.median(values):.{digits}f}{spread}")
+    print(f"{name:12}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+def main(short: bool = False, peers: str = "", seconds: float = 10, only: str = "", rounds: int = 1) -> None:
     if not shutil.which("wrk"):
         print("bench.chat is left out: it needs the load generator wrk")
         return
     seconds, streams = (2.0, 20) if short else (seconds, 300)
     wanted = set(only.split(",")) if only else {"penstock"} if short else set()
+    chosen = [gateway for gateway in gateways(Path(peers)) if not wanted or gateway.name in wanted]
+    results: dict[str, list[dict[str, float]]] = {gateway.name: [] for gateway in chosen if gateway.installed()}
     with tempfile.TemporaryDirectory() as name:
         provider = [sys.executable, "-m", "bench.chat_provider", str(PROVIDER_PORT), "3", "0.001"]
         with run_process(provider, LOAD_CORE, {}, Path(name)):
             wait_for_port(PROVIDER_PORT)
-            base = asyncio.run(first_byte_ms(PROVIDER_PORT, "/v1/chat/completions", {}, '{"stream":true}', streams))
-            columns = f"{'calls/s at 64':>15}{'p99 ms at 64':>14}{'CPU us a call':>15}{'p50 ms at 1':>13}"
-            print(f"{'':12}{columns}{'first byte +ms':>16}")
-            for gateway in gateways(Path(peers)):
-                if wanted and gateway.name not in wanted:
-                    continue
-                if not gateway.installed():
-                    print(f"{gateway.name:12}{'not installed':>15}")
-                    continue
-                result = measure(gateway, seconds, streams)
-                print(
-                    f"{gateway.name:12}{result['calls']:15.0f}{result['p99']:14.2f}{result['spent']:15.0f}{result['p50']:13.3f}"
-                    f"{result['first'] - base:16.3f}",
-                    flush=True,
-                )
+            for _ in range(rounds):
+                base = asyncio.run(first_byte_ms(PROVIDER_PORT, "/v1/chat/completions", {}, '{"stream":true}', streams))
+                for gateway in chosen:
+                    if gateway.name in results:
+                        result = measure(gateway, seconds, streams)
+                        results[gateway.name].append({**result, "first": result["first"] - base})
+    print(f"{'':12}" + "".join(f"{title:>22}" for title in _COLUMNS))
+    for gateway in chosen:
+        if gateway.name in results:
+            print_results(gateway.name, results[gateway.name])
+        else:
+            print(f"{gateway.name:12}{'not installed':>22}")
 
 
 if __name__ == "__main__":
@@ -321,6 +339,7 @@ if __name__ == "__main__":
     parser.add_argument("--peers", default="")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
-    main(options.short, options.peers, options.seconds, options.only)
+    main(options.short, options.peers, options.seconds, options.only, options.rounds)
