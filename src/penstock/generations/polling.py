@@ -3,23 +3,30 @@
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from msgspec.structs import replace
 
+from penstock.clock import Clock
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.job import Job, confirm_survival, is_cancel_requested
 from penstock.jobs.running import LeaseLost
-from penstock.providers.spec import Result
+from penstock.providers.spec import FailureKind, Result
 from penstock.store.base import Transaction
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
 
-_LOST_JOB_SECONDS = 120.0
+# How long the answers to polls may be of these kinds, without any other: the provider does not know the job; or what it
+# says cannot be read, which may pass, as a proxy's page does, or a state of jobs that is new.
+_PATIENCE_SECONDS: Mapping[FailureKind, float] = {"rejected": 120.0, "unreadable": 3600.0}
+_GIVEN_UP: Mapping[FailureKind, str] = {
+    "rejected": "{} no longer knows the job.",
+    "unreadable": "{} reports on the job in a form that the gateway cannot read.",
+}
 _PAUSE_SECONDS_MIN = 0.05
 # A random factor of each pause, which is then shortened to the next shared moment: by a sixteenth on average, at most.
 _PAUSE_FACTOR_MIN = 0.95
@@ -65,7 +72,7 @@ class Polling:
         pause_max = self.gateway.settings.poll_seconds_max
         pause = min(self.op.poll_seconds, pause_max)
         backoff = 0.0
-        lost_since: float | None = None
+        lost = _LostJob(self.provider.name, clock)
         rounds = 0
         while not result.done:
             await self._store_progress(result)
@@ -82,17 +89,15 @@ class Polling:
             try:
                 polled = await self.gateway.upstream.poll(self.candidate, result.ref)
             except AttemptFailed as problem:
-                lost_since = (lost_since or clock.monotonic()) if problem.failure.kind == "rejected" else None
-                if lost_since and self.op.safe_to_resubmit:
+                if problem.failure.kind == "rejected" and self.op.safe_to_resubmit:
                     result = await self.submit_again()
-                    lost_since = None
-                elif lost_since and clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
-                    raise AttemptFailed(unknown_outcome(f"{self.provider.name} no longer knows the job.")) from None
+                else:
+                    lost.note_failed_poll(problem.failure.kind)
                 backoff = min(2 * max(backoff, pause), pause_max)
                 continue
             failpoint("poll.mid")
             backoff = 0.0
-            lost_since = None
+            lost.note_poll()
             pause = max(pause, min(pause * _PAUSE_GROWTH, pause_max / 4))
             result = _with_ids_of(polled, result)
         return result
@@ -152,6 +157,27 @@ class Polling:
                 raise LeaseLost(job.id)
 
         await self.gateway.store.write(write)
+
+
+class _LostJob:
+    """Gives a job up about which polls have learned nothing for too long."""
+
+    def __init__(self, provider_name: str, clock: Clock) -> None:
+        self.provider_name = provider_name
+        self.clock = clock
+        self.kind: FailureKind | None = None
+        self.since = 0.0
+
+    def note_poll(self) -> None:
+        self.kind = None
+
+    def note_failed_poll(self, kind: FailureKind) -> None:
+        """Raises AttemptFailed if polls have failed like this for longer than they may."""
+        if kind != self.kind:
+            self.kind = kind
+            self.since = self.clock.monotonic()
+        elif kind in _PATIENCE_SECONDS and self.clock.monotonic() - self.since > _PATIENCE_SECONDS[kind]:
+            raise AttemptFailed(unknown_outcome(_GIVEN_UP[kind].format(self.provider_name)))
 
 
 def shared_pause(now: float, pause: float, jobs: int) -> float:

@@ -39,6 +39,23 @@ async def test_a_job_that_the_provider_no_longer_knows(open_gateway: OpenGateway
         assert running.annex.submits == 0
 
 
+@sqlite_only
+async def test_a_job_whose_state_can_never_be_read(open_gateway: OpenGateway) -> None:
+    """After an hour it is given up, long before its deadline: it may have been made and billed, so no other provider is
+    tried, and nothing is charged.
+    """
+    async with open_gateway(annex=True) as running:
+        running.lab.polls.always(faults.nonsense)
+        video_id = (await running.video()).json["id"]
+        began = running.clock.monotonic()
+        done = await running.wait_for_video(video_id, step_seconds=20)
+        assert done["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
+        assert "cannot read" in done["error"]["message"]
+        assert 3600 < running.clock.monotonic() - began < 2 * 3600
+        assert running.annex.submits == 0
+        assert await running.money() == UNTOUCHED
+
+
 async def test_a_failed_job_goes_to_the_next_provider(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.fails)
