@@ -21,6 +21,7 @@ NOT_PROVIDERS = {
     "prices",
     "row_names",
     "exchange",
+    "reported",
     "gemini_images",
     "gpt_chats",
     "gpt_images",

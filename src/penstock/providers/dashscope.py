@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.providers.convert import closest_label, data_uri, file_url, first_image
 from penstock.providers.dashscope_errors import code_kind, error_message, failure_kind
+from penstock.providers.reported import value_at
 from penstock.providers.spec import (
     ALWAYS_SOUND,
     COMFY,
@@ -56,7 +57,7 @@ def read_task(reply: Reply) -> Result:
     """Read a task. A reply without one raises KeyError: it counts as malformed, and is asked again."""
     task = reply.json["output"]
     url = task.get("video_url")
-    seconds = (reply.json.get("usage") or {}).get("duration")
+    seconds = value_at(reply.json, "usage", "duration")
     return Result(
         status=STATUS[task["task_status"]],
         ref={"id": task["task_id"]},

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import both, closest, closest_resolution, each_image, inline_image, lookup
+from penstock.providers.reported import usage_or_nothing
 from penstock.providers.spec import (
     LITELLM,
     FailureKind,
@@ -53,13 +54,12 @@ def read_images(reply: Reply) -> Result:
         text = " ".join(part["text"] for part in final if part.get("text"))
         return Result(status="failed", failure_kind=kind, message=text or f"Gemini made no image: {reason}.")
     files = tuple(File(data=image["data"], content_type=image["mimeType"]) for image in images)
-    return Result(files=files, upstream_id=response.get("responseId"), usage=usage(response.get("usageMetadata")))
+    usage = usage_or_nothing(read_tokens, response.get("usageMetadata"))
+    return Result(files=files, upstream_id=response.get("responseId"), usage=usage)
 
 
-def usage(reported: Mapping[str, Any] | None) -> dict[str, int]:
+def read_tokens(reported: Mapping[str, Any]) -> dict[str, int]:
     """Tokens by price: output text and thoughts cost less than output images."""
-    if not reported:
-        return {}
     output = reported.get("candidatesTokenCount") or 0
     by_modality = {part["modality"]: part["tokenCount"] for part in reported.get("candidatesTokensDetails") or ()}
     image_output = by_modality.get("IMAGE", output)

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from penstock.providers import openai_compatible
 from penstock.providers.convert import closest, lookup, pixels, size_text
+from penstock.providers.reported import usage_or_nothing
 from penstock.providers.spec import (
     LITELLM,
     Model,
@@ -38,14 +39,18 @@ UP_TO_MAX = QUALITIES | {"xhigh": "xhigh", "max": "max"}  # since gpt-image-2.5
 def read_images(reply: Reply) -> Result:
     """Read images; the usage has text and image tokens separately, because their prices differ."""
     result = openai_compatible.read_images(reply)
-    reported = reply.json.get("usage") or {}
-    usage = dict(result.usage)
-    for side in ("input", "output"):
-        if details := reported.get(f"{side}_tokens_details"):
-            usage |= {side: details["image_tokens"], f"text_{side}": details["text_tokens"]}
+    usage = usage_or_nothing(read_tokens, reply.json.get("usage"))
     content_type = f"image/{reply.json.get('output_format') or 'png'}"
     files = tuple(structs.replace(file, content_type=content_type) for file in result.files)
     return structs.replace(result, usage=usage, files=files)
+
+
+def read_tokens(reported: Mapping[str, Any]) -> dict[str, int]:
+    usage = openai_compatible.read_tokens(reported)
+    for side in ("input", "output"):
+        if details := reported.get(f"{side}_tokens_details"):
+            usage |= {side: details["image_tokens"], f"text_{side}": details["text_tokens"]}
+    return usage
 
 
 def free_size(frame: Frame) -> str:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from penstock.providers.convert import closest, closest_resolution, lookup, on_off, pixels
+from penstock.providers.reported import number_at, value_at
 from penstock.providers.spec import (
     NEVER_SOUND,
     FailureKind,
@@ -41,7 +42,7 @@ def read_generation(reply: Reply) -> Result:
     if started := reply.json.get("generate") or reply.json.get("motionVideoGenerationJob"):
         return Result(
             status="queued",
-            ref={"id": started["generationId"], **accepted_cost(started.get("cost") or {})},
+            ref={"id": started["generationId"], **accepted_cost(started)},
             upstream_id=started["generationId"],
         )
     generation = reply.json["generations_by_pk"]
@@ -59,9 +60,10 @@ def output_url(output: dict[str, Any]) -> str:
     return str(output.get("motionMP4URL") or output["url"])
 
 
-def accepted_cost(cost: dict[str, Any]) -> dict[str, str]:
+def accepted_cost(started: dict[str, Any]) -> dict[str, str]:
     """What is charged, for the job's ref; nothing for an account that pays in credits."""
-    return {"cost_usd": str(cost.get("amount"))} if cost.get("unit") == "DOLLARS" else {}
+    usd = number_at(started, "cost", "amount")
+    return {} if usd is None or value_at(started, "cost", "unit") != "DOLLARS" else {"cost_usd": str(usd)}
 
 
 def error_message(reply: Reply) -> str | None:

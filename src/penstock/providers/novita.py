@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.convert import data_uri, first_and_last
+from penstock.providers.reported import fraction_at
 from penstock.providers.spec import (
     LITELLM,
     FailureKind,
@@ -52,7 +53,7 @@ def read_task(reply: Reply) -> Result:
     """Read a new task, of which there is only the id, or the state of one."""
     task = reply.json.get("task") or {"task_id": reply.json["task_id"], "status": "TASK_STATUS_QUEUED"}
     videos = reply.json.get("videos") or ()
-    reason = task.get("reason") or ""
+    reason = str(task.get("reason") or "")
     return Result(
         status=STATUS[task["status"]],
         ref={"id": task["task_id"]},
@@ -60,7 +61,7 @@ def read_task(reply: Reply) -> Result:
         files=tuple(File(url=video["video_url"], content_type="video/mp4") for video in videos),
         failure_kind="refused" if REFUSAL.search(reason) else "broken",
         message=reason or None,
-        progress=(task.get("progress_percent") or 0) / 100,
+        progress=fraction_at(task, "progress_percent") or 0.0,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import data_uri, each_image, number_text, pixels, size_text
+from penstock.providers.reported import fraction_at, usage_or_nothing
 from penstock.providers.spec import (
     RASTER,
     FailureKind,
@@ -44,9 +45,12 @@ def read_images(reply: Reply) -> Result:
         File(url=image.get("url"), data=image.get("b64_json"), revised_prompt=image.get("revised_prompt"))
         for image in images
     )
-    reported = reply.json.get("usage") or {}
-    usage = {name: reported[f"{name}_tokens"] for name in ("input", "output") if f"{name}_tokens" in reported}
+    usage = usage_or_nothing(read_tokens, reply.json.get("usage"))
     return Result(files=files, usage=usage, upstream_id=reply.headers.get("x-request-id"))
+
+
+def read_tokens(reported: Mapping[str, Any]) -> dict[str, int]:
+    return {name: reported[f"{name}_tokens"] for name in ("input", "output") if f"{name}_tokens" in reported}
 
 
 def read_video(reply: Reply) -> Result:
@@ -63,7 +67,7 @@ def read_video(reply: Reply) -> Result:
         files=(file,) if status == "completed" else (),
         failure_kind="refused" if is_refusal(error) else "broken",
         message=error.get("message"),
-        progress=(job.get("progress") or 0) / 100,
+        progress=fraction_at(job, "progress") or 0.0,
         poll_after_seconds=int(poll_after_ms) / 1000 if poll_after_ms.isdecimal() else None,
     )
 

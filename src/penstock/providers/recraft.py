@@ -1,11 +1,11 @@
 """Recraft: images and SVGs with an OpenAI-compatible request, edits, upscalers; responses report the cost in units."""
 
 import re
-from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import closest, first_image
 from penstock.providers.openai_compatible import form_file
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -37,11 +37,11 @@ def read_images(reply: Reply) -> Result:
     """Read a list of images, or the one image of an upscaler."""
     response = reply.json
     images = response["data"] if "data" in response else [response["image"]]
-    units = response.get("credits")
+    units = number_at(response, "credits")
     return Result(
         files=tuple(File(url=image["url"]) for image in images if image.get("url")),
         upstream_id=images[0].get("image_id") if images else None,
-        cost_usd=None if units is None else f"{Decimal(str(units)) / UNITS_PER_USD:f}",
+        cost_usd=None if units is None else f"{units / UNITS_PER_USD:f}",
     )
 
 

@@ -1,9 +1,9 @@
 """Reve: images that are made and edited while the call waits; one image is edited, several are combined."""
 
 import re
-from decimal import Decimal
 
 from penstock.providers.convert import each_image, first_image, plain_base64
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -36,11 +36,11 @@ def read_image(reply: Reply) -> Result:
     response = reply.json
     if response.get("content_violation"):
         return Result(status="failed", failure_kind="refused", message="Reve refused the content of the image.")
-    credits_used = response.get("credits_used")
+    credits_used = number_at(response, "credits_used")
     return Result(
         files=(File(data=response["image"], content_type="image/png"),) if response.get("image") else (),
         upstream_id=response.get("request_id"),
-        cost_usd=None if credits_used is None else f"{Decimal(str(credits_used)) / CREDITS_PER_USD:.6f}",
+        cost_usd=None if credits_used is None else f"{credits_used / CREDITS_PER_USD:.6f}",
     )
 
 

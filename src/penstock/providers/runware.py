@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import pixels
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -35,7 +35,7 @@ def read_images(reply: Reply) -> Result:
     if error := next(iter(response.get("errors") or ()), None):
         return Result(status="failed", failure_kind=error_kind(error) or "broken", message=error.get("message"))
     images = response["data"]
-    costs = [Decimal(str(image["cost"])) for image in images if image.get("cost") is not None]
+    costs = [cost for image in images if (cost := number_at(image, "cost")) is not None]
     return Result(
         files=tuple(File(url=image["imageURL"]) for image in images if image.get("imageURL")),
         upstream_id=images[0]["taskUUID"] if images else None,

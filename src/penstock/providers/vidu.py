@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from penstock.providers.convert import data_uri, each_image
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -44,7 +45,7 @@ def read_task(reply: Reply) -> Result:
     """Read a task. Only the response to the submission has its id, as `task_id`."""
     task = reply.json
     task_id = task.get("task_id")
-    credits = task.get("credits")
+    credits = number_at(task, "credits")
     return Result(
         status=STATUS[task["state"]],
         ref={"id": task_id} if task_id else {},
@@ -52,7 +53,7 @@ def read_task(reply: Reply) -> Result:
         files=tuple(File(url=video["url"], content_type="video/mp4") for video in task.get("creations") or ()),
         failure_kind="refused" if task.get("err_code") in REFUSALS else "broken",
         message=task.get("err_code"),
-        cost_usd=str(credits * USD_PER_CREDIT) if isinstance(credits, int) else None,
+        cost_usd=None if credits is None else str(credits * USD_PER_CREDIT),
     )
 
 

@@ -37,7 +37,7 @@ from penstock.upstream.failures import (
     unknown_outcome,
 )
 from penstock.upstream.image_stream import ShowImage, send_streamed
-from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost
+from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost, with_plausible_cost
 from penstock.upstream.uploads import Uploads, put_file
 from penstock.upstream.urls import absolute_url, is_within, request_url, same_origin
 from penstock.values import InputFile, OrgId
@@ -157,7 +157,7 @@ class Upstream:
                 upstream_id=result.upstream_id,
                 message=f"{candidate.provider.name} reported success without a file.",
             )
-        return with_accepted_cost(result, ref)
+        return with_plausible_cost(candidate, with_accepted_cost(result, ref))
 
     async def find(self, candidate: Candidate, own_id: str) -> Result:
         """Ask for a job by the id of ours that was sent with it. Raises AttemptFailed if it was not found."""
@@ -353,8 +353,8 @@ class Upstream:
     def _read_result(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], Result]) -> Result:
         if reply.status >= 300 and candidate.model.op.read_http_errors:
             with suppress(*MALFORMED):
-                return validated(read(reply))
-        return self._read(candidate, reply, lambda reply: validated(read(reply)))
+                return with_plausible_cost(candidate, validated(read(reply)))
+        return with_plausible_cost(candidate, self._read(candidate, reply, lambda reply: validated(read(reply))))
 
     def _read(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], T]) -> T:
         """Apply a reading function of the provider file. Raises AttemptFailed for HTTP errors and malformed replies."""

@@ -8,11 +8,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.long_bodies.buffers import Buffer
 from penstock.providers.spec import FailureKind, File, Provider, Reply, Result
+from penstock.upstream.candidate import Candidate
+
+log = structlog.get_logger()
 
 # What the reading functions of a provider file raise when a reply is not as they expect; ArithmeticError is that of a
 # cost that is not a number.
@@ -43,15 +47,19 @@ _AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens i
 def validated(result: Result) -> Result:
     """Check the types in a result, because provider files copy values from a reply without looking at them.
 
-    Raises TypeError or ValueError if the result cannot be used. Leaves out numbers and messages that are not plausible,
-    and files above the hundredth.
+    Raises TypeError if a job goes on and its id cannot be used. Leaves out numbers, messages and files that cannot be
+    right, files above the hundredth, and such ids of what has ended.
     """
-    for value in result.ref.values() if result.upstream_id is None else (*result.ref.values(), result.upstream_id):
-        if not isinstance(value, str):
-            raise TypeError("the id of a job is not text")
     changes = _implausible(result)
-    if (files := tuple([_validated_file(file) for file in result.files[:_FILES_MAX]])) != result.files:
-        changes["files"] = files
+    if not all(isinstance(value, str) for value in _ids(result)):
+        if not result.done:
+            raise TypeError("the id of a job is not text")
+        ids: Mapping[str, Any] = result.ref
+        changes["ref"] = {name: value for name, value in ids.items() if isinstance(value, str)}
+        changes["upstream_id"] = result.upstream_id if isinstance(result.upstream_id, str) else None
+    files = [_validated_file(file) for file in result.files[:_FILES_MAX] if _is_usable(file)]
+    if tuple(files) != result.files:
+        changes["files"] = tuple(files)
     if not all(map(_is_amount, result.usage.values())):
         changes["usage"] = {name: count for name, count in result.usage.items() if _is_amount(count)}
     return replace(result, **changes) if changes else result
@@ -61,17 +69,37 @@ def with_accepted_cost(result: Result, ref: Mapping[str, str]) -> Result:
     """A polled result with the cost that the provider named when it accepted the job, if it names none at the end."""
     is_missing = result.status == "completed" and result.cost_usd is None
     usd = ref.get("cost_usd") if is_missing else None
-    return result if usd is None or not _is_price(usd) else replace(result, cost_usd=usd)
+    return result if usd is None else replace(result, cost_usd=usd)
+
+
+def with_plausible_cost(candidate: Candidate, result: Result) -> Result:
+    """The result without a cost that cannot be right: then our own price is charged, as if none was reported."""
+    if result.cost_usd is None or _is_price(result.cost_usd):
+        return result
+    log.warning("wrong cost reported", provider=candidate.provider.slug, model=candidate.model.upstream)
+    return replace(result, cost_usd=None)
+
+
+def _ids(result: Result) -> list[Any]:
+    return [*result.ref.values()] if result.upstream_id is None else [*result.ref.values(), result.upstream_id]
+
+
+def _is_usable(file: File) -> bool:
+    """Whether a file has bytes, or a URL that can be split."""
+    data: Any = file.data
+    url: Any = file.url
+    if not isinstance(url if data is None else data, Buffer | str | Base64Text) or not isinstance(url, str | None):
+        return False
+    if url is not None and not _PLAIN_URL.fullmatch(url):
+        try:
+            urlsplit(url)
+        except ValueError:
+            return False
+    return True
 
 
 def _validated_file(file: File) -> File:
-    data: Any = file.data
-    url: Any = file.url
     revised_prompt: Any = file.revised_prompt
-    if not isinstance(url if data is None else data, Buffer | str | Base64Text) or not isinstance(url, str | None):
-        raise TypeError("a file has neither bytes nor a URL")
-    if url is not None and not _PLAIN_URL.fullmatch(url):
-        urlsplit(url)
     return file if isinstance(revised_prompt, str | None) else replace(file, revised_prompt=None)
 
 
@@ -96,8 +124,6 @@ def _implausible(result: Result) -> dict[str, Any]:
         left_out["progress"] = None
     if result.poll_after_seconds is not None and not _is_amount(result.poll_after_seconds):
         left_out["poll_after_seconds"] = None
-    if result.cost_usd is not None and not _is_price(result.cost_usd):
-        left_out["cost_usd"] = None
     return left_out
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.providers.gemini_images import read_images, usage
+from penstock.providers.gemini_images import read_images, read_tokens
 from penstock.providers.spec import Reply
 
 
@@ -38,6 +38,5 @@ def test_replies_without_an_image(body: dict[str, Any], kind: str, message: str)
 def test_thoughts_and_words_cost_less_than_images() -> None:
     reported = {"promptTokenCount": 7, "candidatesTokenCount": 110, "thoughtsTokenCount": 40}
     by_modality = {"candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 100}]}
-    assert usage({**reported, **by_modality}) == {"input": 7, "output": 100, "text_output": 50}
-    assert usage(reported) == {"input": 7, "output": 110, "text_output": 40}
-    assert usage(None) == {}
+    assert read_tokens({**reported, **by_modality}) == {"input": 7, "output": 100, "text_output": 50}
+    assert read_tokens(reported) == {"input": 7, "output": 110, "text_output": 40}

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+import structlog
 from msgspec.structs import replace
 
 from penstock.providers.spec import File, Provider, Reply, Result
 from penstock.upstream import replies
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.replies import (
     failure_kind,
     failure_message,
@@ -14,11 +16,16 @@ from penstock.upstream.replies import (
     sanitize,
     validated,
     with_accepted_cost,
+    with_plausible_cost,
 )
+from tests.unit.upstream.small_model import small_model
 
 
 def provider(**fields: Any) -> Provider:
     return Provider(slug="acme", name="Acme", docs="", base_url="https://acme.example/v1", models=(), **fields)
+
+
+CANDIDATE = Candidate(provider(), small_model())
 
 
 @pytest.mark.parametrize(
@@ -94,28 +101,33 @@ def test_valid_results_are_unchanged() -> None:
     assert validated(result) == result
 
 
+@pytest.mark.parametrize("change", [{"ref": {"id": 7}}, {"ref": {"id": None}}, {"upstream_id": 7}, {"upstream_id": []}])
+def test_ids_that_cannot_be_used(change: dict[str, Any]) -> None:
+    """A job that goes on would be lost; of one that has ended they are left out."""
+    with pytest.raises(TypeError):
+        validated(replace(Result(status="queued"), **change))
+    ended = validated(replace(Result(ref={"file": "8"}), **{"ref": {"file": "8", **change.pop("ref", {})}, **change}))
+    assert (ended.ref, ended.upstream_id) == ({"file": "8"}, None)
+
+
 @pytest.mark.parametrize(
-    "change",
+    "file",
     [
-        {"ref": {"id": 7}},
-        {"ref": {"id": None}},
-        {"upstream_id": 7},
-        {"files": (File(url=7),)},  # type: ignore[arg-type]
-        {"files": (File(),)},
-        {"files": (File(data=7),)},  # type: ignore[arg-type]
-        {"files": (File(data="x", url=7),)},  # type: ignore[arg-type]
-        {"files": (File(url="http://[::1"),)},
+        File(url=7),  # type: ignore[arg-type]
+        File(),
+        File(data=7),  # type: ignore[arg-type]
+        File(data="x", url=7),  # type: ignore[arg-type]
+        File(url="http://[::1"),
     ],
 )
-def test_results_that_cannot_be_used(change: dict[str, Any]) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        validated(replace(Result(), **change))
+def test_files_that_cannot_be_used_are_left_out(file: File) -> None:
+    other = File(url="https://files.test/1")
+    assert validated(Result(files=(file, other))).files == (other,)
 
 
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("cost_usd", ["-1", "nan", "inf", "1e30", "free", [], {}]),
         ("progress", ["x", float("nan"), float("inf"), -1, {}]),
         ("poll_after_seconds", ["x", float("nan"), float("inf"), -1, 1e12]),
         ("message", [7, {}, []]),
@@ -138,11 +150,24 @@ def test_the_cost_of_acceptance_counts_if_the_end_names_none() -> None:
         (replace(done, cost_usd="0.04"), {"cost_usd": "0.05"}, "0.04"),
         (replace(done, status="in_progress"), {"cost_usd": "0.05"}, None),
         (replace(done, status="failed"), {"cost_usd": "0.05"}, None),
-        (done, {"cost_usd": "free"}, None),
         (done, {"id": "1"}, None),
     )
     for result, ref, cost in cases:
         assert with_accepted_cost(result, ref).cost_usd == cost, (result, ref)
+
+
+@pytest.mark.parametrize("cost", ["-1", "nan", "snan", "inf", "1e30", "free", [], {}])
+def test_a_cost_that_cannot_be_right_is_left_out_and_logged(cost: Any) -> None:
+    """The price of the table is charged instead."""
+    made = Result(files=(File(url="https://acme.example/a.png"),), upstream_id="7")
+    with structlog.testing.capture_logs() as lines:
+        assert with_plausible_cost(CANDIDATE, replace(made, cost_usd=cost)) == made
+    assert lines == [{"event": "wrong cost reported", "log_level": "warning", "provider": "acme", "model": "brush-1"}]
+
+
+def test_a_plausible_cost_is_kept() -> None:
+    for cost in (None, "0", "0.25", "1E-7"):
+        assert with_plausible_cost(CANDIDATE, Result(cost_usd=cost)).cost_usd == cost
 
 
 def test_of_a_long_message_only_the_beginning_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:

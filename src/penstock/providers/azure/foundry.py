@@ -1,13 +1,16 @@
 """Images of AI Foundry that are not OpenAI's: Microsoft's MAI models, and FLUX.2 of Black Forest Labs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from msgspec import structs
 
 from penstock.providers import openai_compatible
 from penstock.providers.convert import first_image, pixels, plain_base64, spread_images
 from penstock.providers.openai_compatible import form_file
+from penstock.providers.reported import usage_or_nothing
 from penstock.providers.spec import (
     LITELLM,
     Model,
@@ -31,15 +34,16 @@ PROMPT = passthrough("prompt", required=True, max_length=32_000)
 def read_mai(reply: Reply) -> Result:
     """Read an image. The tokens of the prompt, of input images and of the output have prices of their own."""
     result = openai_compatible.read_images(reply)
-    if not (reported := reply.json.get("usage")):
-        return structs.replace(result, usage={})
+    return structs.replace(result, usage=usage_or_nothing(read_tokens, reply.json.get("usage")))
+
+
+def read_tokens(reported: Mapping[str, Any]) -> dict[str, int]:
     details = reported.get("input_tokens_details") or {}
-    usage = {
+    return {
         "text_input": reported.get("num_input_text_tokens", details.get("text_tokens", 0)),
         "input": reported.get("num_input_image_tokens", details.get("image_tokens", 0)),
         "output": reported["num_output_tokens"] if "num_output_tokens" in reported else reported["output_tokens"],
     }
-    return structs.replace(result, usage=usage)
 
 
 MAI = Operation(

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     File,
     Operation,
@@ -38,13 +39,13 @@ def read_task(reply: Reply) -> Result:
         return Result(status="queued", ref={"polling_url": task["polling_url"]}, upstream_id=task["id"])
     state = task["status"]
     output = task.get("result") or {}
-    credits = task.get("cost")
+    credits = number_at(task, "cost")
     return Result(
         status=STATUS[state],
         files=(File(url=output["sample"], revised_prompt=output.get("prompt")),) if output.get("sample") else (),
         failure_kind="refused" if "Moderated" in state else "broken",
         message=f"{state}. {_details_text(task.get('details'))}".strip(),
-        cost_usd=None if credits is None else f"{Decimal(str(credits)) * USD_PER_CREDIT:f}",
+        cost_usd=None if credits is None else f"{credits * USD_PER_CREDIT:f}",
         progress=task.get("progress"),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.providers.bytedance.errors import error_kind
 from penstock.providers.convert import data_uri, each_image
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     File,
     Model,
@@ -69,8 +70,8 @@ def read_task(reply: Reply) -> Result:
 
 def cost_usd(task: Mapping[str, Any]) -> str | None:
     """The cost from the tokens that a finished task reports; the price rows below are an estimate."""
-    rate = RATES.get(task.get("model", ""), {}).get(task.get("resolution", ""))
-    tokens = (task.get("usage") or {}).get("completion_tokens")
+    rate = RATES.get(str(task.get("model")), {}).get(str(task.get("resolution")))
+    tokens = number_at(task, "usage", "completion_tokens")
     return f"{Decimal(rate) * tokens / 1_000_000:f}" if rate and tokens else None
 
 

@@ -25,7 +25,12 @@ def read_job(reply: Reply) -> Result:
     job = reply.json
     if "prompt_id" in job:
         return Result(status="queued", ref={"id": job["prompt_id"]}, upstream_id=job["prompt_id"])
-    lists = [outputs for node in (job.get("outputs") or {}).values() for outputs in node.values()]
+    lists = [
+        outputs
+        for node in (job.get("outputs") or {}).values()
+        for outputs in node.values()
+        if isinstance(outputs, list)
+    ]
     files = [output for outputs in lists for output in outputs if isinstance(output, dict) and "filename" in output]
     files = [file for file in files if file.get("type") == "output"] or files  # previews beside them are not wanted
     queries = [urlencode({name: file.get(name, "") for name in ("filename", "subfolder", "type")}) for file in files]

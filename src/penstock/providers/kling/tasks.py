@@ -31,7 +31,7 @@ def read_task(reply: Reply) -> Result:
         kind = FAILURE_KINDS.get(response["code"], "broken")
         return Result(status="failed", failure_kind=kind, message=response.get("message"))
     task = response["data"][0] if isinstance(response["data"], list) else response["data"]
-    message = task.get("message") or ""
+    message = str(task.get("message") or "")
     videos = [output for output in task.get("outputs") or () if output.get("type") == "video"]
     return Result(
         status=STATUS[task["status"]],

@@ -53,7 +53,7 @@ def read_task(reply: Reply) -> Result:
         kind = FAILURE_KINDS.get(response["code"], "broken")
         return Result(status="failed", failure_kind=kind, message=response.get("message"))
     task = response["data"]
-    message = task.get("task_status_msg") or ""
+    message = str(task.get("task_status_msg") or "")
     videos = (task.get("task_result") or {}).get("videos") or ()
     return Result(
         status=STATUS[task["task_status"]],

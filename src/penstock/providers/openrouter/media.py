@@ -1,10 +1,10 @@
 """What OpenRouter's images and videos share: errors, the reported cost, and the format of input images."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import data_uri
+from penstock.providers.reported import number_at, value_at
 from penstock.providers.spec import FailureKind, Reply, Source, price_list
 from penstock.values import InputFile
 
@@ -15,13 +15,12 @@ def cost_usd(response: Mapping[str, Any]) -> str | None:
     """The reported cost in dollars. If OpenRouter used the operator's own key of the provider behind it, this is its
     fee and what that provider bills the operator.
     """
-    usage = response.get("usage") or {}
-    cost = usage.get("cost")
+    cost = number_at(response, "usage", "cost")
     if cost is None:
         return None
-    details = usage.get("cost_details") or {}
-    billed = details.get("upstream_inference_cost") if usage.get("is_byok") is True else None
-    return f"{Decimal(str(cost)) + Decimal(str(billed or 0)):f}"
+    is_byok = value_at(response, "usage", "is_byok") is True
+    billed = number_at(response, "usage", "cost_details", "upstream_inference_cost") if is_byok else None
+    return f"{cost + (billed or 0):f}"
 
 
 def error_message(reply: Reply) -> str | None:

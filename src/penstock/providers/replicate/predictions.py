@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import nest_under
+from penstock.providers.reported import value_at
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -43,9 +44,9 @@ LOGS_CHARS_READ = 4000
 
 def read_prediction(reply: Reply) -> Result:
     job = reply.json
-    seconds = (job.get("metrics") or {}).get("predict_time")
+    seconds = value_at(job, "metrics", "predict_time")
     message = str(job.get("error") or "")
-    percents = PROGRESS_BAR.findall((job.get("logs") or "")[-LOGS_CHARS_READ:])
+    percents = PROGRESS_BAR.findall(str(job.get("logs") or "")[-LOGS_CHARS_READ:])
     return Result(
         status=STATUS[job["status"]],
         ref={"id": job["id"]},

@@ -1,7 +1,6 @@
 """What Runway's videos and images share: tasks, prompts, input images, and prices in credits of a cent."""
 
-from decimal import Decimal
-
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -28,7 +27,7 @@ STATUS: dict[str, Status] = {
 def read_task(reply: Reply) -> Result:
     """Read a task. A new one has no status; a finished one has its cost, which may be less than the estimate."""
     task = reply.json
-    credits = (task.get("cost") or {}).get("credits")
+    credits = number_at(task, "cost", "credits")
     return Result(
         status=STATUS[task.get("status", "PENDING")],
         ref={"id": task["id"]},
@@ -36,7 +35,7 @@ def read_task(reply: Reply) -> Result:
         files=tuple(File(url=url) for url in task.get("output") or ()),
         failure_kind=code_kind(task.get("failureCode") or ""),
         message=task.get("failure"),
-        cost_usd=None if credits is None else str(Decimal(str(credits)) / 100),
+        cost_usd=None if credits is None else str(credits / 100),
         progress=task.get("progress"),
     )
 

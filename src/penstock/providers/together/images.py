@@ -23,7 +23,7 @@ from penstock.providers.spec import (
 
 
 def read_images(reply: Reply) -> Result:
-    images = sorted(reply.json["data"], key=lambda image: image["index"])
+    images = sorted(reply.json["data"], key=lambda image: image["index"] if isinstance(image["index"], int) else 0)
     files = tuple(File(url=image.get("url"), data=image.get("b64_json")) for image in images)
     return Result(files=files, upstream_id=reply.json.get("id"))
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import number_text, plain_base64
+from penstock.providers.reported import number_at
 from penstock.providers.spec import (
     ALWAYS_SOUND,
     File,
@@ -41,6 +41,7 @@ def read_job(reply: Reply) -> Result:
     job = reply.json
     outputs = job.get("outputs") or {}
     url = outputs.get("video_url")
+    cost = number_at(outputs, "cost")
     error = job.get("error") or {}
     words = f"{error.get('code')} {error.get('message')}"
     return Result(
@@ -48,7 +49,7 @@ def read_job(reply: Reply) -> Result:
         ref={"id": job["id"]},
         upstream_id=job["id"],
         files=(File(url=url, content_type="video/mp4"),) if url else (),
-        cost_usd=f"{Decimal(str(outputs['cost'])):f}" if outputs.get("cost") else None,
+        cost_usd=f"{cost:f}" if cost else None,
         failure_kind="refused" if REFUSAL.search(words) else "broken",
         message=error.get("message"),
     )

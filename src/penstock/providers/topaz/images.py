@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.openai_compatible import form_file
+from penstock.providers.reported import fraction_at
 from penstock.providers.spec import (
     COMFY,
     File,
@@ -46,7 +47,7 @@ def read_job(reply: Reply) -> Result:
         ref={"id": job["process_id"]},
         upstream_id=job["process_id"],
         message="Topaz did not say why the job failed.",
-        progress=job["progress"] / 100 if "progress" in job else None,
+        progress=fraction_at(job, "progress"),
     )
 
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import pixels
+from penstock.providers.reported import fraction_at, number_at
 from penstock.providers.spec import (
     File,
     Model,
@@ -49,14 +50,14 @@ def read_status(reply: Reply) -> Result:
     """Read the state of a job. Its cost in credits is the upper bound of Topaz's estimate."""
     job = reply.json
     url = (job.get("download") or {}).get("url")
-    credits = max((job.get("estimates") or {}).get("cost") or (), default=None)
+    credits = number_at(job, "estimates", "cost", -1)
     status = STATUS[job["status"]]
     return Result(
         status=status,
         files=(File(url=url),) if url else (),
         message=job.get("message"),
-        cost_usd=None if credits is None or status != "completed" else f"{Decimal(str(credits)) * USD_PER_CREDIT}",
-        progress=job["progress"] / 100 if "progress" in job else None,
+        cost_usd=None if credits is None or status != "completed" else f"{credits * USD_PER_CREDIT}",
+        progress=fraction_at(job, "progress"),
     )
 
 

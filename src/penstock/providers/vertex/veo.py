@@ -44,7 +44,7 @@ def read_operation(reply: Reply) -> Result:
     return Result(
         status=final_status if operation.get("done") else "in_progress",
         ref={"id": operation["name"]},
-        upstream_id=operation["name"].rpartition("/")[2],
+        upstream_id=str(operation["name"]).rpartition("/")[2],
         files=videos,
         failure_kind="refused" if is_refused else FAILURE_KINDS.get(error.get("code", 0), "broken"),
         message=message or None,

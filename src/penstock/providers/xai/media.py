@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from penstock.providers.openai_compatible import error_message
+from penstock.providers.reported import number_at
 from penstock.providers.spec import LITELLM, FailureKind, Reply, price_list
 
 REFUSAL = re.compile(r"moderation|usage guidelines|SAFETY_CHECK", re.IGNORECASE)
@@ -15,8 +15,8 @@ price = price_list(LITELLM)
 
 def cost_usd(response: Mapping[str, Any]) -> str | None:
     """The reported cost in dollars; a dollar has 10^10 ticks."""
-    ticks = (response.get("usage") or {}).get("cost_in_usd_ticks")
-    return None if ticks is None else str(Decimal(ticks) / 10**10)
+    ticks = number_at(response, "usage", "cost_in_usd_ticks")
+    return None if ticks is None else str(ticks / 10**10)
 
 
 def failure_kind(reply: Reply) -> FailureKind | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import data_uri, first_and_last
+from penstock.providers.reported import fraction_at
 from penstock.providers.spec import (
     COMFY,
     File,
@@ -47,7 +48,7 @@ def read_job(reply: Reply) -> Result:
         failure_kind="refused" if blocked or REFUSAL.search(message or "") else "broken",
         message=message,
         cost_usd=cost_usd(job),
-        progress=(job.get("progress") or 0) / 100,
+        progress=fraction_at(job, "progress") or 0.0,
     )
 
 
