@@ -9,6 +9,7 @@ import msgspec
 from penstock.fields import AUTO, TABLES, UploadedFile
 from penstock.interrupts import CallerLine
 from penstock.long_bodies.buffers import Buffer
+from penstock.long_bodies.long_body import LongBody
 from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
@@ -271,7 +272,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
     status: int = 200
     json: Any = None
-    body: bytes | None = None
+    body: bytes | LongBody | None = None
     chunks: AsyncIterator[bytes] | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     media_type: str = "application/json"

@@ -87,7 +87,7 @@ async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[s
     fields = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
     call = running.call(fields, endpoint="/compat/v1/chat/completions")
     response = await endpoint.complete(running.gateway, call)
-    text = response.body or b""
+    text = bytes(response.body or b"")
     if response.chunks:
         text = b"".join([chunk async for chunk in response.chunks])
     return text.decode(), await chat_record(running, call.id)

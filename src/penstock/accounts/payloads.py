@@ -14,8 +14,8 @@ _GRACE_MS = 2_000
 class Payload(msgspec.Struct, frozen=True):
     """The bodies of one chat call, to be stored until they expire."""
 
-    request: bytes | bytearray  # a long one is not copied
-    response: bytes
+    request: bytes | bytearray  # a long one is not copied, nor is a long response
+    response: bytes | bytearray
     expires_at_ms: int
 
 

@@ -22,6 +22,7 @@ from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.long_bodies import json_outline
+from penstock.long_bodies.long_body import LongBody
 from penstock.long_bodies.long_texts import TooComplex
 from penstock.models.routing import Route
 from penstock.schema import Call, Caller, Request, Response
@@ -156,7 +157,7 @@ async def _forward_whole(
         size_bytes=reserved.chat.size_bytes,
     )
     try:
-        read = partial(_read_whole, reserved, candidate, api, bytes(reply.body))
+        read = partial(_read_whole, reserved, candidate, api, reply.body)
         body, bill = read() if len(reply.body) <= LONG_BYTES else await run_aside(len(reply.body), read)
     except TooComplex as problem:
         raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
@@ -164,14 +165,17 @@ async def _forward_whole(
         raise _unreadable(candidate, "returned a malformed response") from None
     watch.note_tokens(bill.tokens)
     reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body)
-    return Response(body=body, headers=executed_model_header(candidate))
+    whole = body if isinstance(body, bytes) else LongBody([body])
+    return Response(body=whole, headers=executed_model_header(candidate))
 
 
 def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
     return AttemptFailed(Failure("unreadable", f"{candidate.provider.name} {what}."))
 
 
-def _read_whole(reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes) -> tuple[bytes, Bill]:
+def _read_whole(
+    reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes | bytearray
+) -> tuple[bytes | bytearray, Bill]:
     """The body for the caller and the bill, from a provider's response. Raises AttemptFailed for an error in it, and if
     nothing was written, or a MALFORMED; what the provider bills for a response that cannot be used is a loss.
     """

@@ -54,7 +54,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         candidate: Candidate | None = None,
         bill: Bill | None = None,
         response_bytes: int = 0,
-        response: bytes = b"",
+        response: bytes | bytearray = b"",
         problem: Problem | None = None,
     ) -> None:
         """Record how the call ended and charge the bill of the candidate that served it; what exceeds the reserved
@@ -112,7 +112,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
     def stores_payload(self) -> bool:
         return self.gateway.settings.payloads == "all"
 
-    def _payload(self, response: bytes) -> Payload | None:
+    def _payload(self, response: bytes | bytearray) -> Payload | None:
         if not self.stores_payload:
             return None
         expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())

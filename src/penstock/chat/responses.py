@@ -19,7 +19,7 @@ from penstock.gateway import Gateway
 from penstock.generations import endpoints
 from penstock.generations.stream import ImageEvents
 from penstock.long_bodies.json_encoding import encode
-from penstock.long_bodies.long_body import LongBody, pieces_of
+from penstock.long_bodies.long_body import LongBody, pieces_of, whole
 from penstock.schema import Call, Response
 from penstock.values import ZERO, Nanos, nanos, new_id
 
@@ -75,7 +75,7 @@ class _Turn:
         kept = KeptForm()
         call = await self._next_call(self._call.endpoint, self._chat)
         body = (await complete(self._gateway, call, kept)).body or b"{}"
-        completion = await run_aside(len(body), msgspec.json.decode, body)
+        completion: Mapping[str, Any] = await run_aside(len(body), lambda: msgspec.json.decode(whole(body)))
         self._count(kept.usage, kept.cost)
         message: Mapping[str, Any] = completion["choices"][0]["message"]
         functions = [call for call in message.get("tool_calls") or () if not _is_image_call(call)]
@@ -180,8 +180,7 @@ class _Turn:
 
 def _encoded(body: dict[str, Any], size_bytes: int) -> bytes | bytearray:
     """The bytes of a call, made in small steps if there are many."""
-    encoded = encode(body, size_bytes)
-    return encoded.joined() if isinstance(encoded, LongBody) else encoded
+    return whole(encode(body, size_bytes))
 
 
 def _is_image_call(call: Mapping[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """Remove the texts of ended generations when they expire, and show what is stored of a request."""
 
+import codecs
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,9 +13,9 @@ from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations.finish import failure_event_body
 from penstock.generations.rows import Follow, GenerationRow, Plan, Recording, get_generation
-from penstock.long_bodies.json_encoding import encode
 from penstock.long_bodies.json_outline import outline
-from penstock.long_bodies.long_texts import TooComplex
+from penstock.long_bodies.long_body import LongBody
+from penstock.long_bodies.long_texts import STEP_BYTES, TooComplex
 from penstock.schema import Call, GenerationResult, Request, Response
 from penstock.store.base import Row, Transaction
 from penstock.values import OrgId
@@ -111,11 +112,12 @@ async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
     org_id = call.caller.org_id
     if await gateway.requests.get(org_id, request_id) is None:
         raise NotFound(f"No such request: {request_id}.")
-    shown = {"id": request_id, "object": "request.payloads"}
     if payload := await get_payload(gateway.store, org_id, request_id):
-        request = await run_aside(len(payload.request), _json_of, bytes(payload.request))
-        response = await run_aside(len(payload.response), _json_of, payload.response)
-        return Response(json={**shown, "request": msgspec.Raw(request), "response": msgspec.Raw(response)})
+        request = await run_aside(len(payload.request), _json_parts, payload.request)
+        response = await run_aside(len(payload.response), _json_parts, payload.response)
+        head = f'{{"id":"{request_id}","object":"request.payloads","request":'.encode()
+        return Response(body=LongBody([head, *request, b',"response":', *response, b"}"]))
+    shown = {"id": request_id, "object": "request.payloads"}
     stored_request, stored_response = await _read_stored(gateway, org_id, request_id)
     return Response(json={**shown, "request": stored_request, "response": stored_response})
 
@@ -130,10 +132,12 @@ async def _read_stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tupl
     )
 
 
-def _json_of(body: bytes) -> bytes:
+def _json_parts(body: bytes | bytearray) -> list[bytes | bytearray]:
     """A JSON body as it is; the bytes of a stream as one string in JSON. Both may have many megabytes."""
     try:
         msgspec.json.decode(outline(body).json, type=msgspec.Raw)
-        return body
+        return [body]
     except (msgspec.DecodeError, UnicodeDecodeError, TooComplex):
-        return bytes(encode(body.decode(errors="replace"), len(body)))
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        pieces = [decoder.decode(body[at : at + STEP_BYTES]) for at in range(0, len(body), STEP_BYTES)]
+        return [b'"', *[msgspec.json.encode(piece)[1:-1] for piece in [*pieces, decoder.decode(b"", final=True)]], b'"']

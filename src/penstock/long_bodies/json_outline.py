@@ -22,15 +22,19 @@ class Outline:
     marks have come to be.
     """
 
-    def __init__(self, raw: bytes, json: bytes, texts: Sequence[memoryview] = (), mark: bytes = b"") -> None:
+    def __init__(
+        self, raw: bytes | bytearray, json: bytes, texts: Sequence[memoryview] = (), mark: bytes = b""
+    ) -> None:
         """Each mark consists of the same bytes and the number of a text, followed by a quote."""
         self.json = json
         self._raw = raw
         self._texts = texts
         self._mark = mark
 
-    def fill(self, encoded: bytes) -> bytes:
-        """Return JSON that was made from `json`, with the long texts in the places of their marks."""
+    def fill(self, encoded: bytes) -> bytes | bytearray:
+        """Return JSON that was made from `json`, with the long texts in the places of their marks: `json` itself as the
+        bytes that it is the outline of.
+        """
         if encoded is self.json:
             return self._raw
         if not self._texts:
@@ -44,11 +48,11 @@ class Outline:
             for start in range(0, len(text), _COPIED_AT_ONCE):
                 whole.write(text[start : start + _COPIED_AT_ONCE])
             whole.write(following)
-        return bytes(whole.finish())
+        return whole.finish()
 
 
-def outline(raw: bytes) -> Outline:
-    """Return the outline of JSON that has many bytes; of others the JSON as it is.
+def outline(raw: bytes | bytearray) -> Outline:
+    """Return the outline of JSON that has many bytes, which must not change afterwards; of others the JSON as it is.
 
     Raises TooComplex if it is itself too long, msgspec.DecodeError for a text that is malformed or has no end, and
     UnicodeDecodeError for bytes that are not UTF-8, which msgspec does not look for in a text that it does not decode.
@@ -56,13 +60,14 @@ def outline(raw: bytes) -> Outline:
     if len(raw) > STEP_BYTES or not raw.isascii():
         _check_utf8(raw)
     if len(raw) <= STEP_BYTES:
-        return Outline(raw, raw)
+        short = bytes(raw)
+        return Outline(short, short)
     secret = token_hex(16)
     json, texts = take_texts(raw, _find_text, secret, MAX_OUTLINE_BYTES)
     return Outline(raw, json, tuple(texts.values()), f'"{secret} '.encode())
 
 
-def _check_utf8(raw: bytes) -> None:
+def _check_utf8(raw: bytes | bytearray) -> None:
     """Raise UnicodeDecodeError if the bytes are not UTF-8."""
     at = 0
     while at < len(raw):

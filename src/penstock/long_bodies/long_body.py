@@ -45,6 +45,11 @@ class LongBody:
         return whole.finish()
 
 
+def whole(body: bytes | LongBody) -> bytes | bytearray:
+    """A body as one piece."""
+    return body.joined() if isinstance(body, LongBody) else body
+
+
 def pieces_of(body: bytes | LongBody) -> Iterator[bytes]:
     """The pieces in which a body is sent; bytes are one piece."""
     return iter(body) if isinstance(body, LongBody) else iter((body,))

@@ -80,7 +80,7 @@ def http_failure(candidate: Candidate, reply: Reply) -> Failure:
     )
 
 
-def failure_in_body(candidate: Candidate, body: bytes) -> Failure:
+def failure_in_body(candidate: Candidate, body: bytes | bytearray) -> Failure:
     """The failure for an error that came with status 200. A code from 400 to 599 in it is used as the status."""
     reply = Reply(200, {}, body)
     with suppress(*MALFORMED):

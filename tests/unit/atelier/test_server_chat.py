@@ -22,7 +22,7 @@ async def chat(running: RunningGateway, content: Any, **body: Any) -> Response:
 
 async def read(response: Response) -> bytes:
     if response.chunks is None:
-        return response.body or b""
+        return bytes(response.body or b"")
     return b"".join([chunk async for chunk in response.chunks])
 
 

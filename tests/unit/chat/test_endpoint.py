@@ -40,7 +40,7 @@ async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) ->
     async with open_gateway() as running:
         response = await chat(running, user="u1", session_id="s1")
         assert response.body is not None
-        shown = json.loads(response.body)
+        shown = json.loads(bytes(response.body))
         assert shown["choices"][0]["message"]["content"] == "one two three"
         record = await last_record(running)
         assert (record["status"], record["cost"], record["modality"]) == ("completed", 9000, None)

@@ -6,12 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.payloads import Payload
 from penstock.api.responses import encode_body
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem
 from penstock.generations.payloads import delete_expired, retrieve_payloads
+from penstock.long_bodies.long_body import pieces_of
+from penstock.providers.spec import Reply
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway, RunningGateway, files_with
+from tests.gateway import OpenGateway, RunningGateway, files_with, sqlite_only
 
 CANARY = "zxcanary-0147258369"
 
@@ -63,6 +67,37 @@ async def test_a_stored_chat_has_its_request_and_its_response(
         events = [line for line in streamed["response"].split("\n\n") if line]
         assert events[-1] == "data: [DONE]"
         assert json.loads(events[0].removeprefix("data: "))["object"] == "chat.completion.chunk"
+
+
+@sqlite_only
+async def test_long_bodies_are_neither_copied_nor_sent_in_one_piece(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All other calls would wait meanwhile. What is stored are the buffers in which they were collected."""
+    text = "word " * 400_000
+    replies: list[Reply] = []
+    settled: list[Payload] = []
+    async with open_gateway(payloads="all") as running:
+        gateway = running.gateway
+        gateway.upstream.on_exchange = lambda candidate, sent, reply: replies.append(reply)
+        settle_later = ChatSettlement.settle_later
+
+        def settle(settlement: ChatSettlement, reservation: Any, end: Any, payload: Payload, **more: Any) -> None:
+            settled.append(payload)
+            settle_later(settlement, reservation, end, payload, **more)
+
+        monkeypatch.setattr(ChatSettlement, "settle_later", settle)
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        running.lab.chats.next(faults.altered(choices=[choice]))
+        call = running.call({"model": "lab/chat", "messages": [{"role": "user", "content": text}], "max_tokens": 20})
+        call = msgspec.structs.replace(call, body=bytearray(call.body))
+        response = await complete(gateway, call)
+        (payload,) = settled
+        assert payload.request is call.body
+        assert payload.response is replies[0].body
+        pieces = list(pieces_of(encode_body(response)))
+        assert max(map(len, pieces)) <= 1024**2
+        assert json.loads(b"".join(pieces))["choices"][0]["message"]["content"] == text
 
 
 async def test_a_stored_chat_expires(open_gateway: OpenGateway) -> None:

@@ -47,7 +47,7 @@ async def test_a_failed_call_reports_the_provider_that_failed_last_and_no_cost(o
 
 async def outcomes(running: RunningGateway) -> dict[str, float]:
     text = (await list_metrics(running.gateway, running.call())).body or b""
-    samples = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
+    samples = [sample for family in text_string_to_metric_families(bytes(text).decode()) for sample in family.samples]
     return {sample.labels["outcome"]: sample.value for sample in samples if sample.name == "penstock_attempts_total"}
 
 

@@ -1,12 +1,16 @@
 """Stored requests and responses: for how long, for whom, and that nothing is left of them afterwards."""
 
 import base64
+import json
 from typing import Any
 
 import pytest
 
+from penstock.accounts.payloads import Payload, add_payload
+from penstock.api.responses import encode_body
 from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints, payloads, retrieve
+from penstock.long_bodies.long_body import pieces_of
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway, files_with, sqlite_only
@@ -146,6 +150,24 @@ async def test_a_purge_of_a_recorded_call_leaves_no_prompt(open_gateway: OpenGat
         assert await traces(running)
         await running.purge(image["id"])
         assert await traces(running) == []
+
+
+@sqlite_only
+async def test_a_long_stored_chat_is_shown_in_small_pieces(open_gateway: OpenGateway) -> None:
+    """Its JSON is not made in one step, during which all other calls would wait."""
+    text = 'é€😀\n"' * 400_000
+    request = json.dumps({"messages": [text]}).encode()
+    async with open_gateway() as running:
+        image_id = (await running.image())["id"]
+        payload = Payload(request, b"data: " + text.encode() + b"\xe2\x82", 1)
+        await running.gateway.store.write(lambda tx: add_payload(tx, running.caller.org_id, image_id, payload))
+        call = running.call(request_id=image_id)
+        body = encode_body(await payloads.retrieve_payloads(running.gateway, call))
+        assert max(map(len, pieces_of(body))) <= 1024**2
+        shown = json.loads(bytes(body))
+        assert shown.pop("request") == {"messages": [text]}
+        assert shown.pop("response") == f"data: {text}\ufffd"
+        assert shown == {"id": image_id, "object": "request.payloads"}
 
 
 @sqlite_only

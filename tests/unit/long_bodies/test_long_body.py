@@ -3,7 +3,7 @@
 import base64
 
 from penstock.long_bodies.base64_pieces import FileAsBase64
-from penstock.long_bodies.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody, pieces_of, whole
 
 
 def test_the_pieces_are_the_parts_one_after_the_other() -> None:
@@ -14,6 +14,12 @@ def test_the_pieces_are_the_parts_one_after_the_other() -> None:
     assert max(map(len, body)) <= 256 * 1024
     assert b"".join(body) == expected, "it cannot be sent twice"
     assert body.joined() == expected
+
+
+def test_a_body_as_one_piece_and_in_its_pieces() -> None:
+    body = LongBody([b"[", bytearray(b"1"), b"]"])
+    assert (whole(body), whole(b"[1]")) == (b"[1]", b"[1]")
+    assert (list(pieces_of(body)), list(pieces_of(b"[1]"))) == ([b"[", b"1", b"]"], [b"[1]"])
 
 
 def test_an_empty_body_has_no_pieces() -> None:
