@@ -301,6 +301,8 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------- called by the parser
 
     def on_message_begin(self) -> None:
+        # The first bytes of a head may come with the last ones of the request before it; so they count as one.
+        self._head_bytes = self._head_bytes or 1
         self._url = b""
         self._headers = []
         self._expects_continue = False

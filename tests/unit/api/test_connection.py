@@ -402,6 +402,17 @@ async def test_a_slow_second_head_times_out_too(tmp_path: Path) -> None:
         await asyncio.gather(trickle, return_exceptions=True)
 
 
+@pytest.mark.parametrize("first", [request("GET", "/echo"), GOOD], ids=["without a body", "with a body"])
+async def test_a_slow_second_head_times_out_also_if_it_begins_together_with_the_request_before_it(
+    tmp_path: Path, first: bytes
+) -> None:
+    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(60):
+        await connection.send(first + GOOD[:9])
+        await connection.read_response()
+        await let_timers_run(1)
+        assert (await connection.read_response()).status == 408
+
+
 async def test_a_silent_connection_is_closed_without_a_response(tmp_path: Path) -> None:
     async with server(tmp_path, head_seconds=0.1) as served, await served.connect() as connection:
         assert await connection.is_closed()
