@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.chat.image_tool import conversation_images
+from tests.work import peak_bytes
 
 SENT: Any = {"role": "user", "content": [{"type": "input_image", "image_url": "https://a.test/1.png"}]}
 MADE: Any = {"type": "image_generation_call", "result": "AAAA", "output_format": "webp"}
@@ -24,3 +25,15 @@ MADE: Any = {"type": "image_generation_call", "result": "AAAA", "output_format":
 )
 def test_the_newest_images_are_edited(given: Any, images: tuple[str, ...]) -> None:
     assert conversation_images(given) == images
+
+
+async def test_a_long_image_is_copied_once_into_its_data_uri() -> None:
+    """In steps, between which other threads run: pieces that are joined at the end would be a second copy."""
+    text = "QUJD" * 2**20
+    found: list[str] = []
+
+    async def work() -> None:
+        found.extend(conversation_images([{**MADE, "result": text}]))
+
+    assert await peak_bytes(work) < 1.5 * len(text)
+    assert found == [f"data:image/webp;base64,{text}"]

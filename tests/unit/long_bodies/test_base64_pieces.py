@@ -14,7 +14,13 @@ from hypothesis import strategies as some
 from penstock.fields import UploadedFile
 from penstock.generations import validate
 from penstock.long_bodies import base64_pieces
-from penstock.long_bodies.base64_pieces import data_uri_start, is_data_uri, strict_pieces, tolerant_pieces
+from penstock.long_bodies.base64_pieces import (
+    FileAsBase64,
+    data_uri_start,
+    is_data_uri,
+    strict_pieces,
+    tolerant_pieces,
+)
 from penstock.recordings.fingerprints import input_digest
 from penstock.schema import Call, Caller
 from penstock.values import OrgId
@@ -71,6 +77,14 @@ def peak(work: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_the_text_of_a_large_file_is_held_once() -> None:
+    """It grows piece by piece: pieces that are joined at the end would be a second copy, made in one step."""
+    data = bytes(range(256)) * 2**14
+    texts: list[str] = []
+    assert peak(lambda: texts.append(str(FileAsBase64(data, "data:,")))) < 1.5 * len(data) * 4 / 3
+    assert texts == ["data:," + base64.b64encode(data).decode()]
 
 
 def call_with_form(*parts: tuple[str, UploadedFile | str]) -> Call:
