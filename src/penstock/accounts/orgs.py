@@ -11,6 +11,7 @@ from penstock.store.base import Store, Transaction
 from penstock.values import ZERO, Nanos, OrgId, new_id
 
 MAX_NAME_CHARS = 200
+MAX_USD_PER_MONTH = 1_000_000
 BILLING_TYPES = ("prepaid", "postpaid")
 _CHANGEABLE = ("name", "nanos_per_month", "storage_bytes")
 _MAX_INTEGER = 2**63 - 1

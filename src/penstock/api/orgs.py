@@ -5,7 +5,16 @@ from typing import Any
 
 from penstock.accounts import transfers
 from penstock.accounts.limits import month_start_ms
-from penstock.accounts.orgs import BILLING_TYPES, MAX_NAME_CHARS, Org, change_org, create_org, get_org, list_orgs
+from penstock.accounts.orgs import (
+    BILLING_TYPES,
+    MAX_NAME_CHARS,
+    MAX_USD_PER_MONTH,
+    Org,
+    change_org,
+    create_org,
+    get_org,
+    list_orgs,
+)
 from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.keys import create_key_of
@@ -29,7 +38,7 @@ ORG_CHANGE_FIELDS = field_table(
         "usd_per_month",
         "Most that all its keys together may spend per UTC month; null for no limit.",
         low=0,
-        high=_MAX_USD,
+        high=MAX_USD_PER_MONTH,
     ),
     integer_field(
         "storage_bytes",

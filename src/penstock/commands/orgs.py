@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from penstock.accounts import transfers
+from penstock.accounts.orgs import MAX_USD_PER_MONTH, change_org, create_org, list_orgs
 from penstock.accounts.orgs import Org as Organization
-from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import Clock
 from penstock.commands import output
 from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
@@ -49,7 +49,7 @@ def set_limits(
     name: Annotated[str | None, typer.Option(help="New name.")] = None,
     usd_per_month: Annotated[
         str | None,
-        typer.Option(help="Most USD that its keys together may spend per UTC month; `none`: no limit."),
+        typer.Option(help="Most USD that its keys together may spend per UTC month; `none` for no limit."),
     ] = None,
     storage_bytes: Annotated[
         str | None,
@@ -65,7 +65,7 @@ def set_limits(
     if name is not None:
         changes["name"] = name
     if usd_per_month is not None:
-        changes["nanos_per_month"] = None if usd_per_month == _NONE else _amount("--usd-per-month", usd_per_month)
+        changes["nanos_per_month"] = None if usd_per_month == _NONE else _budget_amount(usd_per_month)
     if storage_bytes is not None:
         changes["storage_bytes"] = None if storage_bytes == _NONE else _bytes(storage_bytes)
     if not changes:
@@ -104,7 +104,7 @@ def add_credit(
 ) -> None:
     """Add credit to an organization and print what it has available."""
     settings = load_settings(data=data, config=config)
-    amount = _amount("--usd", usd)
+    amount = _credit_amount(usd)
 
     async def work(store: Store, vault: Vault) -> str:
         owner = await org_id(store, org, settings)
@@ -124,11 +124,24 @@ def _bytes(text: str) -> int:
     return int(text)
 
 
-def _amount(option: str, usd: str) -> Nanos:
+def _credit_amount(usd: str) -> Nanos:
+    amount = _amount(usd)
+    if not amount:
+        raise ValueError("--usd must be an amount above 0, such as 25.00")
+    return amount
+
+
+def _budget_amount(usd: str) -> Nanos:
+    amount = _amount(usd)
+    if amount is None or amount > nanos(MAX_USD_PER_MONTH):
+        raise ValueError(f"--usd-per-month must be an amount from 0 to {MAX_USD_PER_MONTH}, such as 25.00, or `none`")
+    return amount
+
+
+def _amount(usd: str) -> Nanos | None:
+    """The amount; None if it is not one, or negative."""
     try:
         amount = nanos(Decimal(usd))
     except (InvalidOperation, ValueError):
-        amount = Nanos(0)
-    if amount <= 0:
-        raise ValueError(f"{option} must be an amount above 0, such as 25.00")
-    return amount
+        return None
+    return amount if amount >= 0 else None

@@ -34,6 +34,8 @@ def test_the_limits_of_an_organization_are_set_and_removed(data_folder: Path) ->
 
     done("orgs", "set", org, "--usd-per-month", "25", "--storage-bytes", "1000", "--data", data_folder)
     assert cells() == ["Second", "prepaid", "0", "0", "25"]
+    done("orgs", "set", org, "--usd-per-month", "0", "--data", data_folder)
+    assert cells() == ["Second", "prepaid", "0", "0", "0"]
     done("orgs", "set", org, "--name", "New", "--usd-per-month", "none", "--data", data_folder)
     assert cells() == ["New", "prepaid", "0", "0", ""]
 
@@ -52,7 +54,9 @@ def test_only_positive_amounts_are_added(data_folder: Path, usd: str) -> None:
         (("orgs", "create", "--name", "x", "--billing", "barter"), "billing"),
         (("orgs", "set", "org_nonesuch", "--usd-per-month", "1"), "No such organization: org_nonesuch"),
         (("orgs", "set", "org_nonesuch"), "nothing to change"),
-        (("orgs", "set", "org_nonesuch", "--usd-per-month", "much"), "--usd-per-month must be an amount above 0"),
+        (("orgs", "set", "org_nonesuch", "--usd-per-month", "much"), "--usd-per-month must be an amount from 0"),
+        (("orgs", "set", "org_nonesuch", "--usd-per-month=-1"), "--usd-per-month must be an amount from 0"),
+        (("orgs", "set", "org_nonesuch", "--usd-per-month", "1000000.01"), "to 1000000, such as 25.00, or `none`"),
         (("orgs", "set", "org_nonesuch", "--storage-bytes", "1G"), "--storage-bytes must be a whole number"),
     ],
 )
