@@ -76,7 +76,8 @@ async def _find_changed_files(store: Store, storage: Storage) -> list[str]:
 async def _check_files(store: Store, storage: Storage, now_ms: int) -> list[str]:
     """Return files without a row, unexpired rows without a file, and rows with a wrong size.
 
-    A removal deletes the file before the row, so a missing file counts only if its row is still there afterwards.
+    Rows and files are not deleted at the same moment. So a missing file counts only if its row is still there
+    afterwards, and so does a file without a row only if it is.
     """
     files = {storage_key(file.id): file for file in await list_all_files(store)}
     sizes = {key: size for key, size, _ in await storage.list_files()}
@@ -89,5 +90,8 @@ async def _check_files(store: Store, storage: Storage, now_ms: int) -> list[str]
         for key, file in files.items()
         if key in sizes and sizes[key] != file.size_bytes
     ]
-    strays = [f"media: {key} belongs to nothing" for key in await find_strays(store, storage)]
-    return sorted([f"media: {key} is missing" for key in missing] + wrong + strays)
+    strays = {*await find_strays(store, storage)}
+    if strays:
+        strays &= {file.key for file in await storage.list_files()}
+    found = [f"media: {key} is missing" for key in missing] + [f"media: {key} belongs to nothing" for key in strays]
+    return sorted(found + wrong)

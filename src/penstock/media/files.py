@@ -139,21 +139,13 @@ class MediaFiles:
     # ------------------------------------------------------------------------------------------------------- deletion
 
     async def delete(self, media_ids: Sequence[str]) -> int:
-        """Delete files, then their rows; return how many files there were.
+        """Delete files and their rows; return how many files there were.
 
-        After a crash in between the rows are left, and deleting them again does no harm.
+        They expire first. So whatever interrupts this, no row promises a file that is gone, and `delete_expired` does
+        the rest.
         """
-        deleted = 0
-        for media_id in media_ids:
-            deleted += await self._storage.delete(storage_key(media_id))
-
-        async def write(tx: Transaction) -> None:
-            for media_id in sorted(media_ids):
-                await tx.run("delete_media", id=media_id)
-
-        if media_ids:
-            await self._store.write(write)
-        return deleted
+        await self._change_rows("expire_media", media_ids)
+        return await self._delete_expired(media_ids)
 
     async def delete_expired(self) -> int:
         """Delete what has expired; return how many files there were."""
@@ -161,8 +153,23 @@ class MediaFiles:
         while rows := await self._store.all(
             "list_expired_media", now_ms=self._clock.now_ms(), limit=_EXPIRED_PAGE_ROWS
         ):
-            deleted += await self.delete([row["id"] for row in rows])
+            deleted += await self._delete_expired([row["id"] for row in rows])
         return deleted
+
+    async def _delete_expired(self, media_ids: Sequence[str]) -> int:
+        deleted = 0
+        for media_id in media_ids:
+            deleted += await self._storage.delete(storage_key(media_id))
+        await self._change_rows("delete_media", media_ids)
+        return deleted
+
+    async def _change_rows(self, query: str, media_ids: Sequence[str]) -> None:
+        async def write(tx: Transaction) -> None:
+            for media_id in sorted(media_ids):
+                await tx.run(query, id=media_id)
+
+        if media_ids:
+            await self._store.write(write)
 
     async def delete_strays(self) -> int:
         """Delete files that have no row; return how many there were."""

@@ -224,7 +224,7 @@ async def import_recording(
     try:
         await store.write(lambda tx: recordings.add(tx, row, rows))
     except ConstraintViolated:  # the same file has just been imported by another call
-        await recordings.delete_files(rows)
+        await recordings.delete_files([file.media_id for file in rows])
         return await _find_imported(store, org_id, import_digest) or recording_id
     return recording_id
 

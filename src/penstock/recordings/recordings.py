@@ -139,7 +139,7 @@ class Recordings:
         """
         rows = []
         for position, file in enumerate(files):
-            media_id = f"{RECORDING_FILE_PREFIX}{recording_id.removeprefix('rec_')}{position:02}"
+            media_id = _file_id(recording_id, position)
             if file.data is None:
                 await self._storage.copy(storage_key(file.output.media_id), storage_key(media_id))
             else:
@@ -163,21 +163,26 @@ class Recordings:
             await tx.put(name, **values)
 
     async def delete(self, org_id: OrgId, recording_id: str) -> int:
-        """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
-        recording = await self.get(org_id, recording_id)
-        deleted = await self.delete_files(await self._list_rows(recording.id))
+        """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does.
 
-        async def write(tx: Transaction) -> None:
+        The rows of the files are deleted first, so that no row promises a file that is gone. The recording is deleted
+        last, so that repeating the call completes what was interrupted.
+        """
+        recording = await self.get(org_id, recording_id)
+        count = len(recording.decode_result().files)
+
+        async def delete_rows(tx: Transaction) -> None:
             await tx.one("lock_recording", id=recording.id)
             await tx.run("delete_recording_files", recording_id=recording.id)
-            await tx.run("delete_recording", id=recording.id, org_id=org_id)
 
-        await self._store.write(write)
+        await self._store.write(delete_rows)
+        deleted = await self.delete_files([_file_id(recording.id, position) for position in range(count)])
+        await self._store.write(lambda tx: tx.run("delete_recording", id=recording.id, org_id=org_id))
         return deleted
 
-    async def delete_files(self, files: Sequence[RecordingFileRow]) -> int:
-        """Delete the files of these rows from the storage; return how many there were."""
-        return sum([await self._storage.delete(storage_key(file.media_id)) for file in files])
+    async def delete_files(self, media_ids: Sequence[str]) -> int:
+        """Delete files from the storage; return how many there were."""
+        return sum([await self._storage.delete(storage_key(media_id)) for media_id in media_ids])
 
 
 def recording_id(request_id: str) -> str:
@@ -187,6 +192,10 @@ def recording_id(request_id: str) -> str:
     while the request has not ended; see `find_strays`.
     """
     return f"rec_{request_id.removeprefix('req_')}"
+
+
+def _file_id(recording_id: str, position: int) -> str:
+    return f"{RECORDING_FILE_PREFIX}{recording_id.removeprefix('rec_')}{position:02}"
 
 
 def _not_found(recording_id: str) -> NotFound:

@@ -1,12 +1,15 @@
 """A purge removes what a request said and made, everywhere, and keeps its times and its cost."""
 
 import base64
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from penstock.errors import Conflict, NotFound
+from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.failpoints import FailpointRaised
 from penstock.generations import endpoints, retrieve
 from penstock.generations.purge import purge
@@ -17,6 +20,41 @@ from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, files_w
 
 HOOK = "https://receiver.example/hook"
 CANARY = "zxcanary-0147258369"
+INPUT = "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()
+
+
+class Steps:
+    """Every write to the store, and every file that is deleted; each of them can fail, with or without an effect."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, running: RunningGateway) -> None:
+        self._passed = 0
+        self._number = 0
+        self._is_after = False
+        for part, name in ((type(running.gateway.store), "write"), (type(running.storage), "delete")):
+            monkeypatch.setattr(part, name, self._step(getattr(part, name)))
+
+    @contextmanager
+    def interrupted_at(self, number: int, *, is_after: bool) -> Iterator[None]:
+        self._passed = 0
+        self._number = number
+        self._is_after = is_after
+        try:
+            yield
+        finally:
+            self._number = 0
+
+    def _step(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def step(*arguments: Any, **options: Any) -> Any:
+            self._passed += 1
+            is_last = self._passed == self._number
+            if is_last and not self._is_after:
+                raise StorageUnavailable("interrupted")
+            value = await function(*arguments, **options)
+            if is_last:
+                raise StorageUnavailable("interrupted", should_retry=False)
+            return value
+
+        return step
 
 
 async def make_and_purge(running: RunningGateway, **body: Any) -> dict[str, Any]:
@@ -79,6 +117,32 @@ async def test_a_purge_that_was_interrupted(open_gateway: OpenGateway) -> None:
             await running.purge(video_id)
         assert (await running.purge(video_id))["already_purged"] is False
         assert files_with(running.gateway.settings.data, CANARY) == []
+
+
+async def test_a_purge_that_is_interrupted_at_any_step_leaves_no_row_without_its_file(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a step, or after it: the connection to a database may be lost when a commit has taken effect."""
+    async with open_gateway() as running:
+        steps = Steps(monkeypatch, running)
+        for number, is_after in itertools.product(range(1, 20), (False, True)):
+            made = running.call(
+                {"model": "edit-1", "prompt": CANARY, "image": [INPUT], "size": "64x64"},
+                endpoint="/edit",
+                headers={"x-service-replay": "record"},
+            )
+            await endpoints.edit_images(running.gateway, made)
+            try:
+                with steps.interrupted_at(number, is_after=is_after):
+                    await running.purge(made.id)
+            except StorageUnavailable:
+                assert await running.run_audit() == [], f"interrupted at step {number}, {is_after=}"
+            else:
+                break
+            await running.purge(made.id)
+            assert await running.run_audit() == []
+            assert await running.storage.list_files() == []
+        assert number > 4, "two kinds of files, and the rows of both"
 
 
 async def test_a_purge_does_not_fail_because_another_call_deletes_the_recording(

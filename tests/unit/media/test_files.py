@@ -11,10 +11,13 @@ from urllib.request import urlopen
 
 import pytest
 
+from penstock.accounts import audit
 from penstock.accounts.completions import Completion
 from penstock.errors import NotFound, PermissionDenied, Problem
-from penstock.media.storage import storage_key
+from penstock.media.files import find_strays
+from penstock.media.storage import Storage, storage_key
 from penstock.schema import Response
+from penstock.store.base import Store
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
@@ -262,6 +265,24 @@ async def test_files_without_a_row_are_found_and_deleted(open_gateway: OpenGatew
         assert await running.run_audit() == ["media: 00/med_old00 belongs to nothing"]
         assert await running.gateway.media.delete_strays() == 1
         assert sorted(key for key, _, _ in await running.storage.list_files()) == sorted(["00/med_young00", recorded])
+
+
+@sqlite_only
+async def test_a_file_that_is_deleted_during_an_audit_is_no_stray(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording is deleted before its files, so an audit may run between the two."""
+    async with open_gateway() as running:
+        await running.storage.create("00/med_old00", b"x", "image/png")
+        make_older(running, "00/med_old00")
+
+        async def find_and_delete(store: Store, storage: Storage) -> list[str]:
+            found = await find_strays(store, storage)
+            await running.gateway.media.delete_strays()
+            return found
+
+        monkeypatch.setattr(audit, "find_strays", find_and_delete)
+        assert await running.run_audit() == []
 
 
 @sqlite_only

@@ -25,6 +25,10 @@ WHERE expires_at_ms <= :now_ms AND (role = 'output' OR NOT EXISTS (
 ))
 ORDER BY expires_at_ms LIMIT :limit;
 
+-- name: expire_media
+-- Let a file expire that is to be deleted.
+UPDATE media SET expires_at_ms = 0 WHERE id = :id;
+
 -- name: delete_media
 -- Delete the row of a deleted file.
 DELETE FROM media WHERE id = :id;

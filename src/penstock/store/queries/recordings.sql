@@ -55,7 +55,7 @@ SELECT id FROM recordings WHERE request_id = :request_id AND org_id = :org_id;
 SELECT * FROM recording_files WHERE recording_id = :recording_id ORDER BY position;
 
 -- name: lock_recording
--- Lock a recording that is to be deleted before its files, which are deleted first.
+-- Lock a recording that is to be deleted, before the rows of its files, which are deleted first.
 SELECT id FROM recordings WHERE id = :id FOR UPDATE;
 
 -- name: delete_recording_files
