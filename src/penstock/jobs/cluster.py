@@ -13,7 +13,7 @@ from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, 
 from procrastinate.connector import Notify
 from procrastinate.jobs import Job
 from procrastinate.worker import Worker
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
@@ -124,16 +124,30 @@ class _Connector(PsycopgConnector):
         self._notify_worker: Callable[[], Awaitable[None]] | None = None
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
-        execute = super().execute_query_async
         try:
-            await self._retry(partial(execute, query, **arguments))
+            await self._execute(query, **arguments)
         except exceptions.UniqueViolation:
             # The job was to be put back, and another job of its generation waits in the queue already: remove this one.
-            await execute(sql.queries["finish_job"], job_id=arguments["job_id"], status="failed", delete_job=True)
+            removal = {"job_id": arguments["job_id"], "status": "failed", "delete_job": True}
+            await self._execute(sql.queries["finish_job"], **removal)
+
+    async def _execute(self, query: Any, **arguments: Any) -> None:
+        """Write the end of a job, a heartbeat or the end of the worker.
+
+        Nobody reads the exceptions of Procrastinate's tasks that write the end of a job. So there is none if this
+        process stops and the database is unavailable: other workers find the job, and this worker, without heartbeat.
+        """
+        try:
+            await self._retry(partial(super().execute_query_async, query, **arguments))
+        except exceptions.UniqueViolation:
+            raise
         except exceptions.ConnectorException as problem:
             # Another worker took this one for dead and has ended the job or put it back.
-            if not isinstance(problem.__cause__, psycopg.errors.RaiseException):
+            if isinstance(problem.__cause__, psycopg.errors.RaiseException):
+                return
+            if not (self._jobs.is_stopping and _is_unavailable(problem)):
                 raise
+            log.warning("queue not reached while stopping", error=str(problem.__cause__))
 
     async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
         if query == sql.queries["fetch_job"]:
@@ -164,18 +178,23 @@ class _Connector(PsycopgConnector):
         return await self._retry(partial(super().execute_query_all_async, query, **arguments))
 
     async def _retry(self, execute: Callable[[], Awaitable[T]]) -> T:
-        """Repeat while the database is unavailable and this process does not stop.
+        """Repeat while the database is unavailable; when this process stops, at once for each connection of the pool,
+        because only these may be lost.
 
         Not `retry_while_unavailable`: Procrastinate raises exceptions of its own.
         """
+        left = _CONNECTIONS
         while True:
             try:
                 return await execute()
             except exceptions.ConnectorException as problem:
-                is_unavailable = isinstance(problem.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
-                if not is_unavailable or self._jobs.is_stopping:
+                is_last = self._jobs.is_stopping and (not left or isinstance(problem.__cause__, PoolTimeout))
+                if is_last or not _is_unavailable(problem):
                     raise
-            await asyncio.sleep(_PAUSE_SECONDS)
+            if self._jobs.is_stopping:
+                left -= 1
+            else:
+                await asyncio.sleep(_PAUSE_SECONDS)
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
         """Listen to the worker's channels, and to the wake-ups of jobs on the same connection."""
@@ -194,6 +213,10 @@ class _Connector(PsycopgConnector):
                 await super().listen_notify(receive, [*channels, WAKEUPS])
             except exceptions.ConnectorException:
                 await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _is_unavailable(problem: exceptions.ConnectorException) -> bool:
+    return isinstance(problem.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def _pool_without_check(**options: Any) -> AsyncConnectionPool:

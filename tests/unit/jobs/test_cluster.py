@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
-from procrastinate import sql
+import structlog
+from procrastinate import PsycopgConnector, exceptions, sql
 
 from penstock.event_loop import cancel_and_wait
 from penstock.generations import endpoints
@@ -253,6 +254,50 @@ async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGatew
             assert (row["crashes"], row["lease_token"]) == (0, 2), "no crash, and a token of its own"
             assert (await second.wait_for_video(video_id))["status"] == "completed"
         assert len(labs[0].videos) == 1
+
+
+@pytest.mark.parametrize("failures", [1, 4])
+async def test_a_worker_that_stops_gives_its_videos_back_although_connections_are_lost(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        async with open_gateway(labs=labs) as worker:
+            await begun(running)
+            await driving(worker)
+            lose_connections(monkeypatch, sql.queries["retry_job"], failures)
+        (job,) = await running.rows(JOBS)
+        assert (job["status"], job["worker_id"]) == ("todo", None)
+
+
+@pytest.mark.parametrize("query", ["retry_job", "unregister_worker"])
+async def test_a_worker_that_stops_while_the_database_is_unavailable(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """No task of its fails unnoticed, and what it could not write is done by others."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        with structlog.testing.capture_logs() as lines:
+            async with open_gateway(labs=labs) as worker:
+                await begun(running)
+                await driving(worker)
+                lose_connections(monkeypatch, sql.queries[query], 1000)
+        assert [line["log_level"] for line in lines if line["event"] == "queue not reached while stopping"] == [
+            "warning"
+        ]
+        assert len(await running.rows("SELECT id FROM procrastinate_workers")) == (query == "unregister_worker")
+        assert [job["status"] for job in await running.rows(JOBS)] == ["doing" if query == "retry_job" else "todo"]
+
+
+def lose_connections(monkeypatch: pytest.MonkeyPatch, lost_query: str, count: int) -> None:
+    """Let so many executions of one of Procrastinate's queries fail."""
+    execute = PsycopgConnector.execute_query_async
+    failures = iter(range(count))
+
+    async def execute_or_fail(connector: PsycopgConnector, query: Any, **arguments: Any) -> None:
+        if query == lost_query and next(failures, None) is not None:
+            raise exceptions.ConnectorException from psycopg.OperationalError("the connection is lost")
+        await execute(connector, query, **arguments)
+
+    monkeypatch.setattr(PsycopgConnector, "execute_query_async", execute_or_fail)
 
 
 async def test_videos_of_a_dead_worker_are_put_back(open_gateway: OpenGateway) -> None:
