@@ -20,7 +20,7 @@ from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.completions import Completions
-from penstock.accounts.key_records import SCOPES
+from penstock.accounts.key_records import ADMIN, OPERATOR
 from penstock.accounts.keys import Keys
 from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
@@ -331,11 +331,11 @@ async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> Or
 
 
 async def ensure_first_key(gateway: Gateway) -> Welcome:
-    """Create the first organization, its credit and its first key with all scopes, if no start has done so before."""
+    """Create the first organization, its credit and its first key for everything, if no start has done so yet."""
     org_id = await ensure_first_org(gateway.store, gateway.settings, gateway.clock)
     if await gateway.store.one("get_fact", name="first_key") is not None:
         return Welcome(org_id, None)
-    created = await gateway.keys.create_key(org_id, name="first key", scopes=SCOPES)
+    created = await gateway.keys.create_key(org_id, name="first key", scopes=[ADMIN, OPERATOR])
     is_first = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=created.id))
     if not is_first:  # another process of the cluster started at the same moment
         await gateway.keys.revoke_key(org_id, created.id)

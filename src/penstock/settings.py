@@ -256,7 +256,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = "auto"
     access_log: Annotated[bool, Meta(description="Log a line for each call, except health checks that succeed.")] = True
-    metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the operator scope.")] = True
+    metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the scope metrics or operator.")] = True
 
     traced_providers: Annotated[
         tuple[str, ...],

@@ -53,7 +53,7 @@ async def test_the_first_start_returns_the_key_once(installation: Installation) 
         assert again.key is None
         assert again.org_id == first.org_id
         caller = await gateway.keys.authenticate(f"Bearer {first.key}")
-        assert (caller.org_id, caller.scopes) == (first.org_id, frozenset({"admin", "operator"}))
+        assert (caller.org_id, caller.scopes) == (first.org_id, frozenset({"admin", "operator", "metrics"}))
         balance = await gateway.balances.get(first.org_id)
         assert nanos(balance["available"]["amount"]) == nanos("2.5")
         assert first.key not in repr(first)

@@ -13,7 +13,8 @@ from penstock.values import REPLAY_MODES, ZERO, Nanos, OrgId, dollars, iso, nano
 
 ADMIN = "admin"  # manages the keys and the webhooks of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
-SCOPES = (ADMIN, OPERATOR)
+METRICS = "metrics"  # reads /metrics, as an operator does; granted by the command line only
+SCOPES = (ADMIN, OPERATOR, METRICS)
 
 _MAX_NAME_CHARS = 200
 _MAX_COUNT = 2**31 - 1
@@ -112,9 +113,15 @@ def _checked_name(name: str, value: Any) -> str | None:
 def _checked_scopes(name: str, scopes: Any) -> str:
     """Return the scopes as stored: sorted and separated by spaces."""
     if not isinstance(scopes, list | tuple | set | frozenset) or any(scope not in SCOPES for scope in scopes):
-        allowed = " and ".join(f"`{scope}`" for scope in SCOPES)
+        allowed = ", ".join(f"`{scope}`" for scope in SCOPES)
         raise InvalidRequest(f"`{name}` must be a list; its items may be {allowed}.", param=name)
     return " ".join(sorted(set(scopes)))
+
+
+def granted_scopes(stored: str) -> frozenset[str]:
+    """What a key with these scopes, separated by spaces, may do: an operator also reads the metrics."""
+    scopes = frozenset(stored.split())
+    return scopes | {METRICS} if OPERATOR in scopes else scopes
 
 
 def _checked_count(name: str, count: Any) -> int | None:

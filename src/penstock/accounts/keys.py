@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from penstock.accounts.key_records import KeyRow, KeyUsage, decode_models, key_columns, key_record
+from penstock.accounts.key_records import KeyRow, KeyUsage, decode_models, granted_scopes, key_columns, key_record
 from penstock.accounts.limits import day_start_ms, month_start_ms
 from penstock.clock import Clock
 from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound
@@ -284,7 +284,7 @@ def _caller(row: _CallerRow) -> Caller:
     return Caller(
         org_id=row.org_id,
         key_id=row.key_id,
-        scopes=frozenset(row.scopes.split()),
+        scopes=granted_scopes(row.scopes),
         prepaid=row.billing == "prepaid",
         requests_per_minute=row.requests_per_minute,
         concurrent_requests=row.concurrent_requests,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock import __version__
+from penstock.accounts.key_records import SCOPES
 from penstock.api.code_samples import curl
 from penstock.api.operations import OPERATIONS, TAGS
 from penstock.api.request_schemas import body
@@ -246,7 +247,7 @@ def _failures(route: Route) -> set[int]:
     found = {400, 408, 413, 415, 431, 500, 503}
     if route.needs_key:
         found.add(401)
-    if route.access in ("admin", "operator", "signed"):
+    if route.access in (*SCOPES, "signed"):
         found.add(403)
     if "{" in route.path or _CURSORS & {row.name for row in route.query}:
         found.add(404)

@@ -10,8 +10,9 @@ from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 
 Endpoint = Callable[[Gateway, Call], Awaitable[Response]]
-# `admin` is for the data of the key's own organization, `operator` for that of the whole installation.
-Access = Literal["key", "admin", "operator", "open", "signed"]
+# `admin` is for the data of the key's own organization, `operator` for that of the whole installation, `metrics` for
+# its figures.
+Access = Literal["key", "admin", "operator", "metrics", "open", "signed"]
 # The endpoint itself decodes a raw body. Where every call is refused, a body is left unread.
 Takes = Literal["nothing", "unread", "raw", "json", "form", "json or form"]
 

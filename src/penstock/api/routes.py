@@ -173,7 +173,7 @@ ROUTES: tuple[Route, ...] = (
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process runs", access="open", gives="Health"),
     Route("GET", "/readyz", health.ready, "Whether it can take calls", access="open", gives="Health"),
-    Route("GET", "/metrics", metrics.list_metrics, "Metrics for Prometheus", access="operator", gives="text"),
+    Route("GET", "/metrics", metrics.list_metrics, "Metrics for Prometheus", access="metrics", gives="text"),
     Route("GET", "/openapi.json", openapi_document, "This document", access="open", gives="Document"),
 )
 # fmt: on

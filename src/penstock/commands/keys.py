@@ -38,7 +38,8 @@ def create_key(
         list[str] | None,
         typer.Option(
             help="`admin` lets the key manage the keys and webhooks of its organization, `operator` lets it see and "
-            "manage the whole installation, with the keys and the credit of all organizations. Repeat it for both."
+            "manage the whole installation, with the keys and the credit of all organizations, `metrics` lets it read "
+            "/metrics, as an operator may. May be repeated."
         ),
     ] = None,
     org: Org = None,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.accounts.key_records import OPTIONS, KeyRow, KeyUsage, key_columns, key_record
+from penstock.accounts.key_records import OPTIONS, KeyRow, KeyUsage, granted_scopes, key_columns, key_record
 from penstock.errors import InvalidRequest
 from penstock.values import Nanos
 
@@ -35,6 +35,13 @@ def test_bad_values_are_named() -> None:
             with pytest.raises(InvalidRequest) as problem:
                 key_columns({name: value})
             assert problem.value.param == name, value
+
+
+def test_an_operator_reads_the_metrics_too() -> None:
+    assert granted_scopes("operator") == {"operator", "metrics"}
+    assert granted_scopes("admin metrics") == {"admin", "metrics"}
+    assert granted_scopes("admin") == {"admin"}
+    assert granted_scopes("") == frozenset()
 
 
 def test_a_record_shows_limits_in_dollars() -> None:

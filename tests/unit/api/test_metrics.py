@@ -63,12 +63,20 @@ async def test_metrics_tell_of_old_jobs_old_messages_and_low_balances(open_gatew
     assert (after["penstock_low_balances",], after["penstock_webhook_oldest_seconds",]) == (2, 30)
 
 
-async def test_metrics_need_the_operator_scope(tmp_path: Path) -> None:
+async def test_metrics_need_the_scope_for_them_which_allows_nothing_else(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
+        scraping = await gateway.keys.create_key(account.org_id, name="prometheus", scopes=["metrics"])
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             assert (await served.call("GET", "/metrics")).status == 401
             assert (await served.call("GET", "/metrics", key=account.plain.key)).code == "PERMISSION_DENIED"
+            assert (await served.call("GET", "/metrics", key=scraping.key)).status == 200
+            assert (await served.call("GET", "/metrics", key=account.admin.key)).status == 200, "an operator's"
+            for path in ("/v1/orgs", "/v1/settings", "/v1/providers", "/v1/alerts"):
+                assert (await served.call("GET", path, key=scraping.key)).code == "PERMISSION_DENIED", path
+            assert (await served.call("POST", "/v1/keys", key=scraping.key)).code == "PERMISSION_DENIED"
+            shown = await served.call("GET", "/v1/key", key=scraping.key)
+            assert shown.json["scopes"] == ["metrics"]
 
 
 async def test_metrics_can_be_switched_off(tmp_path: Path) -> None:
