@@ -110,7 +110,8 @@ def repaired_completion(body: bytes, model: str, usage: Usage, at_seconds: int) 
     fields: dict[str, Any] = msgspec.json.decode(body)
     fields |= _head(fields, model, at_seconds)
     fields["object"] = COMPLETION
-    fields["usage"] = {**(fields.get("usage") or {}), **usage_fields(usage)}
+    reported = fields.get("usage")
+    fields["usage"] = {**(reported if isinstance(reported, dict) else {}), **usage_fields(usage)}
     for number, choice in enumerate(fields["choices"]):
         message = {**(choice.get("message") or {}), "role": "assistant"}
         message.setdefault("content", None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.pricing import Usage
+from penstock.chat.pricing import Usage, without_usage
 from penstock.chat.provider_api import WholeReply
 from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
@@ -101,6 +101,7 @@ class _Event(msgspec.Struct):
 
 _decode_response = msgspec.json.Decoder(_Response).decode
 _decode_event = msgspec.json.Decoder(_Event).decode
+_decode_usage = msgspec.json.Decoder(_ResponseUsage | None).decode
 _decode_fields = msgspec.json.Decoder(RawFields).decode
 
 
@@ -156,7 +157,10 @@ class ResponsesApi:
     # --------------------------------------------------------------------------------------------------------- whole
 
     def read(self, body: bytes) -> WholeReply:
-        found = _decode_response(body)
+        try:
+            found = _decode_response(body)
+        except msgspec.ValidationError:
+            found = _decode_response(without_usage(body))
         is_empty = not found.output and found.status != "incomplete"
         return WholeReply(found.chat_usage, is_empty=is_empty, error=found.error_body)
 
@@ -224,10 +228,7 @@ class _ResponsesRelay:
             data = event_data(event)
             if not data or data == b"[DONE]" or self.done:
                 continue
-            try:
-                found = _decode_event(data)
-            except msgspec.DecodeError:
-                raise StreamBroken("sent a malformed event") from None
+            found = _read_event(data)
             if found.type == "error" or (found.response and found.response.error_body):
                 raise self._broken(data, found)
             shown.append(self._read_response(data, found) if found.response else event + b"\n\n")
@@ -304,12 +305,26 @@ def _with_model(response: RawFields, model: str) -> RawFields:
     return {**response, "model": msgspec.Raw(_encode(model))}
 
 
+def _read_event(data: bytes) -> _Event:
+    """Read an event, without a usage that is malformed. Raises StreamBroken."""
+    try:
+        return _decode_event(data)
+    except msgspec.DecodeError:
+        try:
+            return _decode_event(without_usage(data))
+        except msgspec.DecodeError:
+            raise StreamBroken("sent a malformed event") from None
+
+
 def _with_cost(response: RawFields, usage: Usage, cost: Nanos) -> RawFields:
     """The response with its cost beside the usage; the usage is estimated if the provider reports none."""
-    reported = _decode_fields(response["usage"]) if _is_object(response.get("usage")) else {}
+    reported = _decode_fields(response["usage"]) if _is_usage(response.get("usage")) else {}
     fields: Mapping[str, Any] = reported or usage_fields(usage, cost)
     return {**response, "usage": msgspec.Raw(_encode({**fields, "cost": dollars(cost), "cost_currency": "USD"}))}
 
 
-def _is_object(value: msgspec.Raw | None) -> bool:
-    return value is not None and bytes(value).startswith(b"{")
+def _is_usage(value: msgspec.Raw | None) -> bool:
+    try:
+        return value is not None and _decode_usage(value) is not None
+    except msgspec.ValidationError:
+        return False

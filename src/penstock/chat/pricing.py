@@ -85,6 +85,17 @@ class Usage(msgspec.Struct):
         return usd if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
 
 
+def without_usage(body: bytes) -> bytes:
+    """The JSON of a response, or of an event with one, without its usage: for a malformed one, which must not hide what
+    the model has written. Raises msgspec.DecodeError.
+    """
+    fields = msgspec.json.decode(body)
+    for found in (fields, fields.get("response")) if isinstance(fields, dict) else ():
+        if isinstance(found, dict):
+            found.pop("usage", None)
+    return msgspec.json.encode(fields)
+
+
 def _number(value: Any) -> Decimal | None:
     """A number of JSON; None for anything else."""
     return Decimal(str(value)) if type(value) in (int, float) else None

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.chat.form import ResponseForm
 from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
-from penstock.chat.pricing import Usage, estimated_usage
+from penstock.chat.pricing import Usage, estimated_usage, without_usage
 from penstock.chat.provider_body import provider_body
 from penstock.chat.request import ChatRequest
 from penstock.chat.stream import Relay
@@ -17,7 +17,14 @@ from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos
 
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
-_decode_completion = msgspec.json.Decoder(Completion).decode
+_completion_decoder = msgspec.json.Decoder(Completion)
+
+
+def _decode_completion(body: bytes) -> Completion:
+    try:
+        return _completion_decoder.decode(body)
+    except msgspec.ValidationError:
+        return _completion_decoder.decode(without_usage(body))
 
 
 class WholeReply(msgspec.Struct, frozen=True):

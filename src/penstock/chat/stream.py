@@ -17,7 +17,7 @@ from penstock.chat.normalise import (
     stream_head,
     usage_fields,
 )
-from penstock.chat.pricing import Usage
+from penstock.chat.pricing import Usage, without_usage
 from penstock.clock import Clock
 from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
 from penstock.net.response import ByteStream
@@ -287,7 +287,7 @@ class Relay:
         try:
             chunk = _decode_chunk(data)
         except msgspec.DecodeError:
-            raise StreamBroken("sent a malformed chunk") from None
+            return self._read_without_usage(data)
         if bytes(chunk.error) != b"null":
             raise StreamBroken("reported an error in its stream", data)
         self.event_count += bool(chunk.choices)
@@ -303,6 +303,16 @@ class Relay:
                 if all(choice.is_empty for choice in chunk.choices):
                     return []
         return [self._repaired(data) if self._repairs else event]
+
+    def _read_without_usage(self, data: bytes) -> list[bytes]:
+        """Read a chunk whose usage is malformed as if it had none. Raises StreamBroken if that was not all."""
+        try:
+            data = without_usage(data)
+            chunk = _decode_chunk(data)
+        except msgspec.DecodeError:
+            raise StreamBroken("sent a malformed chunk") from None
+        is_needed = chunk.choices or bytes(chunk.error) != b"null"
+        return self._read_chunk(b"data: " + data, data) if is_needed else []
 
     def _take_out_usage(self, data: bytes) -> bytes:
         """Keep the usage of a chunk for the end, and return the chunk without it."""

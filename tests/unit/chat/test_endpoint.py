@@ -124,6 +124,28 @@ async def test_unreported_usage_is_estimated(open_gateway: OpenGateway) -> None:
         assert (await last_record(running))["cost"] > 0
 
 
+WRONG_USAGES: tuple[Any, ...] = (
+    "x", [], 7, True, {"prompt_tokens": "x"}, {"completion_tokens": []}, {"total_tokens": 1.5}, {"prompt_tokens": {}},
+    {"prompt_tokens": 3, "completion_tokens": 3, "prompt_tokens_details": "x"},
+    {"prompt_tokens": 3, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": "x"}},
+)  # fmt: skip
+
+
+@sqlite_only
+async def test_malformed_usage_is_estimated_and_does_not_hide_the_answer(open_gateway: OpenGateway) -> None:
+    """The provider bills it all the same, so no other one is asked."""
+    async with open_gateway() as running:
+        for number, usage in enumerate(WRONG_USAGES, 1):
+            running.lab.chats.next(faults.altered(usage=usage))
+            shown = json.loads(bytes((await chat(running)).body or b""))
+            assert shown["choices"][0]["message"]["content"] == "one two three", usage
+            assert {type(shown["usage"][name]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")} == {
+                int
+            }
+            assert (await ended_records(running, number))[-1]["cost"] > 0
+        assert len(running.lab.chats) == len(WRONG_USAGES)
+
+
 @sqlite_only
 async def test_reported_zero_usage_is_free(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:

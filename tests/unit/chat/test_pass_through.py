@@ -13,12 +13,14 @@ from openai import AsyncOpenAI
 
 from penstock import providers
 from penstock.chat.pass_through import ResponsesApi, _decode_response, _ResponsesRelay
+from penstock.chat.pricing import Usage
 from penstock.chat.request import read_chat_request
 from penstock.chat.responses_request import read_responses_request
 from penstock.chat.stream import StreamBroken
 from penstock.providers import openrouter
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
+from penstock.values import ZERO
 from tests.api.http_calls import ServedApi, served_api
 from tests.fake_providers import faults, responses
 from tests.fake_providers.server import FakeCall, event_bytes
@@ -209,6 +211,26 @@ def test_a_stream_that_does_not_come_to_its_content_is_given_up() -> None:
     assert {relay.feed(data) for _ in range(15)} == {b""}
     with pytest.raises(StreamBroken, match="too many events without content"):
         relay.feed(data)
+
+
+@pytest.mark.parametrize("usage", ["x", [], {"input_tokens": "x"}, {"input_tokens_details": []}])
+def test_a_malformed_usage_is_estimated_and_does_not_hide_the_answer(usage: Any) -> None:
+    response = {"status": "completed", "model": "p", "output": [{"type": "message"}], "usage": usage}
+    call = call_with({"model": "m", "input": "hi"})
+    request = read_responses_request(call)
+    chat = read_chat_request(msgspec.structs.replace(call, json=request.chat), Settings(), request)
+    provider = next(provider for provider in providers.discover() if provider.slug == "openai")
+    model = next(model for model in provider.models if model.op.responses)
+    api = ResponsesApi(chat, request, Candidate(provider, model))
+    body = msgspec.json.encode(response)
+    read = api.read(body)
+    assert (read.usage, read.is_empty, read.error) == (None, False, b"")
+    estimated = Usage(prompt_tokens=3, completion_tokens=4)
+    assert json.loads(api.whole(body, estimated, ZERO))["usage"]["input_tokens"] == 3
+    relay = _ResponsesRelay("m")
+    relay.feed(b"data: " + msgspec.json.encode({"type": "response.completed", "response": response}) + b"\n\n")
+    assert (relay.done, relay.usage) == (True, None)
+    assert b'"input_tokens":3' in relay.last_event(estimated, ZERO)
 
 
 def test_encrypted_reasoning_counts_as_input() -> None:

@@ -1,5 +1,6 @@
 """The relay passes whole events on at once, drops usage that was not asked for, and reads it."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -108,7 +109,6 @@ def test_comments_before_the_first_event_are_dropped() -> None:
         b'data: {"error":{"message":"no"}}\n\n',
         b'event: error\ndata: {"error":{"message":"no"}}\n\n',
         b'data: {"error": oops\n\n',
-        b'data: {"usage":{"prompt_tokens":"x"}}\n\n',
         b'data: {"choices":[null],"usage":{"prompt_tokens":1}}\n\n',
         b'data: {"choices":[{"delta":"x"}],"usage":{"prompt_tokens":1}}\n\n',
         b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"\xff"}}]}\n\n',
@@ -117,6 +117,21 @@ def test_comments_before_the_first_event_are_dropped() -> None:
 def test_errors_and_malformed_chunks_break_the_stream(event: bytes) -> None:
     with pytest.raises(StreamBroken):
         Relay(keeps_usage=False).feed(event)
+
+
+@pytest.mark.parametrize("usage", [b'{"prompt_tokens":"x"}', b'{"total_tokens":1.5}', b'{"prompt_tokens_details":[]}'])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_malformed_usage_breaks_no_stream(usage: bytes, keeps: bool) -> None:
+    """The answer has been written; the usage is estimated, also for a caller who asked for it."""
+    content = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]'
+    relay = Relay(keeps_usage=keeps, prompt_tokens=5)
+    shown = relay.feed(content + b',"usage":' + usage + b"}\n\n")
+    shown += relay.feed(b"data: {" + HEAD + b'"choices":[],"usage":' + usage + b"}\n\n")
+    shown += relay.feed(b"data: [DONE]\n\n")
+    events = [json.loads(event.removeprefix(b"data: ")) for event in shown.split(b"\n\n")[:-2]]
+    assert events[0]["choices"][0]["delta"] == {"content": "a"}
+    assert relay.usage is None
+    assert [event["usage"]["prompt_tokens"] for event in events if event.get("usage")] == ([5] if keeps else [])
 
 
 def test_a_letter_may_arrive_in_two_parts() -> None:
