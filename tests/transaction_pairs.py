@@ -164,10 +164,7 @@ def new_reservations(running: RunningGateway) -> ChatReservations:
     return ChatReservations(running.gateway.store, running.clock, PROCESS)
 
 
-async def set_scene(running: RunningGateway) -> Scene:
-    gateway = running.gateway
-    job = await start_video(running)
-    at_ms = running.clock.now_ms()
+async def add_attempt(running: RunningGateway, job: Job) -> None:
     attempt = {
         "org_id": job.org_id,
         "part": 0,
@@ -176,9 +173,16 @@ async def set_scene(running: RunningGateway) -> Scene:
         "provider": "lab",
         "upstream_model": "video-1",
         "round": 0,
-        "created_at_ms": at_ms,
+        "created_at_ms": running.clock.now_ms(),
     }
-    await gateway.store.write(lambda tx: tx.run("add_attempt", id=f"att_{job.id}", request_id=job.id, **attempt))
+    values = {"id": f"att_{job.id}", "request_id": job.id, **attempt}
+    await running.gateway.store.write(lambda tx: tx.run("add_attempt", **values))
+
+
+async def set_scene(running: RunningGateway) -> Scene:
+    gateway = running.gateway
+    job = await start_video(running)
+    await add_attempt(running, job)
     failed = await start_video(running)
     await fail(gateway, failed.row, failed.lease_token, UpstreamError("no"))
     limited = caller_with(running.caller, concurrent_requests=1_000_000, org_nanos_per_month=2**62)
@@ -222,6 +226,17 @@ def cancel(scene: Scene) -> Work:
 def record(scene: Scene) -> Work:
     result = Result(status="in_progress", upstream_id=scene.job.id, ref={"id": scene.job.id})
     return lambda: record_attempt(scene.running.gateway, scene.job, f"att_{scene.job.id}", "submitted", result=result)
+
+
+def record_of_two_organizations(scene: Scene) -> Work:
+    """The attempt of the video that others change too, and that of a newer one."""
+
+    async def record_both() -> None:
+        other = await start_video(scene.running, scene.other)
+        await add_attempt(scene.running, other)
+        await run_in_one_group(record(replace(scene, job=other)), record(scene))
+
+    return record_both
 
 
 def accept_image(scene: Scene) -> Work:
@@ -349,6 +364,7 @@ TRANSACTIONS: list[Begin] = [
     fail_video,
     cancel,
     record,
+    record_of_two_organizations,
     hold_chat,
     settle_chats,
     release_chats,

@@ -38,6 +38,7 @@ from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.endings import Endings
 from penstock.jobs.leases import Jobs
+from penstock.jobs.steps import Steps
 from penstock.media.files import MediaFiles
 from penstock.media.opening import open_storage
 from penstock.media.quota import StorageQuota
@@ -167,6 +168,7 @@ async def build_gateway(
             chat_settlement=chat_settlement,
             acceptances=Acceptances(store, chat_reservations),
             completions=Completions(store),
+            steps=Steps(store),
             recordings=Recordings(store, storage),
             delays=Delays(clock),
             worker_pool=pool,

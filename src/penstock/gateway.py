@@ -17,6 +17,7 @@ from penstock.interrupts import Interrupts
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.endings import Endings
 from penstock.jobs.leases import Jobs
+from penstock.jobs.steps import Steps
 from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
 from penstock.media.transfer import Transfer
@@ -67,6 +68,7 @@ class Gateway:
     chat_settlement: ChatSettlement
     acceptances: Acceptances
     completions: Completions
+    steps: Steps
     recordings: Recordings
     delays: Delays
     worker_pool: WorkerPool

@@ -10,18 +10,19 @@ from penstock.accounts.prices import Line, actual_lines, reported_line
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.job import Job, billed_cost, check_lease, record_attempt
+from penstock.generations.job import Job, billed_cost, record_attempt
 from penstock.generations.outputs import store_outputs
 from penstock.generations.parts import AttemptResult, Part
 from penstock.generations.polling import Polling
 from penstock.imaging.workers import WorkFailed
+from penstock.jobs.steps import Step
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
 from penstock.media.transfer import OutputNotStored
 from penstock.providers.row_names import input_row
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
-from penstock.store.base import ConstraintViolated, Transaction
+from penstock.store.base import Change, ConstraintViolated, Row
 from penstock.telemetry.tracing import span
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
@@ -177,32 +178,24 @@ class _Attempt:
         if gateway.clock.steady_ms() >= job.row.deadline_ms:
             raise UpstreamTimeout("The generation could not be started in time.", should_retry=False)
 
-        async def write(tx: Transaction) -> None:
-            if await check_lease(tx, job, is_progress=True):
-                raise Cancelled()
-            await tx.put(
-                "add_attempt",
-                id=self.id,
-                request_id=job.id,
-                org_id=job.org_id,
-                round=job.history.round,
-                part=self.part.index,
-                candidate=self.part.candidate_index,
-                count=self.part.count,
-                provider=self.provider.slug,
-                upstream_model=self.candidate.model.upstream,
-                created_at_ms=gateway.clock.now_ms(),
-            )
-            await tx.put(
-                "start_request",
-                id=job.id,
-                org_id=job.org_id,
-                provider=self.provider.slug,
-                upstream_model=self.candidate.model.upstream,
-            )
-
+        sent_to = {"provider": self.provider.slug, "upstream_model": self.candidate.model.upstream}
+        attempt: Row = {
+            "id": self.id,
+            "request_id": job.id,
+            "org_id": job.org_id,
+            "round": job.history.round,
+            "part": self.part.index,
+            "candidate": self.part.candidate_index,
+            "count": self.part.count,
+            **sent_to,
+            "created_at_ms": gateway.clock.now_ms(),
+        }
+        started_request = {"id": job.id, "org_id": job.org_id, **sent_to}
+        changes: list[Change] = [("add_attempt", attempt), ("start_request", started_request)]
         job.running.send_guard.unsent_attempts.add(self.id)  # also if this raises: it may be stored all the same
-        await gateway.store.write(write)
+        step = Step(job.running.lease, changes, is_progress=True, unless_cancelled=True)
+        if await gateway.steps.add(step, job.org_id):
+            raise Cancelled()
 
     async def _submit_again(self) -> Result:
         return await self._submit(await self._load_inputs())

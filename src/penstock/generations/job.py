@@ -17,6 +17,7 @@ from penstock.generations.mailbox import Mailbox
 from penstock.generations.parts import PartHistory
 from penstock.generations.rows import GenerationRow, Mock, Plan, Replay, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
+from penstock.jobs.steps import Step
 from penstock.providers.spec import Result
 from penstock.schema import PlannedCandidate, Request
 from penstock.store.base import Row, Transaction
@@ -52,6 +53,18 @@ class Job:
     @property
     def lease_token(self) -> int:
         return self.running.lease.token
+
+    def new_percent(self, result: Result) -> int | None:
+        """The progress that is to be stored: when the provider has begun, and then each five percent. None: nothing."""
+        if result.status != "in_progress":
+            return None
+        percent = min(99, round((result.progress or 0) * 100))
+        return percent if self.stored_percent is None or percent >= self.stored_percent + 5 else None
+
+    def note_percent(self, percent: int | None) -> None:
+        """Note that this progress, if it is one, was stored."""
+        if percent is not None:
+            self.stored_percent = percent
 
     @property
     def show_image(self) -> Callable[[Mapping[str, Any]], None] | None:
@@ -151,20 +164,19 @@ async def is_cancel_requested(gateway: Gateway, job: Job) -> bool:
     return bool(row and row["cancel_requested"])
 
 
-async def check_lease(tx: Transaction, job: Job, *, is_progress: bool = False) -> bool:
-    """Return whether a cancel was requested; raise LeaseLost unless this worker still holds the lease. With
-    `is_progress` the transaction makes progress that cannot be made twice, which sets the number of crashes to zero.
+async def check_lease(tx: Transaction, job: Job, *, is_progress: bool = False) -> None:
+    """Raise LeaseLost unless this worker still holds the lease. With `is_progress` the transaction makes progress that
+    cannot be made twice, which sets the number of crashes to zero.
     """
-    row = await tx.one("check_lease", id=job.id, lease_token=job.lease_token, is_progress=int(is_progress))
-    if row is None:
+    name, values = Step(job.running.lease, is_progress=is_progress).check
+    if await tx.one(name, **values) is None:
         raise LeaseLost(job.id)
-    return bool(row["cancel_requested"])
 
 
 async def confirm_survival(gateway: Gateway, job: Job) -> None:
     """Note that this process survived a round of work: the crashes before it had another cause."""
     if job.running.lease.crashes:
-        await gateway.store.write(lambda tx: check_lease(tx, job, is_progress=True))
+        await gateway.steps.add(Step(job.running.lease, is_progress=True), job.org_id)
         job.running.forget_crashes()
     job.running.survived.set()
 
@@ -179,22 +191,30 @@ async def record_attempt(
     failure: Failure | None = None,
     loss: Nanos = ZERO,
 ) -> None:
-    """Store what became of an attempt, and the loss if its outputs were made but cannot be delivered.
+    """Store what became of an attempt, with the progress of a job that has just begun, and the loss if its outputs were
+    made but cannot be delivered.
 
     Waits for a store that is unavailable: losing the provider's id for a job would lose something paid for.
     """
     is_progress = not job.history.is_recorded(attempt_id, state)
+    now = gateway.clock.now_ms()
+    end = attempt_end(attempt_id, state, now, result=result, failure=failure, cost=loss or None)
+    percent = job.new_percent(result) if result else None
+    step = Step(job.running.lease, [("set_attempt", end)], is_progress, percent)
 
-    async def write(tx: Transaction) -> None:
+    async def write_with_loss(tx: Transaction) -> None:
         await check_lease(tx, job, is_progress=is_progress)
-        now = gateway.clock.now_ms()
-        end = attempt_end(attempt_id, state, now, result=result, failure=failure, cost=loss or None)
-        if not loss:
-            await tx.put("set_attempt", **end)  # it is sent together with the commit: the id of a job is stored sooner
-        elif await tx.run("set_attempt", **end):
+        if await tx.run("set_attempt", **end):
             await record_loss(tx, job.org_id, attempt_id, loss, now)
 
-    await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
+    async def write() -> None:
+        if loss:
+            await gateway.store.write(write_with_loss)
+        else:
+            await gateway.steps.add(step, job.org_id)
+            job.note_percent(percent)
+
+    await retry_while_unavailable(gateway.clock, write, request_id=job.id)
 
 
 def attempt_end(

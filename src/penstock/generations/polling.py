@@ -13,9 +13,8 @@ from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.job import Job, confirm_survival, is_cancel_requested
-from penstock.jobs.running import LeaseLost
+from penstock.jobs.steps import Step
 from penstock.providers.spec import FailureKind, Result
-from penstock.store.base import Transaction
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
@@ -144,19 +143,10 @@ class Polling:
 
     async def _store_progress(self, result: Result) -> None:
         """Store `in_progress` when the provider has begun, and then each five percent of progress."""
-        job = self.job
-        percent = min(99, round((result.progress or 0) * 100))
-        if result.status != "in_progress":
-            return
-        if job.stored_percent is not None and percent < job.stored_percent + 5:
-            return
-        job.stored_percent = percent
-
-        async def write(tx: Transaction) -> None:
-            if not await tx.run("set_progress", id=job.id, lease_token=job.lease_token, progress=percent):
-                raise LeaseLost(job.id)
-
-        await self.gateway.store.write(write)
+        percent = self.job.new_percent(result)
+        if percent is not None:
+            await self.gateway.steps.add(Step(self.job.running.lease, percent=percent), self.job.org_id)
+            self.job.note_percent(percent)
 
 
 class _LostJob:

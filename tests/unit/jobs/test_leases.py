@@ -13,7 +13,7 @@ from penstock.errors import StorageUnavailable
 from penstock.event_loop import cancel_and_wait
 from penstock.jobs.leases import Jobs, Run
 from penstock.jobs.running import Lease, LeaseLost, RunningJob
-from penstock.store.base import Transaction
+from penstock.jobs.steps import Step, write_steps
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.leases import claim_lease
 from tests.unit.jobs.manual_run import ManualRun, accept_videos, get_row, let_others_run
@@ -140,12 +140,9 @@ async def test_a_lease_that_is_not_renewed_expires(open_gateway: OpenGateway) ->
         assert second is not None
         assert (second.token, second.crashes) == (first.token + 1, 1)
 
-        async def write(tx: Transaction) -> tuple[int, int]:
-            values = {"id": request_id, "progress": 5}
-            late = await tx.run("set_progress", **values, lease_token=first.token)
-            return late, await tx.run("set_progress", **values, lease_token=second.token)
-
-        assert await running.gateway.store.write(write) == (0, 1)
+        steps = [Step(first, percent=5), Step(second, percent=7)]
+        assert await running.gateway.store.write(lambda tx: write_steps(tx, steps)) == [None, False]
+        assert (await get_row(running, request_id))["progress"] == 7
 
 
 async def test_leases_of_running_jobs_are_renewed(open_gateway: OpenGateway) -> None:
@@ -409,12 +406,8 @@ async def test_crashes_are_counted(open_gateway: OpenGateway) -> None:
             hopeless.append(lease.is_hopeless)
             running.clock.advance(31)
         assert hopeless == [False] * 5 + [True]
-        values = {
-            "id": request_id,
-            "lease_token": (await get_row(running, request_id))["lease_token"],
-            "is_progress": 1,
-        }
-        assert await running.gateway.store.write(lambda tx: tx.one("check_lease", **values))
+        last = Lease(request_id, (await get_row(running, request_id))["lease_token"])
+        await running.gateway.steps.add(Step(last, is_progress=True), running.caller.org_id)
         lease = await claim_lease(ours, request_id)
         assert lease is not None
         assert lease.crashes == 1, "progress reset the count"
@@ -543,8 +536,7 @@ class CrashingProcess:
             self.crashed.set()
         await let_others_run()  # a round of work
         if not self.crashed.is_set():
-            values = {"id": job.id, "lease_token": job.lease.token, "is_progress": 1}
-            await self._store.write(lambda tx: tx.one("check_lease", **values))
+            await self._store.write(lambda tx: write_steps(tx, [Step(job.lease, is_progress=True)]))
             self.survivors.append(job.id)
             job.survived.set()
         await self.is_over.wait()

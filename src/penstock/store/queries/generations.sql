@@ -131,16 +131,14 @@ UPDATE generations SET lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: check_lease
--- Check inside a transaction that the worker still holds the lease: no row means that it does not. With :is_progress = 1
--- the crashes are reset to 0. The row says whether a cancel was requested.
-UPDATE generations SET crashes = CASE WHEN :is_progress = 1 THEN 0 ELSE crashes END
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress')
+-- Check inside a transaction that the worker still holds the lease: no row means that it does not, or has given it back.
+-- With :is_progress = 1 the crashes are reset to 0. With :percent the status is set to `in_progress`, and the progress to
+-- that. The row says whether a cancel was requested.
+UPDATE generations SET crashes = CASE WHEN :is_progress = 1 THEN 0 ELSE crashes END,
+    status = CASE WHEN CAST(:percent AS INTEGER) IS NULL THEN status ELSE 'in_progress' END,
+    progress = COALESCE(CAST(:percent AS INTEGER), progress)
+WHERE id = :id AND lease_token = :lease_token AND lease_until_ms > 0 AND status IN ('queued', 'in_progress')
 RETURNING cancel_requested;
-
--- name: set_progress
--- Set status `in_progress` and the progress in percent.
-UPDATE generations SET status = 'in_progress', progress = :progress
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: complete_generation
 -- Complete a generation. Changes nothing when it has ended or the lease was lost.
