@@ -103,13 +103,14 @@ async def read_job(gateway: Gateway, running: RunningJob, mailbox: Mailbox | Non
     if found is None:
         raise LeaseLost(lease.id)
     key_id = found.pop("key_id")
+    attempt_count = found.pop("attempt_count")
     row = GenerationRow(**found)
     if row.cancel_requested:
         running.wakeups.wake()
     request = row.decode_request()
     assert request is not None, "only finished generations are purged"
     plan = row.decode_plan()
-    attempts = await list_last_attempts(gateway.store, row.id)
+    attempts = await list_last_attempts(gateway.store, row.id) if attempt_count else []
     return Job(
         running=running,
         row=_without_payload(row),

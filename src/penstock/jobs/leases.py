@@ -31,6 +31,7 @@ RENEWAL_PART = 1 / 6
 LOOK_PART = 1 / 12
 _LOOKS_PER_RENEWAL = round(RENEWAL_PART / LOOK_PART)
 _BEYOND_ALL_LEASES_MS = 2**62
+_ANY = 2**31 - 1  # number of crashes
 
 Run = Callable[[RunningJob], Awaitable[None]]
 
@@ -66,6 +67,7 @@ class Jobs:
         self._rescue: Callable[[], Awaitable[int]] = self.resume
         self._trials = Trials(clock, self._start_next_suspect)
         self._waiting: set[str] = set()  # suspects that wait for their trial
+        self._wanted: set[str] = set()  # others that wait to be claimed
         self._is_alone = False
         # Held from reading what is free until it runs: with `is_alone` a lease that this process took looks free too.
         self._claiming = asyncio.Lock()
@@ -128,6 +130,7 @@ class Jobs:
         assert run is not None, "run_with was not called"
         try:
             await run(job)
+            job.has_ended = True
         except LeaseLost:
             log.warning("lease lost", request_id=job.id)
             with suppress(StorageUnavailable):
@@ -158,19 +161,22 @@ class Jobs:
 
     async def run_until_ended(self, request_id: str) -> bool:
         """Run a generation, or wait for it if it runs here already; return whether it has ended."""
-        row = await self._store.one("get_generation_status", id=request_id)
-        if row and not (self.is_stopping or request_id in self._running or request_id in self._waiting):
-            await self._take(request_id, row["crashes"])
+        if not (self.is_stopping or request_id in self._running or request_id in self._waiting):
+            await self._take(request_id)
         if job := self._running.get(request_id):
             await asyncio.wait({job.task})  # cancelling the caller does not stop the job
+            if job.has_ended:
+                return True
         row = await self._store.one("get_generation_status", id=request_id)
         return row is None or row["status"] in ("completed", "failed")
 
-    async def _take(self, request_id: str, crashes: int) -> None:
+    async def _take(self, request_id: str) -> None:
         """Start a generation if nobody runs it; a suspect waits for its trial first."""
-        if crashes < SUSPECT_CRASHES:
-            async with self._claiming:
-                await self._claim_and_start([request_id], self._clock.steady_ms())
+        await self._claim_wanted(request_id)
+        if request_id in self._running:
+            return
+        row = await self._store.one("get_generation_status", id=request_id)
+        if row is None or row["crashes"] < SUSPECT_CRASHES:
             return
         self._waiting.add(request_id)
         try:
@@ -178,6 +184,21 @@ class Jobs:
             await self._trials.wait()
         finally:
             self._waiting.discard(request_id)
+
+    async def _claim_wanted(self, request_id: str) -> None:
+        """Claim and start a generation that is no suspect, together with others that wait for that at the moment."""
+        self._wanted.add(request_id)
+        try:
+            async with self._claiming:
+                ids = sorted(self._wanted)
+                self._wanted.clear()
+                try:
+                    await self._claim_and_start(ids, self._clock.steady_ms(), crashes_max=SUSPECT_CRASHES - 1)
+                except BaseException:
+                    self._wanted.update(ids)  # the next of those who wait tries again
+                    raise
+        finally:
+            self._wanted.discard(request_id)
 
     async def resume(self) -> int:
         """Start what nobody runs, by organizations in turn; return how many, without suspects: they are tried later."""
@@ -243,8 +264,8 @@ class Jobs:
         self._is_alone = False
         return None
 
-    async def _claim_and_start(self, ids: list[str], now_ms: int) -> list[RunningJob]:
-        """Claim generations and start those that nobody ran.
+    async def _claim_and_start(self, ids: list[str], now_ms: int, *, crashes_max: int = _ANY) -> list[RunningJob]:
+        """Claim generations and start those that nobody ran and that have had at most `crashes_max` crashes.
 
         What has been claimed is started although the caller is cancelled, and `stop` waits for it: a lease without a
         job would expire and count as a crash.
@@ -253,7 +274,7 @@ class Jobs:
             return []
 
         async def claim_and_start() -> list[RunningJob]:
-            return [self.start(lease) for lease in await self._claim_all(ids, now_ms)]
+            return [self.start(lease) for lease in await self._claim_all(ids, now_ms, crashes_max)]
 
         claim = asyncio.create_task(claim_and_start(), name="claim jobs")
         self._claims.add(claim)
@@ -265,9 +286,14 @@ class Jobs:
         if not claim.cancelled():
             claim.exception()  # the caller has it, unless it was cancelled
 
-    async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
-        """Take the leases of those generations that nobody runs."""
-        claim = {"ids": msgspec.json.encode(ids).decode(), "now_ms": now_ms, "until_ms": self.lease_until_ms}
+    async def _claim_all(self, ids: list[str], now_ms: int, crashes_max: int = _ANY) -> list[Lease]:
+        """Take the leases of those generations that nobody runs and that have had at most so many crashes."""
+        claim = {
+            "ids": msgspec.json.encode(ids).decode(),
+            "now_ms": now_ms,
+            "until_ms": self.lease_until_ms,
+            "crashes_max": crashes_max,
+        }
         rows = await self._store.write(lambda tx: tx.all("claim_generations", **claim))
         if crashed := [row["id"] for row in rows if row["crashes"]]:  # perhaps thousands: one line, with some of them
             log.warning("jobs taken over after a crash", jobs=len(crashed), request_ids=crashed[:_LOGGED_IDS])

@@ -118,6 +118,7 @@ class RunningJob:
     lease: Lease
     task: asyncio.Task[None] = field(init=False, repr=False)
     is_taken_over: bool = False  # by another worker, although this process lives
+    has_ended: bool = False  # the generation, because this job has brought it to its end
     wakeups: Wakeups = field(default_factory=Wakeups)
     send_guard: SendGuard = field(default_factory=SendGuard)
     survived: asyncio.Event = field(default_factory=asyncio.Event)  # set after a round of work on it, or all of it

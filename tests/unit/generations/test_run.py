@@ -251,7 +251,7 @@ async def take_over(running: RunningGateway, video_id: str) -> Lease:
     until_ms = running.clock.steady_ms() + 3_600_000
 
     async def write(tx: Transaction) -> Lease:
-        values = {"ids": f'["{video_id}"]', "until_ms": until_ms, "now_ms": 2**62}
+        values = {"ids": f'["{video_id}"]', "until_ms": until_ms, "now_ms": 2**62, "crashes_max": 99}
         row = await tx.one("claim_generations", **values)
         assert row is not None
         return Lease(row["id"], row["lease_token"])

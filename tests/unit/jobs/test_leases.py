@@ -504,8 +504,8 @@ async def test_trials_do_not_claim_what_this_process_has_just_claimed(
             await set_crashes(running, suspect, 2)
             claim = ours._claim_all
 
-            async def claim_slowly(ids: list[str], now_ms: int) -> list[Lease]:
-                leases = await claim(ids, now_ms)
+            async def claim_slowly(ids: list[str], now_ms: int, crashes_max: int) -> list[Lease]:
+                leases = await claim(ids, now_ms, crashes_max)
                 for _ in range(20):  # while these are read, the trials begin and look for a suspect
                     await get_row(running, innocent)
                 return leases

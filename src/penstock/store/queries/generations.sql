@@ -55,21 +55,23 @@ SELECT id FROM (
 WHERE lease_until_ms < :now_ms AND crashes >= :crashes ORDER BY crashes, place, id LIMIT :limit;
 
 -- name: claim_generations [sqlite]
--- Lease unfinished generations that have no valid lease. The new token invalidates the former worker's writes. A lease
--- that was not given back counts as a crash.
+-- Lease unfinished generations that have no valid lease and few enough crashes. The new token invalidates the former
+-- worker's writes. A lease that was not given back counts as a crash.
 UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms,
     crashes = crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
+    AND crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END <= :crashes_max
 RETURNING id, lease_token, crashes;
 
 -- name: claim_generations [postgres]
--- Lease unfinished generations that have no valid lease. The new token invalidates the former worker's writes. A lease
--- that was not given back counts as a crash. Rows are locked in the order of their ids, so that two claims cannot
--- deadlock.
+-- Lease unfinished generations that have no valid lease and few enough crashes. The new token invalidates the former
+-- worker's writes. A lease that was not given back counts as a crash. Rows are locked in the order of their ids, so that
+-- two claims cannot deadlock.
 WITH free AS MATERIALIZED (
     SELECT id FROM generations
     WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json)))
         AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
+        AND crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END <= :crashes_max
     ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms,
@@ -228,7 +230,8 @@ UPDATE attempts SET failure_message = NULL, ref = CASE WHEN check_at_ms IS NULL 
 );
 
 -- name: get_leased_generation
--- A generation and the key of its request, if the worker still holds its lease.
-SELECT generations.*, requests.key_id FROM generations
+-- A generation, the key of its request and the number of its attempts, if the worker still holds its lease.
+SELECT generations.*, requests.key_id, (SELECT COUNT(*) FROM attempts WHERE request_id = generations.id) AS attempt_count
+FROM generations
 JOIN requests ON requests.org_id = generations.org_id AND requests.id = generations.id
 WHERE generations.id = :id AND lease_token = :lease_token AND generations.status IN ('queued', 'in_progress');
