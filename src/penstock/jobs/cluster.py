@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,7 +19,8 @@ from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
 from penstock.jobs.leases import LEASE_PART, LOOK_PART, RENEWAL_PART, Jobs
 from penstock.settings import Settings
-from penstock.store.base import ConstraintViolated, Row, Store
+from penstock.store.base import ConstraintViolated, Row, Store, Transaction
+from penstock.store.groups import WriteGroups
 from penstock.store.postgres import connection_string
 from penstock.values import OrgId
 
@@ -33,19 +34,25 @@ WAKEUPS = "penstock_wakeups"
 _CONNECTIONS = 4
 _LOOK_SECONDS = 1.0  # how late a worker may learn of a job that was put back; new ones are notified
 _PAUSE_SECONDS = 0.5  # between tries to reach a database that is unavailable
+_COLLECT_ENDED_SECONDS = 0.05  # jobs that end within this time are removed together
 _NEVER_SECONDS = 86_400.0
+_NOT_REACHED = "queue not reached while stopping"
 _RESCUED_AT_ONCE = 500
 
 # Takes the place of Procrastinate's own query, which returns the oldest job of all. Jobs of one organization have one
-# priority. This is the oldest job of the next lower priority that has one and may have a place.
+# priority. This is the oldest job of the next priority that has one and may have a place: of the next lower one, or,
+# after the lowest, of the highest.
 _DUE = "status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())"
+_HIGHEST = f"(SELECT priority FROM procrastinate_jobs WHERE {_DUE} ORDER BY priority DESC LIMIT 1)"  # noqa: S608
+_NEXT = f"""COALESCE((
+        SELECT priority FROM procrastinate_jobs WHERE {_DUE} AND priority < {{}} ORDER BY priority DESC LIMIT 1
+    ), {_HIGHEST})"""  # noqa: S608
 _FETCH_NEXT = f"""
 WITH RECURSIVE turns AS (
-    SELECT (SELECT priority FROM procrastinate_jobs WHERE {_DUE} AND priority < CAST(%(turn)s AS BIGINT)
-        ORDER BY priority DESC LIMIT 1) AS priority
+    SELECT {_NEXT.format("CAST(%(turn)s AS BIGINT)")} AS priority, 1 AS number
     UNION ALL
-    SELECT (SELECT priority FROM procrastinate_jobs WHERE {_DUE} AND priority < turns.priority
-        ORDER BY priority DESC LIMIT 1) FROM turns WHERE turns.priority = ANY(CAST(%(full)s AS INTEGER[]))
+    SELECT {_NEXT.format("turns.priority")}, number + 1 FROM turns
+    WHERE turns.priority = ANY(CAST(%(full)s AS INTEGER[])) AND number <= cardinality(CAST(%(full)s AS INTEGER[]))
 ), next AS MATERIALIZED (
     SELECT id FROM procrastinate_jobs WHERE {_DUE}
         AND priority <= (SELECT priority FROM turns WHERE priority <> ALL(CAST(%(full)s AS INTEGER[])))
@@ -109,7 +116,7 @@ class _Connector(PsycopgConnector):
     in the queue and may have one more place.
     """
 
-    def __init__(self, jobs: Jobs, places: JobPlaces, database: str) -> None:
+    def __init__(self, jobs: Jobs, store: Store, places: JobPlaces, database: str) -> None:
         super().__init__(
             pool_factory=_pool_without_check,
             conninfo=connection_string(database),
@@ -118,36 +125,40 @@ class _Connector(PsycopgConnector):
             max_size=_CONNECTIONS,
         )
         self._jobs = jobs
+        self._ended = WriteGroups(store, _remove_jobs, collect_seconds=_COLLECT_ENDED_SECONDS)
         self._places = places
         self._turn = _BEFORE_THE_FIRST_TURN
         self._has_passed_over = False  # the worker found nothing, perhaps because organizations had all their places
         self._notify_worker: Callable[[], Awaitable[None]] | None = None
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
-        try:
-            await self._execute(query, **arguments)
-        except exceptions.UniqueViolation:
-            # The job was to be put back, and another job of its generation waits in the queue already: remove this one.
-            removal = {"job_id": arguments["job_id"], "status": "failed", "delete_job": True}
-            await self._execute(sql.queries["finish_job"], **removal)
-
-    async def _execute(self, query: Any, **arguments: Any) -> None:
         """Write the end of a job, a heartbeat or the end of the worker.
 
         Nobody reads the exceptions of Procrastinate's tasks that write the end of a job. So there is none if this
         process stops and the database is unavailable: other workers find the job, and this worker, without heartbeat.
         """
+        if query == sql.queries["finish_job"]:
+            await self._remove(arguments["job_id"])
+            return
         try:
             await self._retry(partial(super().execute_query_async, query, **arguments))
         except exceptions.UniqueViolation:
-            raise
+            # The job was to be put back, and another job of its generation waits in the queue already: remove this one.
+            await self._remove(arguments["job_id"])
         except exceptions.ConnectorException as problem:
             # Another worker took this one for dead and has ended the job or put it back.
             if isinstance(problem.__cause__, psycopg.errors.RaiseException):
                 return
             if not (self._jobs.is_stopping and _is_unavailable(problem)):
                 raise
-            log.warning("queue not reached while stopping", error=str(problem.__cause__))
+            log.warning(_NOT_REACHED, error=str(problem.__cause__))
+
+    async def _remove(self, job_id: int) -> None:
+        """Remove a job from the queue, in one transaction with others that end at the moment."""
+        try:
+            await self._retry(partial(self._ended.add, job_id))
+        except StorageUnavailable as problem:
+            log.warning(_NOT_REACHED, error=problem.message)
 
     async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
         if query == sql.queries["fetch_job"]:
@@ -187,6 +198,9 @@ class _Connector(PsycopgConnector):
         while True:
             try:
                 return await execute()
+            except StorageUnavailable:
+                if self._jobs.is_stopping:
+                    raise
             except exceptions.ConnectorException as problem:
                 is_last = self._jobs.is_stopping and (not left or isinstance(problem.__cause__, PoolTimeout))
                 if is_last or not _is_unavailable(problem):
@@ -225,9 +239,23 @@ def _pool_without_check(**options: Any) -> AsyncConnectionPool:
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Make each statement a transaction, so that a worker that is stopped holds no locks for long."""
+    """Make each statement a transaction, so that a worker that is stopped holds no locks for long.
+
+    It does not wait for the disk: should the database forget in a crash that a job was handed out, it is handed out
+    again, which does no harm. Planning `_FETCH_NEXT` takes longer than running it, so it is planned once. The plan is
+    always that by the index of queued jobs, because the queue may be empty when it is made, and long when it is used.
+    """
     await connection.set_autocommit(True)
-    await connection.execute("SET lock_timeout = '10s'")
+    await connection.execute("SET lock_timeout = '10s'; SET synchronous_commit = off")
+    await connection.execute(
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_sort = off"
+    )
+
+
+async def _remove_jobs(tx: Transaction, job_ids: Sequence[int]) -> list[None]:
+    """Remove jobs from the queue; those that another worker has removed meanwhile are ignored."""
+    await tx.put_many("remove_job", [{"id": job_id} for job_id in sorted(job_ids)])
+    return [None] * len(job_ids)
 
 
 class Cluster:
@@ -243,7 +271,7 @@ class Cluster:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._connector = _Connector(jobs, JobPlaces(settings.concurrent_jobs), settings.database)
+        self._connector = _Connector(jobs, store, JobPlaces(settings.concurrent_jobs), settings.database)
         self._app = App(connector=self._connector)
         self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs), pass_context=True)(self._run_queued)
         self._worker: Worker | None = None

@@ -17,7 +17,7 @@ from penstock.jobs import cluster
 from penstock.jobs.cluster import QUEUE, Cluster, JobPlaces
 from penstock.jobs.leases import Jobs
 from penstock.schema import Caller
-from penstock.store.postgres import connection_string
+from penstock.store.postgres import PostgresStore, connection_string
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
@@ -37,6 +37,18 @@ async def open_server(
     """A process that accepts videos and runs none."""
     async with open_gateway(labs=labs, worker=False, **settings) as running:
         yield running
+
+
+@asynccontextmanager
+async def open_connector(running: RunningGateway, places: JobPlaces) -> AsyncIterator[tuple[cluster._Connector, int]]:
+    """The connection of a worker to the queue, with the worker's number."""
+    gateway = running.gateway
+    connector = cluster._Connector(gateway.jobs, gateway.store, places, gateway.settings.database)
+    await connector.open_async()
+    try:
+        yield connector, (await connector.execute_query_one_async(sql.queries["register_worker"]))["worker_id"]
+    finally:
+        await connector.close_async()
 
 
 async def soon(met: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
@@ -205,14 +217,99 @@ async def test_a_video_that_another_worker_is_taking_is_not_replaced_by_one_too_
         places = JobPlaces(2)
         places.take(numbers[0])
         database = running.gateway.settings.database
-        connector = cluster._Connector(running.gateway.jobs, places, database)
-        await connector.open_async()
-        worker_id = (await connector.execute_query_one_async(sql.queries["register_worker"]))["worker_id"]
-        async with await psycopg.AsyncConnection.connect(connection_string(database)) as other:
+        async with (
+            open_connector(running, places) as (connector, worker_id),
+            await psycopg.AsyncConnection.connect(connection_string(database)) as other,
+        ):
             await other.execute("SELECT id FROM procrastinate_jobs WHERE priority = %s FOR UPDATE", numbers[1:])
             assert await connector._fetch_next(worker_id) == {"id": None}
-        assert (await connector._fetch_next(worker_id))["priority"] == numbers[1]
-        await connector.close_async()
+            await other.rollback()
+            assert (await connector._fetch_next(worker_id))["priority"] == numbers[1]
+
+
+async def test_the_turn_of_one_organization_after_another_is_found_with_one_query(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the last one comes before the first, as always if there is only one."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        callers = [running.caller, *[await running.create_caller_in_new_org() for _ in range(2)]]
+        for caller in callers:
+            for _ in range(2):
+                await begun(running, caller)
+        numbers = [job["priority"] for job in await running.rows("SELECT priority FROM procrastinate_jobs ORDER BY 1")]
+        highest, lowest, middle = numbers[-1], numbers[0], numbers[2]
+        await begun(running)
+        alone = (await running.rows("SELECT priority FROM procrastinate_jobs ORDER BY id DESC"))[0]["priority"]
+        queries = 0
+        execute = PsycopgConnector.execute_query_all_async
+
+        async def counted(self: PsycopgConnector, query: Any, **arguments: Any) -> Any:
+            nonlocal queries
+            queries += 1
+            return await execute(self, query, **arguments)
+
+        monkeypatch.setattr(PsycopgConnector, "execute_query_all_async", counted)
+        async with open_connector(running, JobPlaces(1000)) as (connector, worker_id):
+            found = [(await connector._fetch_next(worker_id))["priority"] for _ in range(7)]
+        assert found == [highest, middle, lowest, highest, middle, lowest, alone]
+        assert queries == 7
+
+
+async def test_organizations_without_a_place_are_passed_over_also_after_the_last(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn is that of the lowest; the highest has all its places, so the middle one comes, and then nobody."""
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
+        for caller in (running.caller, *[await running.create_caller_in_new_org() for _ in range(2)]):
+            await begun(running, caller)
+        lowest, middle, highest = [
+            job["priority"] for job in await running.rows("SELECT priority FROM procrastinate_jobs ORDER BY 1")
+        ]
+        async with open_connector(running, JobPlaces(1000)) as (connector, worker_id):
+            connector._turn = lowest
+            monkeypatch.setattr(connector._places, "full", lambda: [lowest, highest])
+            assert (await connector._fetch_next(worker_id))["priority"] == middle
+            assert await connector._fetch_next(worker_id) == {"id": None}
+
+
+async def test_the_queue_is_read_by_its_index_whatever_is_known_of_its_length(open_gateway: OpenGateway) -> None:
+    """The plan is made once, perhaps when the queue is empty."""
+    async with open_gateway(works=False, worker=False) as running:
+        await running.change("DELETE FROM procrastinate_jobs", "ANALYZE procrastinate_jobs")
+        async with open_connector(running, JobPlaces(10)) as (connector, worker_id):
+            values = {"turn": 0, "full": [1, 2], "worker_id": worker_id}
+            rows = await connector.execute_query_all_async("EXPLAIN " + cluster._FETCH_NEXT, **values)
+        plan = "\n".join(row["QUERY PLAN"] for row in rows)
+        assert "procrastinate_jobs_priority_idx_v1" in plan
+        assert "Seq Scan" not in plan
+        assert "Sort" not in plan
+
+
+async def test_jobs_that_end_together_are_removed_together(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(works=False, worker=False) as running:
+        for _ in range(5):
+            await begun(running)
+        ids = [job["id"] for job in await running.rows("SELECT id FROM procrastinate_jobs")]
+        transactions = 0
+        write = PostgresStore.write
+
+        async def counted(store: PostgresStore, work: Any, **options: Any) -> Any:
+            nonlocal transactions
+            transactions += 1
+            return await write(store, work, **options)
+
+        monkeypatch.setattr(PostgresStore, "write", counted)
+        async with open_connector(running, JobPlaces(10)) as (connector, _):
+            finished = {"status": "succeeded", "delete_job": True}
+            ends = [
+                connector.execute_query_async(sql.queries["finish_job"], job_id=job_id, **finished)
+                for job_id in [*ids[1:], 2**60]  # the last was removed by somebody else
+            ]
+            await asyncio.gather(*ends)
+        assert [job["id"] for job in await running.rows("SELECT id FROM procrastinate_jobs")] == ids[:1]
+        assert transactions == 1
 
 
 def test_each_organization_may_have_nine_tenths_of_the_places_that_others_leave() -> None:

@@ -10,6 +10,10 @@ SELECT cardinality(procrastinate_defer_jobs_v1(ARRAY[CAST(ROW(
     'generations', 'run', hashtext(CAST(:org_id AS TEXT)), NULL, :id, jsonb_build_object('request_id', CAST(:id AS TEXT)), NULL
 ) AS procrastinate_job_to_defer_v1)])) AS deferred;
 
+-- name: remove_job [postgres only]
+-- Remove a job that has ended from the queue.
+DELETE FROM procrastinate_jobs WHERE id = :id;
+
 -- name: list_dropped_generations [postgres only]
 -- Unfinished generations that have no valid lease and are not in the queue.
 SELECT g.id, g.org_id, g.lease_token FROM generations g
