@@ -6,9 +6,9 @@ FILE comes from `bench.cluster --costs FILE`; without it the costs in docs/scale
 moments. Each gateway and each worker is one event loop, which does one thing at a time. Calls of a moment share
 transactions, up to 64 of one kind and process in each, one transaction after the other, as in `store/groups.py`.
 Postgres has a number of cores; commits that wait at the same time share one sync. The balances of the organizations in
-a transaction are its last statements, and locked until it has committed. A transaction that begins calls commits in a
-round trip of its own, because the gateway has to see whether the balance was large enough. One organization of
-two hundred makes a fifth of all calls, or another part.
+a transaction are its last statements, and locked until it commits, which is before it waits for the disk. A transaction
+that begins calls commits in a round trip of its own, because the gateway has to see whether the balance was large
+enough. One organization of two hundred makes a fifth of all calls, or another part.
 
 For each step of docs/scale.md it prints how long a call waits in the cluster beyond the time of provider and storage,
 how busy each part is, and how many times as many calls the cluster carries: until one in a hundred waits for more than
@@ -164,10 +164,10 @@ class Groups:
             if self._begins:
                 yield from self._loop.work(COMMIT_SECONDS)
                 yield simulation.env.timeout(ROUND_TRIP_SECONDS)
-            yield simulation.disk.commit()
             for org, turn in zip(orgs, turns, strict=True):
                 simulation.balances.rows[org].release(turn)
                 simulation.balances.busy[org] += simulation.env.now - locked
+            yield simulation.disk.commit()
             for _, event in group:
                 event.succeed()
         self._is_writing = False

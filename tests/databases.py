@@ -16,6 +16,7 @@ from penstock.store.sqlite import open_sqlite
 from penstock.values import OrgId
 
 BOTH: tuple[Dialect, ...] = ("sqlite", "postgres")
+COMMIT_OF_A_GROUP = ("wait_later", "commit", "wait_for_disk")  # the last statements of a transaction that unlocks early
 FOLDER = Path(queries.__file__).with_name("queries")
 
 TEST_QUERIES = """

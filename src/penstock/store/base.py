@@ -102,12 +102,16 @@ class Store(Protocol):
         *,
         org_id: OrgId | None = None,
         lock_ms: int | None = None,
+        unlocks_early: bool = False,
     ) -> T:
         """Run `work` in a transaction, and return its result when the transaction is durable.
 
         `org_id` is the organization whose rows may be locked by others; its writes use a part of the connections only.
         With `lock_ms`, on Postgres, this raises RowsLocked after waiting so long for a row that another transaction has
         locked; otherwise it raises StorageUnavailable after ten seconds.
+
+        With `unlocks_early`, on Postgres, other transactions can see and change the rows a moment before they are
+        durable. For rows that many transactions change; what these write is durable only after it.
 
         `work` may be run again after a conflict or a lost connection. So it must have no effect besides its statements,
         and await nothing but its transaction. If this raises, nothing was written, with two exceptions: after a

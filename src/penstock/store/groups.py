@@ -99,7 +99,9 @@ class WriteGroups(Generic[Item, Result]):
         """Write items, and tell their callers if the store is unavailable. Raises what else `Store.write` raises."""
         items = [entry.item for entry in group]
         try:
-            results = await self._store.write(lambda tx: self._write(tx, items), org_id=org_id, lock_ms=lock_ms)
+            results = await self._store.write(
+                lambda tx: self._write(tx, items), org_id=org_id, lock_ms=lock_ms, unlocks_early=True
+            )
         except StorageUnavailable as problem:
             for entry in group:
                 settle(entry.future, None, _copy(problem))

@@ -148,20 +148,21 @@ class PostgresStore:
         *,
         org_id: OrgId | None = None,
         lock_ms: int | None = None,
+        unlocks_early: bool = False,
     ) -> T:
         started = perf_counter()
         try:
             with self._use():
                 async with self._shares.take(org_id):
-                    return await self._write(work, lock_ms)
+                    return await self._write(work, lock_ms, unlocks_early)
         finally:
             self.timing.add(perf_counter() - started)
 
-    async def _write(self, work: Callable[[Transaction], Awaitable[T]], lock_ms: int | None) -> T:
+    async def _write(self, work: Callable[[Transaction], Awaitable[T]], lock_ms: int | None, unlocks_early: bool) -> T:
         lost = 0
         for attempt in range(ATTEMPTS):
             try:
-                return await self._transact(work, lock_ms)
+                return await self._transact(work, lock_ms, unlocks_early)
             except (SerializationFailure, DeadlockDetected):
                 await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311
             except ConnectionLost:
@@ -174,9 +175,11 @@ class PostgresStore:
             raise StorageUnavailable("Storage is unavailable: the database is not reachable.")
         raise StorageUnavailable("Storage is unavailable: too many writes to the same rows.")
 
-    async def _transact(self, work: Callable[[Transaction], Awaitable[T]], lock_ms: int | None) -> T:
+    async def _transact(
+        self, work: Callable[[Transaction], Awaitable[T]], lock_ms: int | None, unlocks_early: bool
+    ) -> T:
         async with self._connection() as connection:
-            transaction = PostgresTransaction(connection, self._queries, lock_ms)
+            transaction = PostgresTransaction(connection, self._queries, lock_ms, unlocks_early)
             try:
                 value = await work(transaction)
                 if transaction.failure is not None:

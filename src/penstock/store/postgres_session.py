@@ -66,6 +66,7 @@ class Connection(psycopg.AsyncConnection[Row]):
         self._statements: dict[str, list[_Prepared]] = {}
         self._count = 0
         self._converter: abc.Transformer | None = None
+        self.completed = 0  # statements of the last round trip that succeeded
 
     async def run_together(self, statements: Iterable[Statement]) -> list[Result]:
         """Run statements in their order and return their results.
@@ -73,6 +74,7 @@ class Connection(psycopg.AsyncConnection[Row]):
         Raises the error of the first one that fails. The server runs none after it. Outside a transaction, those before
         it are undone.
         """
+        self.completed = 0
         bound = [self._bind(statement) for statement in statements]
         pgconn = self.pgconn
         sent: list[tuple[_Prepared, bool]] = []  # and whether it was to be prepared
@@ -113,6 +115,7 @@ class Connection(psycopg.AsyncConnection[Row]):
                 self._statements.setdefault(prepared.query.sql, []).insert(0, prepared)
             else:
                 found.append(self._load(prepared, result))
+                self.completed += 1
         if len(received) < len(sent):
             raise psycopg.OperationalError("the connection was lost before all results were received")
         return found

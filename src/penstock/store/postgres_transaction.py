@@ -20,6 +20,27 @@ _LIMIT_LOCKS: Final = Query(
     "limit_locks", "Wait less long for locks.", "SELECT set_config('lock_timeout', $1, true)", ("lock_ms",), writes=True
 )
 _COMMIT: Final = Statement(Query("commit", "Commit.", "COMMIT", (), writes=True))
+# A commit that does not wait for the disk, so that its rows are unlocked at once, and then a transaction that locks
+# nothing and waits for the disk. The log of the database is written in order, so the first is durable with the second.
+_NOT_WAITING: Final = Statement(
+    Query(
+        "wait_later",
+        "Let the commit not wait for the disk.",
+        "SELECT set_config('synchronous_commit', 'off', true)",
+        (),
+        writes=True,
+    )
+)
+_WAITING: Final = Statement(
+    Query(
+        "wait_for_disk",
+        "Wait until all that was committed before is durable.",
+        "SELECT pg_logical_emit_message(true, 'penstock', '') IS NULL AS waited",
+        (),
+        writes=True,
+    )
+)
+_COMMIT_EARLY: Final = (_NOT_WAITING, _COMMIT, _WAITING)
 
 _KINDS: Final[dict[str, ConstraintKind]] = {
     "23505": "unique",
@@ -55,11 +76,14 @@ class PostgresTransaction:
     transactions share, which are changed last, are locked for the time of one round trip and not of several.
     """
 
-    __slots__ = ("_connection", "_queries", "_waiting", "failure")
+    __slots__ = ("_connection", "_end", "_queries", "_waiting", "failure")
 
-    def __init__(self, connection: Connection, queries: Queries, lock_ms: int | None = None) -> None:
+    def __init__(
+        self, connection: Connection, queries: Queries, lock_ms: int | None = None, unlocks_early: bool = False
+    ) -> None:
         self._connection = connection
         self._queries = queries
+        self._end = _COMMIT_EARLY if unlocks_early else (_COMMIT,)
         self._waiting = [_BEGIN] if lock_ms is None else [_BEGIN, Statement(_LIMIT_LOCKS, [str(lock_ms)])]
         self.failure: Exception | None = None
 
@@ -114,18 +138,21 @@ class PostgresTransaction:
             self._waiting = [_BEGIN]
             await self._run(list)
             self._waiting = rest
+        statements = [*self._waiting, *self._end]
+        place = statements.index(_COMMIT)
         try:
-            results = await self._connection.run_together([*self._waiting, _COMMIT])
+            results = await self._connection.run_together(statements)
         except (SerializationFailure, DeadlockDetected):
             raise
         except psycopg.Error as error:
-            # The server's reply to a statement means that COMMIT did not take effect. Without a reply it may have
-            # taken effect, so running the work again might do it twice.
-            if self._connection.closed or not error.sqlstate or error.sqlstate in _CLOSING_ERRORS:
+            # The server's reply to a statement means that COMMIT did not take effect, unless it came after COMMIT.
+            # Without a reply it may have taken effect, so running the work again might do it twice.
+            is_known = error.sqlstate and error.sqlstate not in _CLOSING_ERRORS and not self._connection.closed
+            if not is_known or self._connection.completed > place:
                 message = "Storage is unavailable: the connection to the database broke while committing."
                 raise StorageUnavailable(message, should_retry=False) from error
             raise store_error(error, self._connection) from error
-        if results[-1].tag != "COMMIT":
+        if results[place].tag != "COMMIT":
             raise StorageUnavailable("Storage is unavailable: the database rolled the transaction back.")
 
     async def _run(self, statements: Callable[[], Sequence[Statement]]) -> list[Result]:

@@ -79,6 +79,7 @@ class SqliteStore:
         *,
         org_id: OrgId | None = None,
         lock_ms: int | None = None,
+        unlocks_early: bool = False,
     ) -> T:
         started = perf_counter()
         try:

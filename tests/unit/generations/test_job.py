@@ -16,6 +16,7 @@ from penstock.schema import PlannedCandidate
 from penstock.store.base import StorageUnavailable, Store
 from penstock.store.postgres_session import Connection, Statement
 from penstock.upstream.failures import Failure
+from tests.databases import COMMIT_OF_A_GROUP
 from tests.gateway import OpenGateway, RunningGateway, postgres_only
 from tests.unit.generations.running_video import start_video
 
@@ -80,8 +81,10 @@ async def test_an_attempt_and_the_id_of_its_job_are_each_stored_in_two_round_tri
         monkeypatch.setattr(Connection, "run_together", observed)
         await start_video(running)
     assert [names for names in trips if "check_lease" in names] == [["begin", "limit_locks", "check_lease"]] * 2
-    assert [names for names in trips if "add_attempt" in names] == [["add_attempt", "start_request", "commit"]]
-    assert [names for names in trips if "set_attempt" in names] == [["set_attempt", "commit"]]
+    assert [names for names in trips if "add_attempt" in names] == [
+        ["add_attempt", "start_request", *COMMIT_OF_A_GROUP]
+    ]
+    assert [names for names in trips if "set_attempt" in names] == [["set_attempt", *COMMIT_OF_A_GROUP]]
     assert not any("is_cancel_requested" in names for names in trips)
 
 

@@ -32,7 +32,10 @@ class HeldStore:
     def transactions(self) -> list[str | None]:
         return [org_id for org_id, _ in self.calls]
 
-    async def write(self, work: Any, *, org_id: OrgId | None = None, lock_ms: int | None = None) -> Any:
+    async def write(
+        self, work: Any, *, org_id: OrgId | None = None, lock_ms: int | None = None, unlocks_early: bool = False
+    ) -> Any:
+        assert unlocks_early
         self.calls.append((org_id, lock_ms))
         await self.may_run.wait()
         if self.problem:

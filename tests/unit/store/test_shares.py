@@ -114,9 +114,9 @@ async def test_writes_that_change_one_balance_use_the_share_of_its_organization(
         write = store.write
         shares: list[str | None] = []
 
-        async def note_and_write(work: Any, *, org_id: OrgId | None = None, lock_ms: int | None = None) -> Any:
+        async def note_and_write(work: Any, *, org_id: OrgId | None = None, **options: Any) -> Any:
             shares.append(org_id)
-            return await write(work, org_id=org_id, lock_ms=lock_ms)
+            return await write(work, org_id=org_id, **options)
 
         monkeypatch.setattr(store, "write", note_and_write)
         limited = caller_with(running.caller, concurrent_requests=5)
