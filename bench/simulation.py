@@ -7,8 +7,9 @@ moments. Each gateway and each worker is one event loop, which does one thing at
 transactions, up to 64 of one kind and process in each, one transaction after the other, as in `store/groups.py`.
 Postgres has a number of cores; commits that wait at the same time share one sync. The balances of the organizations in
 a transaction are its last statements, and locked until it commits, which is before it waits for the disk. A transaction
-that begins calls commits in a round trip of its own, because the gateway has to see whether the balance was large
-enough. One organization of two hundred makes a fifth of all calls, or another part.
+that begins one call commits in a round trip of its own, because the gateway has to see whether the balance was large
+enough; one that begins several fails if it was not. One organization of two hundred makes a fifth of all calls, or
+another part.
 
 For each step of docs/scale.md it prints how long a call waits in the cluster beyond the time of provider and storage,
 how busy each part is, and how many times as many calls the cluster carries: until one in a hundred waits for more than
@@ -161,7 +162,7 @@ class Groups:
                 turns.append(turn)
             locked = simulation.env.now
             yield from simulation.postgres.work(len(orgs) * BALANCE_SECONDS)
-            if self._begins:
+            if self._begins and len(group) == 1:
                 yield from self._loop.work(COMMIT_SECONDS)
                 yield simulation.env.timeout(ROUND_TRIP_SECONDS)
             for org, turn in zip(orgs, turns, strict=True):

@@ -61,11 +61,14 @@ class NewHold(NamedTuple):
 
 
 async def hold_all(tx: Transaction, holds: Iterable[NewHold], reserved: Mapping[OrgId, Nanos]) -> None:
-    """Hold amounts for requests; raise InsufficientBalance if a prepaid organization does not have the sum of its own.
+    """Hold amounts for requests; raise InsufficientBalance if a prepaid organization has less than the sum of its own.
 
     `reserved` is what this process has reserved in memory for chat calls of each organization; a hold does not touch
     it. The check and the change are one statement, so that parallel calls cannot hold the same money. Balances are
     changed in the order of their ids and as the last step of a transaction, because many transactions share them.
+
+    For several requests, an insufficient balance raises ConstraintViolated instead, from here or from the commit: so
+    nothing waits for the result while the balances are locked. Then each request has to be held by itself.
     """
     transfers: list[Row] = []
     amounts = defaultdict[OrgId, int](int)
@@ -74,6 +77,11 @@ async def hold_all(tx: Transaction, holds: Iterable[NewHold], reserved: Mapping[
         transfers.append(_transfer("hold", org_id, request_id, source, held_account(org_id), amount, at_ms))
         amounts[org_id] += amount
     await tx.put_many("add_transfer", transfers)
+    if len(transfers) > 1 and not any(reserved.values()):
+        for org_id, amount in amounts.items():
+            if amount:
+                await tx.put("hold_unseen", org_id=org_id, amount=amount)
+        return
     changes: list[Change] = [
         ("hold_amount", {"org_id": org_id, "amount": amount, "reserved": reserved.get(org_id, ZERO)})
         for org_id, amount in amounts.items()

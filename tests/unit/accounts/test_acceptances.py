@@ -31,8 +31,10 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
         await asyncio.gather(*(running.image() for _ in range(IMAGES)))
         sent = Counter(name for names in round_trips for name in names)
         # The first is accepted at once, those that come meanwhile together.
-        for name in ("add_request", "add_generation", "add_attempt", "hold_amount", "end_hold"):
+        for name in ("add_request", "add_generation", "add_attempt", "hold_unseen", "end_hold"):
             assert 0 < sent[name] < IMAGES / 2, name
+        # While the balance is locked, nothing waits for the gateway.
+        assert all("commit" in names for names in round_trips if {"hold_unseen", "end_hold"} & {*names})
         assert sent["complete_generation"] == sent["complete_request"] == IMAGES
         assert len(round_trips) < 2 * IMAGES
 
@@ -54,7 +56,7 @@ async def test_images_of_several_organizations_share_transactions(
         assert await running.money(poor.org_id) == (nanos("0.01"), 0)
         for caller in callers[1:]:
             assert await running.money(caller.org_id) == (nanos("10") - 4 * nanos("0.04"), 0)
-        assert any(names.count("hold_amount") == 4 for names in round_trips), (
+        assert any(names.count("hold_unseen") == 4 for names in round_trips), (
             "of four organizations, in the order of ids"
         )
         assert any(names.count("end_hold") > 1 for names in round_trips)

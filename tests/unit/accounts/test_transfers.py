@@ -1,6 +1,9 @@
 """Transfers: money is held once, captured or released once, and never created or lost."""
 
 import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +11,8 @@ import pytest
 from penstock.accounts import transfers
 from penstock.accounts.transfers import EndedHold, NewHold
 from penstock.errors import InsufficientBalance, StorageUnavailable
-from penstock.store.base import ConstraintViolated, Store
+from penstock.store.base import ConstraintViolated, Store, Transaction
+from penstock.store.groups import WriteGroups
 from penstock.values import Nanos, OrgId, nanos, new_id
 from tests.databases import Database
 
@@ -135,6 +139,26 @@ async def test_a_hold_does_not_touch_what_is_reserved_in_memory(database: Databa
             )
 
 
+@pytest.mark.parametrize("reserved", ["0", "0.0000001"])
+async def test_holds_of_several_requests_above_the_balance_are_all_refused(database: Database, reserved: str) -> None:
+    """Also those of an organization that has enough. Each is then held by itself; see `store/groups.py`."""
+    async with database.open() as store:
+        rich, poor = await org(store, "1"), await org(store, "0.1")
+        amounts = [(rich, "0.5"), (poor, "0.06"), (poor, "0.06")]
+        holds = [NewHold(org_id, new_id("req", NOW), nanos(usd), NOW) for org_id, usd in amounts]
+        known = {rich: nanos(reserved)}
+        with pytest.raises((InsufficientBalance, ConstraintViolated)) as caught:
+            await store.write(lambda tx: transfers.hold_all(tx, holds, known))
+        assert not isinstance(caught.value, ConstraintViolated) or caught.value.kind == "check"
+        assert [await balance(store, org_id) for org_id in (rich, poor)] == [(nanos("1"), 0), (nanos("0.1"), 0)]
+        await store.write(lambda tx: transfers.hold_all(tx, holds[:2], known))
+        assert await balance(store, rich) == (nanos("0.5"), nanos("0.5"))
+        assert await balance(store, poor) == (nanos("0.04"), nanos("0.06"))
+        with pytest.raises(InsufficientBalance, match=r"0\.04 USD are available"):
+            await store.write(lambda tx: transfers.hold_all(tx, holds[2:], known))
+        await check_books(store)
+
+
 async def test_a_free_request_needs_no_balance(database: Database) -> None:
     async with database.open() as store:
         org_id = await org(store, "0")
@@ -173,3 +197,50 @@ async def test_parallel_holds_cannot_overdraw_a_balance(database: Database) -> N
         assert sum(succeeded) == 7
         assert await balance(store, org_id) == (0, nanos("0.70"))
         await check_books(store)
+
+
+async def write_holds(tx: Transaction, holds: Sequence[NewHold]) -> list[None]:
+    await transfers.hold_all(tx, holds, {})
+    return [None] * len(holds)
+
+
+async def write_ends(tx: Transaction, ends: Sequence[EndedHold]) -> list[None]:
+    await transfers.end_holds(tx, ends, NOW)
+    return [None] * len(ends)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_holds_and_ends_in_groups_are_exact(database: Database, seed: int) -> None:
+    """Requests of three organizations with random amounts, held and ended in groups by two processes at once."""
+    chance = random.Random(seed)
+    async with database.open() as one, database.open() as two:
+        stores = [one, two]
+        org_ids = [await org(one, "1"), await org(one, "0.3"), await org(one, "0", "postpaid")]
+        holding = [WriteGroups(store, write_holds) for store in stores]
+        ending = [WriteGroups(store, write_ends) for store in stores]
+        spent: Counter[OrgId] = Counter()
+        outcomes: Counter[str] = Counter()
+
+        async def run_request(place: int, org_id: OrgId, amount: Nanos, cost: Nanos | None) -> None:
+            request_id = new_id("req", NOW)
+            try:
+                await holding[place].add(NewHold(org_id, request_id, amount, NOW), org_id)
+            except InsufficientBalance:
+                outcomes["refused"] += 1
+                return
+            await asyncio.sleep(chance.random() / 100)
+            await ending[place].add(EndedHold(org_id, request_id, amount, cost), org_id)
+            spent[org_id] += min(cost or 0, amount)
+            outcomes["ended"] += 1
+
+        requests = []
+        for _ in range(150):
+            amount = Nanos(chance.randrange(nanos("0.1")))
+            cost = chance.choice([None, Nanos(chance.randrange(nanos("0.05"))), amount])
+            requests.append(run_request(chance.randrange(2), chance.choice(org_ids), amount, cost))
+        await asyncio.gather(*requests)
+        assert outcomes["ended"] > 50
+        assert outcomes["refused"] > 0
+        for org_id, credit in zip(org_ids, ("1", "0.3", "0"), strict=True):
+            assert await balance(one, org_id) == (nanos(credit) - spent[org_id], 0)
+        await check_books(one)

@@ -15,6 +15,10 @@ UPDATE orgs SET available = available - :amount, held = held + :amount
 WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount + :reserved)
 RETURNING id;
 
+-- name: hold_unseen
+-- Hold an amount without saying whether a prepaid organization has it: if not, the CHECK of the table refuses it.
+UPDATE orgs SET available = available - :amount, held = held + :amount WHERE id = :org_id;
+
 -- name: capture_reserved
 -- Charge calls whose amounts were reserved in memory.
 UPDATE orgs SET available = available - :amount WHERE id = :org_id;
