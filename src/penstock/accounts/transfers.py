@@ -78,9 +78,9 @@ async def hold_all(tx: Transaction, holds: Iterable[NewHold], reserved: Mapping[
         amounts[org_id] += amount
     await tx.put_many("add_transfer", transfers)
     if len(transfers) > 1 and not any(reserved.values()):
-        for org_id, amount in amounts.items():
-            if amount:
-                await tx.put("hold_unseen", org_id=org_id, amount=amount)
+        for org_id, total in amounts.items():
+            if total:
+                await tx.put("hold_unseen", org_id=org_id, amount=total)
         return
     changes: list[Change] = [
         ("hold_amount", {"org_id": org_id, "amount": amount, "reserved": reserved.get(org_id, ZERO)})
