@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from penstock.api.addresses import Proxies, address_group
 from penstock.api.body import HEADER_BYTES, LINE
 from penstock.api.open_connections import OpenConnections
-from penstock.api.request_head import HEAD_TOO_LARGE, LINE_BYTES, head_problem, request_scope
+from penstock.api.request_head import HEAD_TOO_LARGE, LINE_BYTES, framing_head, head_problem, request_scope
 from penstock.api.response_cycle import ResponseCycle, response_bytes
 from penstock.api.response_transport import ResponseTransport
 from penstock.api.transfer_speed import Transferred, TransferSpeed
@@ -35,7 +35,6 @@ _WAITING_BYTES = 64 * 1024
 _MAX_PIPELINED = 8  # requests that arrive in one piece with the end of a body, and so are parsed together with it
 # The kernel keeps at most so many bytes that it has not sent, so that what it takes shows how quickly a client reads.
 _UNSENT_BYTES = 128 * 1024
-_FRAMING = (b"content-length", b"transfer-encoding")
 
 _TOO_MANY_CONNECTIONS = RateLimited(
     "Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True
@@ -388,10 +387,8 @@ class Connection(asyncio.Protocol):
         that no other request may follow. The connection is closed after the response.
         """
         self.unanswered[-1].keep_alive = False
-        framing = [name + b": " + value + b"\r\n" for name, value in self._headers if name in _FRAMING]
-        head = [b"POST / HTTP/1.1\r\nconnection: close\r\n", *(framing or [b"content-length: 0\r\n"])]
         self._parser = httptools.HttpRequestParser(_BodyCallbacks(self))
-        self._parse(b"".join([*head, b"\r\n", rest]))
+        self._parse(framing_head(self._headers) + rest)
 
 
 class _BodyCallbacks:

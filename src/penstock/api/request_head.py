@@ -17,6 +17,7 @@ HEAD_TOO_LARGE = HeadersTooLarge(
     f"The request line may have {LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
 )
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
+_FRAMING = (b"content-length", b"transfer-encoding")
 
 
 def head_problem(url: bytes, headers: Headers, version: str) -> Problem | None:
@@ -53,3 +54,9 @@ def request_scope(url: bytes, method: bytes, version: str, headers: Headers) -> 
         "query_string": parsed.query or b"",
         "headers": headers,
     }
+
+
+def framing_head(headers: Headers) -> bytes:
+    """A made-up head after which a parser reads the body of a request with these headers, and no other request."""
+    framing = [name + b": " + value + b"\r\n" for name, value in headers if name in _FRAMING]
+    return b"".join([b"POST / HTTP/1.1\r\nconnection: close\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n"])
