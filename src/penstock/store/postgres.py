@@ -10,7 +10,13 @@ from typing import Any, Final, Literal, TypeVar
 
 import psycopg
 from psycopg import conninfo
-from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
+from psycopg.errors import (
+    DeadlockDetected,
+    InsufficientPrivilege,
+    LockNotAvailable,
+    SerializationFailure,
+    UndefinedFunction,
+)
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -29,7 +35,13 @@ from penstock.store.base import (
 from penstock.store.migrate import Migration
 from penstock.store.migrate_postgres import migrate_postgres
 from penstock.store.postgres_session import Connection
-from penstock.store.postgres_transaction import ConnectionLost, PostgresTransaction, statement_of, store_error
+from penstock.store.postgres_transaction import (
+    WAIT_FOR_DISK,
+    ConnectionLost,
+    PostgresTransaction,
+    statement_of,
+    store_error,
+)
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue
@@ -114,12 +126,16 @@ def connection_string(url: str) -> str:
 
 
 async def check_durability(connection: Connection) -> None:
-    """Raise StorageMisconfigured if a committed transaction could be lost."""
+    """Raise StorageMisconfigured if a committed transaction could be lost, or cannot be waited for."""
     for name, accepted in DURABILITY.items():
         row = await (await connection.execute("SELECT current_setting(%s) AS found", (name,))).fetchone()
         if row is None or row["found"] not in accepted:
             allowed = " or ".join(map(repr, accepted))
             raise StorageMisconfigured(f"Postgres setting {name} is {row and row['found']!r}, but must be {allowed}.")
+    try:
+        await connection.run_together([WAIT_FOR_DISK])
+    except (InsufficientPrivilege, UndefinedFunction) as error:
+        raise StorageMisconfigured(f"Postgres must let Penstock call pg_logical_emit_message: {error}") from error
 
 
 async def _configure(connection: Connection) -> None:

@@ -22,7 +22,7 @@ _LIMIT_LOCKS: Final = Query(
 _COMMIT: Final = Statement(Query("commit", "Commit.", "COMMIT", (), writes=True))
 # A commit that does not wait for the disk, so that its rows are unlocked at once, and then a transaction that locks
 # nothing and waits for the disk. The log of the database is written in order, so the first is durable with the second.
-_NOT_WAITING: Final = Statement(
+_WAIT_LATER: Final = Statement(
     Query(
         "wait_later",
         "Let the commit not wait for the disk.",
@@ -31,7 +31,7 @@ _NOT_WAITING: Final = Statement(
         writes=True,
     )
 )
-_WAITING: Final = Statement(
+WAIT_FOR_DISK: Final = Statement(
     Query(
         "wait_for_disk",
         "Wait until all that was committed before is durable.",
@@ -40,7 +40,7 @@ _WAITING: Final = Statement(
         writes=True,
     )
 )
-_COMMIT_EARLY: Final = (_NOT_WAITING, _COMMIT, _WAITING)
+_COMMIT_EARLY: Final = (_WAIT_LATER, _COMMIT, WAIT_FOR_DISK)
 
 _KINDS: Final[dict[str, ConstraintKind]] = {
     "23505": "unique",

@@ -64,6 +64,23 @@ async def test_a_server_that_may_lose_commits_is_refused(postgres_database: Data
             pass
 
 
+async def test_a_server_on_which_commits_cannot_be_waited_for_is_refused(
+    postgres_database: Database, fresh_database: str, migrations: Path
+) -> None:
+    """Whoever is not a superuser needs the function, which Postgres lets everybody call by default."""
+    function = "FUNCTION pg_logical_emit_message(boolean, text, text, boolean)"
+    run(fresh_database, f"REVOKE EXECUTE ON {function} FROM PUBLIC; CREATE ROLE plain LOGIN")
+    try:
+        address = fresh_database.replace("postgres@", "plain@")
+        with pytest.raises(StorageMisconfigured, match="must let Penstock call pg_logical_emit_message"):
+            async with small_schema.database("postgres", address, migrations).open():
+                pass
+    finally:
+        run(fresh_database, f"GRANT EXECUTE ON {function} TO PUBLIC; DROP ROLE plain")
+    async with postgres_database.open():
+        pass
+
+
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes", "synchronous_commit"])
 async def test_each_missing_setting_is_named(
     postgres_database: Database, monkeypatch: pytest.MonkeyPatch, name: str
