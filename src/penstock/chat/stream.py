@@ -19,6 +19,7 @@ from penstock.chat.normalise import (
 )
 from penstock.chat.pricing import Usage, without_usage
 from penstock.clock import Clock
+from penstock.long_bodies.long_texts import GO_BACK
 from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider
@@ -37,7 +38,7 @@ _DECODED = (b'"usage":{', b'"usage": {', b'"error"', b"[DONE]")
 
 
 # A text in JSON, as it is written. It cannot match in two ways, so a text without an end takes no longer.
-JSON_TEXT = rb'": ?"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+JSON_TEXT = rb'": ?"([^"\\]*+(?:\\.[^"\\]*+%b)*+)"' % GO_BACK
 _CONTENT = re.compile(b"content" + JSON_TEXT)  # also of `reasoning_content`
 _OTHER_TEXTS = (
     (b'"arguments":', re.compile(b'"arguments' + JSON_TEXT)),

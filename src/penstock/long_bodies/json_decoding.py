@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.long_bodies.buffers import Buffer
-from penstock.long_bodies.long_texts import SHORT_TEXT, STEP_BYTES, TakeText, TooComplex, take_texts
+from penstock.long_bodies.long_texts import GO_BACK, SHORT_TEXT, STEP_BYTES, TakeText, TooComplex, take_texts
 
 # Limits of what is decoded in one step, of which each means a few milliseconds.
 MAX_COMMAS = 50_000  # outside of long texts: there is at most one value more than commas and brackets
@@ -22,7 +22,7 @@ _LONG_BASE64 = 256 * 1024
 _NAME_END = re.compile(rb'"[ \t\r\n]*+:')
 # A text, which may have no end, and whether it is a name; a bracket; or some of what is between these.
 _TEXT_OR_BRACKET = re.compile(
-    rb'"(?:[^"\\]++|\\.)*+(?:"(?=([ \t\r\n]*+:)?)|\\?\Z)|[{}\[\]]|[^"{}\[\]]{1,65536}+', re.DOTALL
+    rb'"(?:[^"\\]++|\\.%b)*+(?:"(?=([ \t\r\n]*+:)?)|\\?\Z)|[{}\[\]]|[^"{}\[\]]{1,65536}+' % GO_BACK, re.DOTALL
 )
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{256}")
 _DATA_URI = re.compile(rb"[Dd][Aa][Tt][Aa]:[A-Za-z0-9/+.;=-]{0,200},[A-Za-z0-9+/]{256}")
@@ -34,7 +34,9 @@ _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 # A part of a text that can be decoded by itself: it ends neither in an escape nor between the halves of a pair.
 _PIECE = re.compile(
-    rb'(?:[^"\\]++|(?:\\[^u])++|\\u(?![dD][89abAB])[^"\\]{4}|\\u[dD][89abAB][^"\\]{2}\\u[dD][c-fC-F][^"\\]{2})*+',
+    rb'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[^"\\]{4}|\\u[dD][89abAB][^"\\]{2}\\u[dD][c-fC-F][^"\\]{2}'
+    + GO_BACK
+    + rb")*+",
     re.DOTALL,
 )
 _LONGEST_LETTER = 4  # bytes in UTF-8

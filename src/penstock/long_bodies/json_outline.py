@@ -8,11 +8,11 @@ from secrets import token_hex
 import msgspec
 
 from penstock.long_bodies.buffers import GrowingBuffer
-from penstock.long_bodies.long_texts import STEP_BYTES, take_texts
+from penstock.long_bodies.long_texts import GO_BACK, STEP_BYTES, take_texts
 
 MAX_OUTLINE_BYTES = 8 * 1024**2
 _COPIED_AT_ONCE = 1024**2
-_PART_OF_TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+')
+_PART_OF_TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}' + GO_BACK + rb")*+")
 
 
 class Outline:

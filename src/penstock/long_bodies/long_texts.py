@@ -13,7 +13,10 @@ Text = TypeVar("Text")
 # out, and decoded or copied in pieces.
 STEP_BYTES = 128 * 1024
 SHORT_TEXT = 512  # bytes; longer ones are taken out
-_BETWEEN_LONG_TEXTS = re.compile(rb'(?:[^"]++|"[^"\\]{0,%d}+")*+' % SHORT_TEXT)
+# The last alternative of a possessive group, which never matches: until Python 3.11.4, such a group does not go back to
+# where its last alternative began when that fails.
+GO_BACK = rb"|(?!)"
+_BETWEEN_LONG_TEXTS = re.compile(rb'(?:[^"]++|"[^"\\]{0,%d}+"%b)*+' % (SHORT_TEXT, GO_BACK))
 
 
 class TooComplex(ValueError):
