@@ -101,7 +101,7 @@ async def test_calls_are_served_while_what_the_last_process_left_is_resumed(open
         left = await accept_videos(running, 2)
         store, run = SlowStore(running.gateway.store), ManualRun()
         jobs = jobs_on(running, store, run)
-        async with _run_jobs(replace(running.gateway, jobs=jobs)):
+        async with asyncio.timeout(30), _run_jobs(replace(running.gateway, jobs=jobs)):
             await store.committed.wait()
             assert jobs.running == 0, "the claim has not been reported yet"
             (accepted,) = await accept_videos(running)
