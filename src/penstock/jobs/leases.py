@@ -191,12 +191,8 @@ class Jobs:
         try:
             async with self._claiming:
                 ids = sorted(self._wanted)
-                self._wanted.clear()
-                try:
-                    await self._claim_and_start(ids, self._clock.steady_ms(), crashes_max=SUSPECT_CRASHES - 1)
-                except BaseException:
-                    self._wanted.update(ids)  # the next of those who wait tries again
-                    raise
+                await self._claim_and_start(ids, self._clock.steady_ms(), crashes_max=SUSPECT_CRASHES - 1)
+                self._wanted.difference_update(ids)  # if this raised, the next of those who wait tries again
         finally:
             self._wanted.discard(request_id)
 
