@@ -116,6 +116,8 @@ class Connection(psycopg.AsyncConnection[Row]):
             else:
                 found.append(self._load(prepared, result))
                 self.completed += 1
+        if len(received) > len(sent):  # the server ended the connection before it had committed what came last
+            raise error_from_result(received[len(sent)])
         if len(received) < len(sent):
             raise psycopg.OperationalError("the connection was lost before all results were received")
         return found

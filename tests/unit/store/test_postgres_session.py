@@ -1,14 +1,18 @@
 """Statements that are sent to Postgres together: their order, their errors, cancelled callers and lost connections."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from penstock.event_loop import cancel_and_wait
 from penstock.store.base import ConstraintViolated, StorageUnavailable, Store, Transaction
-from tests.unit.store.small_schema import Database, add_account, add_note, note
+from tests.unit.store.small_schema import Database, add_account, add_note, database, note
+from tests.webhook_receivers import until
 
 
 async def test_a_parameter_may_be_null_or_not_in_any_order(postgres_database: Database) -> None:
@@ -95,3 +99,78 @@ async def test_a_connection_lost_in_the_round_trip_of_the_commit_is_not_retried(
                 await task
         assert await store.all("list_notes") == []
         assert await store.write(add_note("n")) == 1
+
+
+# -------------------------------------------------------------------------------------------------- a result too many
+
+SYNC = b"S\x00\x00\x00\x04"  # the last message of each round trip
+WAITS_FOR_CLIENT = "SELECT wait_event = 'ClientRead' AND state = 'active' FROM pg_stat_activity WHERE pid = %s"
+
+
+class Proxy:
+    """Passes bytes on between a client and Postgres; while `is_holding`, without the last message of a round trip."""
+
+    def __init__(self, url: str) -> None:
+        self._server = urlsplit(url)
+        self.is_holding = False
+        self.address = ""
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        tasks: set[asyncio.Task[None]] = set()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tasks.add(asyncio.get_running_loop().create_task(self._pass_on(reader, writer)))
+
+        listener = await asyncio.start_server(accept, "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+        self.address = self._server._replace(netloc=f"postgres@127.0.0.1:{port}").geturl()
+        try:
+            yield
+        finally:
+            listener.close()
+            await cancel_and_wait(tasks)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        of_server, to_server = await asyncio.open_connection(self._server.hostname, self._server.port)
+
+        async def answer() -> None:
+            while data := await of_server.read(2**20):
+                writer.write(data)
+            writer.close()
+
+        answering = asyncio.create_task(answer())
+        try:
+            while data := await reader.read(2**20):
+                to_server.write(data.removesuffix(SYNC) if self.is_holding else data)
+        finally:
+            to_server.close()
+            writer.close()
+            await cancel_and_wait([answering])
+
+
+@pytest.mark.parametrize("unlocks_early", [True, False])
+async def test_a_server_that_ends_the_connection_after_the_last_result_has_not_said_that_it_is_durable(
+    postgres_database: Database, migrations: Path, unlocks_early: bool
+) -> None:
+    """What waits for the disk commits only when the server has read the last message of the round trip."""
+    proxy = Proxy(postgres_database.address)
+    async with proxy.listening(), database("postgres", proxy.address, migrations).open() as store:
+        await store.write(add_account("a", 1000))
+        backend = 0
+
+        async def work(tx: Transaction) -> None:
+            nonlocal backend
+            backend = (await tx.all("get_backend"))[0]["pid"]
+            await tx.run("put_amount", id="a", amount=1)
+            proxy.is_holding = True
+
+        writing = asyncio.create_task(store.write(work, unlocks_early=unlocks_early))
+        with psycopg.connect(postgres_database.address, autocommit=True) as other:
+            await until(lambda: backend and other.execute(WAITS_FOR_CLIENT, (backend,)).fetchone() == (True,))
+            proxy.is_holding = False
+            other.execute("SELECT pg_terminate_backend(%s)", (backend,))
+        with pytest.raises(StorageUnavailable, match="broke while committing") as caught:
+            await writing
+        assert caught.value.should_retry is False
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
