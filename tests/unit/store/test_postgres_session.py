@@ -167,7 +167,7 @@ async def test_a_server_that_ends_the_connection_after_the_last_result_has_not_s
 
         writing = asyncio.create_task(store.write(work, unlocks_early=unlocks_early))
         with psycopg.connect(postgres_database.address, autocommit=True) as other:
-            await until(lambda: backend and other.execute(WAITS_FOR_CLIENT, (backend,)).fetchone() == (True,))
+            await until(lambda: backend > 0 and other.execute(WAITS_FOR_CLIENT, (backend,)).fetchone() == (True,))
             proxy.is_holding = False
             other.execute("SELECT pg_terminate_backend(%s)", (backend,))
         with pytest.raises(StorageUnavailable, match="broke while committing") as caught:
