@@ -238,10 +238,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     webhook_delays_seconds: Annotated[
         tuple[Pause, ...],
         Meta(
-            description="Pauses before each webhook retry; the default goes on for almost a day. After the last one a "
-            "message is `exhausted` until somebody has it sent again."
+            description="Pauses before each webhook retry. After the last one a message is `exhausted` until somebody "
+            "has it sent again. More pauses, up to hours, bridge the time that a receiver is down."
         ),
-    ] = (5.0, 15.0, 45.0, 900.0, 3600.0, 7200.0, *[14_400.0] * 5)
+    ] = (5.0, 15.0, 45.0)
     webhook_timeout_seconds: Annotated[Seconds, Meta(description="Longest webhook delivery.")] = 30.0
 
     log_level: Annotated[

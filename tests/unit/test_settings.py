@@ -99,7 +99,7 @@ def test_tables_come_only_from_the_file(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- mistakes
 
 SECONDS = "must be a number above 0, at most 1000000000"
-DELAYS = (5.0, 15.0, 45.0, 900.0, 3600.0, 7200.0, 14_400.0, 14_400.0, 14_400.0, 14_400.0, 14_400.0)
+DELAYS = (5.0, 15.0, 45.0)
 PAUSE = "must be a number from 0 to 1000000000"
 DOLLARS = 'starting_credit_usd must be an amount of dollars as text, such as "0.04"'
 NETWORKS = "egress_allow_cidrs must be networks such as 10.20.0.0/16, with no bit set after the prefix"

@@ -277,7 +277,8 @@ class Deliveries:
         text = result.text[:_RESULT_CHARS_MAX]
         values: Row = {"id": message.id, "lease_token": message.lease_token, "result": text}
         deliveries = message.deliveries + result.counts
-        if result.delivered or deliveries > len(self._delays) or message.unrecorded > _UNRECORDED_MAX:
+        is_last = deliveries > len(self._delays) or not result.may_retry
+        if result.delivered or is_last or message.unrecorded > _UNRECORDED_MAX:
             state = "delivered" if result.delivered else "exhausted"
             change = "end_message"
             values |= {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms()}

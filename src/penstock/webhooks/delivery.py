@@ -53,6 +53,7 @@ class DeliveryResult(msgspec.Struct, frozen=True):
     text: str
     status: int | None = None  # of the receiver's response
     delivered: bool = False
+    may_retry: bool = True  # False when the receiver says that it wants no more of them
     counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
     known: bool = True  # False when the message may have arrived or not
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help

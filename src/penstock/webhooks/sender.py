@@ -1,6 +1,7 @@
 """Send a webhook message: check its URL, sign it, post it, and say how that ended."""
 
 from collections import Counter
+from http import HTTPStatus
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, RateLimited, StorageUnavailable
@@ -97,6 +98,8 @@ class Sender:
             return DeliveryResult(str(problem), counts=not problem.local)
         except MaybeSent as problem:
             return DeliveryResult(str(problem))
+        if status == HTTPStatus.GONE:  # by the Standard Webhooks specification, a receiver's way to say stop
+            return DeliveryResult(f"status {status}: the receiver wants no more of them", status, may_retry=False)
         return DeliveryResult(f"status {status}", status, delivered=200 <= status < 300)
 
     async def _headers(self, message: LeasedMessage) -> dict[str, str]:

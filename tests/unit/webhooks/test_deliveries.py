@@ -25,10 +25,16 @@ from tests.webhook_receivers import (
 # ------------------------------------------------------------------------------------------------------------- schedule
 
 
-async def test_deliveries_on_schedule_for_a_day_then_exhausted(database: Database) -> None:
-    delays = Settings().webhook_delays_seconds
-    assert delays[:3] == (5, 15, 45)
-    assert 22 * 3600 < sum(delays) < 24 * 3600, "a receiver may be down overnight"
+A_DAY = (5, 15, 45, 900, 3600, 7200, *[14_400] * 5)  # as docs/production.md proposes
+
+
+def test_a_message_is_retried_three_times_unless_an_operator_says_otherwise() -> None:
+    assert Settings().webhook_delays_seconds == (5, 15, 45)
+
+
+@pytest.mark.parametrize("delays", [Settings().webhook_delays_seconds, A_DAY], ids=["default", "a day"])
+async def test_deliveries_on_schedule_then_exhausted(database: Database, delays: tuple[float, ...]) -> None:
+    count_max = 1 + len(delays)
 
     async def refuse_slowly(_: SentMessage) -> int:
         process.clock.advance(10)  # pauses begin when a delivery ends
@@ -45,16 +51,16 @@ async def test_deliveries_on_schedule_for_a_day_then_exhausted(database: Databas
             process.clock.advance(0.2 * delay + 0.01)
             await process.deliveries.deliver_due_messages()
             assert len(process.receiver.sent) == count + 1, "too late"
-        assert await process.state(message_id) == ("exhausted", 12, "status 500")
+        assert await process.state(message_id) == ("exhausted", count_max, "status 500")
         process.clock.advance(86_400)
         await process.deliveries.deliver_due_messages()
-        assert len(process.receiver.sent) == 12
+        assert len(process.receiver.sent) == count_max
         assert len({(sent.url, sent.body, sent.headers["webhook-id"]) for sent in process.receiver.sent}) == 1
-        assert len({sent.headers["webhook-timestamp"] for sent in process.receiver.sent}) == 12
+        assert len({sent.headers["webhook-timestamp"] for sent in process.receiver.sent}) == count_max
 
 
 async def test_only_2xx_is_success(sqlite: Database) -> None:
-    statuses = (200, 202, 204, 299, 199, 300, 301, 302, 307, 308, 400, 404, 410, 429, 500, 503)
+    statuses = (200, 202, 204, 299, 199, 300, 301, 302, 307, 308, 400, 404, 409, 411, 429, 500, 503)
     states = {}
     async with open_process(sqlite) as process:
         for status in statuses:
@@ -65,6 +71,20 @@ async def test_only_2xx_is_success(sqlite: Database) -> None:
     assert states == {
         status: ("delivered" if 200 <= status < 300 else "waiting", 1, f"status {status}") for status in statuses
     }
+
+
+async def test_a_receiver_that_is_gone_is_not_asked_again_until_somebody_says_so(sqlite: Database) -> None:
+    async with open_process(sqlite, 410) as process:
+        (message_id,) = await add_messages(process.store)
+        await process.deliveries.deliver_due_messages()
+        assert await process.state(message_id) == ("exhausted", 1, "status 410: the receiver wants no more of them")
+        process.clock.advance(86_400)
+        await process.deliveries.deliver_due_messages()
+        assert len(process.receiver.sent) == 1
+        process.receiver.respond = 200
+        await process.deliveries.redeliver(message_id)
+        await process.deliveries.deliver_due_messages()
+        assert await process.state(message_id) == ("delivered", 1, "status 200")
 
 
 async def test_a_network_failure_counts_as_a_delivery(sqlite: Database) -> None:

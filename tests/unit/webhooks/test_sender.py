@@ -22,6 +22,7 @@ async def test_every_end_of_a_delivery_has_its_result(sqlite: Database) -> None:
         200: DeliveryResult("status 200", 200, delivered=True),
         299: DeliveryResult("status 299", 299, delivered=True),
         302: DeliveryResult("status 302", 302),
+        410: DeliveryResult("status 410: the receiver wants no more of them", 410, may_retry=False),
         500: DeliveryResult("status 500", 500),
         TimeoutError(): DeliveryResult("timed out"),
         MaybeSent("cut off"): DeliveryResult("cut off"),
