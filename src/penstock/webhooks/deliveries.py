@@ -17,13 +17,7 @@ from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.values import OrgId
-from penstock.webhooks.delivery import (
-    SUSPECT_UNRECORDED,
-    DeliveryResult,
-    LeasedMessage,
-    MessageChange,
-    write_changes,
-)
+from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, MessageChange, write_changes
 from penstock.webhooks.places import DeliveryPlaces, Place
 from penstock.webhooks.sender import Sender
 
@@ -41,15 +35,11 @@ _RENEWAL_PART = 0.25
 _LATE_PART = 0.5
 _RECORDING_PART = 0.5
 _COLLECT_RESULTS_SECONDS = 0.05  # results of deliveries that end within this time are written together
-_UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, a message is given up
-_NO_SUSPECTS_SECONDS = 5.0  # how long, at least, a process lives before it delivers a suspect; at most twice as long
-_ALONE_SECONDS = 2.0  # how long a suspect keeps others waiting if it gets no response
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _RESULT_CHARS_MAX = 200
-_INTEGER_MAX = 2**31 - 1
 _REQUEUED_AT_ONCE = 1000  # messages in one transaction
 _NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)
-_INTERRUPTED = DeliveryResult("interrupted", counts=False, known=False)
+_INTERRUPTED = DeliveryResult("interrupted", counts=False)
 
 
 class Deliveries:
@@ -58,9 +48,6 @@ class Deliveries:
     A delivery counts when its result is recorded. Leases are short, and are renewed while a delivery takes long. If a
     process dies during a delivery, the message is delivered again when its lease ends. So a receiver may get a message
     more often than the schedule says, and crashes do not use the schedule up.
-
-    After three crashes in a row a message is a suspect: it may be the cause. A process that has lived for some seconds
-    delivers suspects one at a time, so a crash then counts against one of them only. After seven more it is exhausted.
     """
 
     def __init__(self, store: Store, sender: Sender, clock: Clock, settings: Settings) -> None:
@@ -75,9 +62,6 @@ class Deliveries:
         self._changes = WriteGroups(store, write_changes, collect_seconds=_COLLECT_RESULTS_SECONDS)
         self._running: dict[asyncio.Task[None], tuple[LeasedMessage, Place]] = {}
         self._places = DeliveryPlaces(self.wake)
-        # The time is random, so that it does not coincide again and again with the time that another cause takes.
-        self._suspect_at = clock.monotonic() + random.uniform(1, 2) * _NO_SUSPECTS_SECONDS  # noqa: S311 (hides nothing)
-        self._suspect: asyncio.Task[None] | None = None  # the one that was started last
         self._wakeup = asyncio.Event()
         self._is_running = False
         self._is_stopping = False
@@ -92,10 +76,7 @@ class Deliveries:
         self.wake()
 
     async def release_leases(self) -> None:
-        """Make messages due that a former process had leased. Call it only when no other process delivers.
-
-        Messages that were interrupted more than three times in a row stay leased.
-        """
+        """Make messages due that a former process had leased. Call it only when no other process delivers."""
         now_ms = self._clock.steady_ms()
         await self._store.write(lambda tx: tx.run("make_leased_messages_due", now_ms=now_ms))
 
@@ -189,9 +170,6 @@ class Deliveries:
         def end(task: asyncio.Task[None]) -> None:
             del self._running[task]
             place.give_back()
-            if task is self._suspect:
-                self._suspect_at = self._clock.monotonic()
-                self.wake()  # for the next suspect
             if self._is_stopping:
                 self.wake()  # it may have been the last
             if not task.cancelled() and (problem := task.exception()) is not None:
@@ -201,8 +179,6 @@ class Deliveries:
         task = asyncio.create_task(delivery, name=message.id, context=Context())  # it outlives the one that starts it
         self._running[task] = message, place
         task.add_done_callback(end)
-        if message.is_suspect:
-            self._suspect = task
 
     async def _renew_leases(self) -> None:
         """Extend the leases of all messages that are being delivered, if it is time for that."""
@@ -221,17 +197,12 @@ class Deliveries:
             "until_ms": now_ms + self._lease_ms,
             "busy_hosts": msgspec.json.encode(self._places.busy_hosts).decode(),
             "busy_orgs": msgspec.json.encode(self._places.busy_orgs).decode(),
+            "limit": limit,
         }
-        others = {"unrecorded_min": 0, "unrecorded_max": SUSPECT_UNRECORDED - 1, "limit": limit}
-        one_suspect = {"unrecorded_min": SUSPECT_UNRECORDED, "unrecorded_max": _INTEGER_MAX, "limit": 1}
-        kinds = [others]
-        if self._clock.monotonic() >= self._suspect_at:
-            self._suspect_at = self._clock.monotonic() + _ALONE_SECONDS
-            kinds.append(one_suspect)
 
         async def work(tx: Transaction) -> list[Row]:
             await tx.run("make_far_messages_due", now_ms=now_ms, far_ms=now_ms + self._longest_wait_ms)
-            return [row for kind in kinds for row in await tx.all("claim_messages", **values, **kind)]
+            return await tx.all("claim_messages", **values)
 
         return [LeasedMessage(**row) for row in await self._store.write(work)]
 
@@ -244,8 +215,7 @@ class Deliveries:
             return
         started_at_ms = self._clock.now_ms()
         try:
-            is_hopeless = message.unrecorded > _UNRECORDED_MAX
-            result = _INTERRUPTED if is_hopeless else await self._sender.send(message)
+            result = await self._sender.send(message)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
                 await self._record(message, _INTERRUPTED, started_at_ms)
@@ -277,8 +247,7 @@ class Deliveries:
         text = result.text[:_RESULT_CHARS_MAX]
         values: Row = {"id": message.id, "lease_token": message.lease_token, "result": text}
         deliveries = message.deliveries + result.counts
-        is_last = deliveries > len(self._delays) or not result.may_retry
-        if result.delivered or is_last or message.unrecorded > _UNRECORDED_MAX:
+        if result.delivered or not result.may_retry or deliveries > len(self._delays):
             state = "delivered" if result.delivered else "exhausted"
             change = "end_message"
             values |= {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms()}
@@ -286,11 +255,7 @@ class Deliveries:
             seconds = self._delays[deliveries - 1] if result.counts else _LOCAL_PAUSE_SECONDS
             wait_ms = seconds * 1000 * (1 + random.uniform(0, _JITTER))  # noqa: S311 (spreads load, hides nothing)
             change = "postpone_message"
-            values |= {
-                "deliveries": deliveries,
-                "unrecorded": 0 if result.known else message.unrecorded,
-                "next_at_ms": self._clock.steady_ms() + round(wait_ms),
-            }
+            values |= {"deliveries": deliveries, "next_at_ms": self._clock.steady_ms() + round(wait_ms)}
         delivery: Row | None = None
         if started_at_ms is not None:
             delivery = {

@@ -9,8 +9,6 @@ from msgspec.structs import force_setattr
 from penstock.store.base import Row, Transaction
 from penstock.values import OrgId
 
-SUSPECT_UNRECORDED = 3  # after so many deliveries in a row without a result, the message itself may crash processes
-
 
 class LeasedMessage(msgspec.Struct, frozen=True):
     """A message that only this process may deliver until its lease ends."""
@@ -20,7 +18,6 @@ class LeasedMessage(msgspec.Struct, frozen=True):
     url: str
     body: bytes
     deliveries: int  # deliveries whose result was recorded
-    unrecorded: int  # deliveries since then, this one included; the processes of the others died
     lease_token: int
     trace_context: str | None = None
     host: str = ""  # that of the URL
@@ -34,17 +31,12 @@ class LeasedMessage(msgspec.Struct, frozen=True):
             row["url"],
             row["body"],
             deliveries=0,
-            unrecorded=1,
             lease_token=1,
             trace_context=row["trace_context"],
         )
 
     def __post_init__(self) -> None:
         force_setattr(self, "host", self.url.split("/", 3)[2])
-
-    @property
-    def is_suspect(self) -> bool:
-        return self.unrecorded > SUSPECT_UNRECORDED
 
 
 class DeliveryResult(msgspec.Struct, frozen=True):
@@ -55,7 +47,6 @@ class DeliveryResult(msgspec.Struct, frozen=True):
     delivered: bool = False
     may_retry: bool = True  # False when the receiver says that it wants no more of them
     counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
-    known: bool = True  # False when the message may have arrived or not
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
 
 

@@ -60,7 +60,7 @@ class Sender:
         """
         url = check_webhook_url(url, self._egress)
         message_id = new_id("msg", self._clock.now_ms())
-        message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
+        message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 0)
         if self._trials[org_id] >= _TRIALS_AT_ONCE:
             text = f"At most {_TRIALS_AT_ONCE} test events of your organization may be under way at a time."
             raise RateLimited(text, headers={"retry-after": "1"}, should_retry=True)

@@ -12,7 +12,7 @@ OTHER_ORG = OrgId("org_2")
 
 
 def message(host: str, org_id: OrgId = ORG) -> LeasedMessage:
-    return LeasedMessage("msg_1", org_id, f"https://{host}/in", b"{}", 0, 1, 1)
+    return LeasedMessage("msg_1", org_id, f"https://{host}/in", b"{}", 0, 1)
 
 
 def test_a_host_has_room_again_when_one_of_its_messages_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.webhook_receivers import ORG, URL, SentMessage, add_org, open_process
 
 
 def leased(url: str = URL) -> LeasedMessage:
-    return LeasedMessage("msg_1", ORG, url, b"{}", 0, 1, 1)
+    return LeasedMessage("msg_1", ORG, url, b"{}", 0, 1)
 
 
 async def test_every_end_of_a_delivery_has_its_result(sqlite: Database) -> None:

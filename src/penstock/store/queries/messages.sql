@@ -30,27 +30,27 @@ VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', :unrecorded, 
 ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]
--- Lease due messages, except those to busy hosts and of busy organizations: either suspects or all others, which differ in
--- `unrecorded`. A message whose process dies is due again when its lease ends. Messages are read in the order of the index
--- until :limit are found, so the time does not grow with the number that wait, unless there are fewer.
+-- Lease due messages, except those to busy hosts and of busy organizations. A message whose process dies is due again when
+-- its lease ends. Messages are read in the order of the index until :limit are found, so the time does not grow with the
+-- number that wait, unless there are fewer.
 UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 WHERE id IN (
     SELECT id FROM messages INDEXED BY messages_waiting
-    WHERE state = 'waiting' AND next_at_ms <= :now_ms AND unrecorded BETWEEN :unrecorded_min AND :unrecorded_max
+    WHERE state = 'waiting' AND next_at_ms <= :now_ms
     AND substr(substr(url, instr(url, '//') + 2), 1, instr(substr(url, instr(url, '//') + 2), '/') - 1)
         NOT IN (SELECT value FROM json_each(:busy_hosts))
     AND org_id NOT IN (SELECT value FROM json_each(:busy_orgs))
     ORDER BY next_at_ms LIMIT :limit
 )
-RETURNING id, org_id, url, body, deliveries, unrecorded, lease_token, trace_context;
+RETURNING id, org_id, url, body, deliveries, lease_token, trace_context;
 
 -- name: claim_messages [postgres]
--- Lease due messages, except those to busy hosts and of busy organizations: either suspects or all others, which differ in
--- `unrecorded`. A message whose process dies is due again when its lease ends. Messages are read in the order of the index
--- until :limit are found, so the time does not grow with the number that wait, unless there are fewer.
+-- Lease due messages, except those to busy hosts and of busy organizations. A message whose process dies is due again when
+-- its lease ends. Messages are read in the order of the index until :limit are found, so the time does not grow with the
+-- number that wait, unless there are fewer.
 WITH due AS MATERIALIZED (
     SELECT id FROM messages
-    WHERE state = 'waiting' AND next_at_ms <= :now_ms AND unrecorded BETWEEN :unrecorded_min AND :unrecorded_max
+    WHERE state = 'waiting' AND next_at_ms <= :now_ms
     AND split_part(url, '/', 3) NOT IN (SELECT json_array_elements_text(CAST(:busy_hosts AS json)))
     AND org_id NOT IN (SELECT json_array_elements_text(CAST(:busy_orgs AS json)))
     ORDER BY next_at_ms LIMIT :limit
@@ -58,7 +58,7 @@ WITH due AS MATERIALIZED (
 )
 UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 FROM due WHERE messages.id = due.id
-RETURNING messages.id, org_id, url, body, deliveries, unrecorded, lease_token, trace_context;
+RETURNING messages.id, org_id, url, body, deliveries, lease_token, trace_context;
 
 -- name: renew_message_leases [sqlite]
 -- Extend the leases of messages that are being delivered. One whose result was recorded meanwhile keeps its schedule.
@@ -77,10 +77,9 @@ WITH held AS MATERIALIZED (
 UPDATE messages SET next_at_ms = :until_ms FROM held WHERE messages.id = held.id;
 
 -- name: make_leased_messages_due
--- Make leased messages due now, because the process that leased them is gone. Messages to which this happened more than
--- three times in a row wait until their lease ends.
+-- Make leased messages due now, because the process that leased them is gone.
 UPDATE messages SET next_at_ms = :now_ms WHERE id IN (
-    SELECT id FROM messages WHERE state = 'waiting' AND unrecorded BETWEEN 1 AND 3 AND next_at_ms > :now_ms
+    SELECT id FROM messages WHERE state = 'waiting' AND unrecorded > 0 AND next_at_ms > :now_ms
     ORDER BY id FOR NO KEY UPDATE
 );
 
@@ -111,7 +110,7 @@ WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: postpone_message
 -- Schedule the next delivery of a leased message.
-UPDATE messages SET deliveries = :deliveries, unrecorded = :unrecorded, next_at_ms = :next_at_ms, last_result = :result
+UPDATE messages SET deliveries = :deliveries, unrecorded = 0, next_at_ms = :next_at_ms, last_result = :result
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: add_delivery
