@@ -86,6 +86,9 @@ async def test_arguments_that_change_nothing_are_accepted(open_gateway: OpenGate
             {"service_tier": "auto"},
             {"service_tier": "default"},
             {"stop": []},
+            {"modalities": ["text"]},
+            {"prediction": {"type": "content", "content": "x"}},
+            {"functions": []},
             {"n": 1.0},
             {"stream": False},
         ]
@@ -103,8 +106,10 @@ async def test_arguments_that_change_nothing_are_accepted(open_gateway: OpenGate
         wrong += [] if (await api.call("POST", "/compat/v1/videos?dryRun=true", video)).status == 200 else [video]
         assert wrong == []
         sent = [*api.running.lab.chats.received, *api.running.lab.images.received]
-        assert [name for request in sent for name in ("service_tier", "partial_images") if name in request.fields] == []
+        not_sent = ("service_tier", "partial_images", "modalities", "prediction", "functions")
+        assert [name for request in sent for name in not_sent if name in request.fields] == []
         assert (await api.chat(service_tier="priority")).code == "INVALID_REQUEST"
+        assert (await api.chat(modalities=["text", "audio"])).code == "INVALID_REQUEST"
         assert (await api.chat(n=1.5)).code == "INVALID_REQUEST"
 
 

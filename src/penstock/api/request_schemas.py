@@ -56,20 +56,18 @@ _REFERENCE: Schema = {
 
 _NAME: Schema = {"type": "string", "minLength": 1}
 _CHAT_IMAGE = "^(https://|data:image/(png|jpe?g|webp|gif|avif|heic|heif);base64,)"
-_PARTS = array(
-    {
-        "anyOf": [
-            open_object({"type": {"const": "text"}, "text": TEXT}),
-            open_object(
-                {
-                    "type": {"const": "image_url"},
-                    "image_url": open_object({"url": {"type": "string", "pattern": _CHAT_IMAGE}}),
-                }
-            ),
-        ]
-    }
-)
-_CONTENT: Schema = {"anyOf": [TEXT, _PARTS]}
+_PART_KINDS = [
+    open_object({"type": {"const": "text"}, "text": TEXT}),
+    open_object(
+        {
+            "type": {"const": "image_url"},
+            "image_url": open_object({"url": {"type": "string", "pattern": _CHAT_IMAGE}}),
+        }
+    ),
+]
+_REFUSAL = open_object({"type": {"const": "refusal"}, "refusal": TEXT})
+_CONTENT: Schema = {"anyOf": [TEXT, array({"anyOf": _PART_KINDS})]}
+_RESPONSE: Schema = {"anyOf": [TEXT, array({"anyOf": [*_PART_KINDS, _REFUSAL]}), {"type": "null"}]}
 _NAMED = {"name": _or_null(TEXT)}
 _NO_TOOL = {"tool_call_id": {"type": "null"}}
 _NO_CALLS = {"tool_calls": {"type": "null"}}
@@ -86,11 +84,8 @@ _MESSAGE: Schema = {
             optional={**_NAMED, "tool_call_id": _or_null(TEXT), **_NO_CALLS},
         ),
         open_object(
-            {"role": _ASSISTANT, "content": _CONTENT}, optional={**_NAMED, **_NO_TOOL, "tool_calls": _or_null(_CALLS)}
-        ),
-        open_object(
-            {"role": _ASSISTANT, "tool_calls": {**_CALLS, "minItems": 1}},
-            optional={**_NAMED, **_NO_TOOL, "content": _or_null(_CONTENT)},
+            {"role": _ASSISTANT},
+            optional={**_NAMED, **_NO_TOOL, "content": _RESPONSE, "tool_calls": _or_null(_CALLS)},
         ),
     ]
 }

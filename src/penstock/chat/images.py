@@ -2,7 +2,8 @@
 
 import msgspec
 
-from penstock.chat.request import ChatImage, ChatRequest, with_images
+from penstock.chat.messages import ChatImage
+from penstock.chat.request import ChatRequest, with_images
 from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
 from penstock.media.transfer import Transfer

@@ -1,22 +1,19 @@
-"""Check a chat call: its parameters, messages and tools."""
+"""Check a chat call: its parameters and tools."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
+from penstock.chat.messages import ChatImage, check_messages, lacks_text, with_text
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT, Field, check_field
 from penstock.long_bodies.json_encoding import encoded_size
-from penstock.net.guard import check_media_url, egress_rules, names_file
 from penstock.schema import Call
 from penstock.settings import Settings
 from penstock.upstream.extra_fields import check_extras_size
 
-_ROLES = ("system", "user", "assistant", "tool")
-_ACCEPTED_ROLES = (*_ROLES, "developer", "function")  # OpenAI's clients also send the last two
 _TOOL_CHOICES = ("none", "auto", "required")
 _MAX_STOPS = 4
 # Not in the interface and passed through, but checked because both limit the output.
@@ -26,34 +23,27 @@ _EXTRA_FIELDS = (
 )
 _FIELDS = {**CHAT, **{row.name: row for row in _EXTRA_FIELDS}}
 # Values that OpenAI's clients send and that mean the same as no value.
-_NO_EFFECT: Mapping[str, tuple[Any, ...]] = {"service_tier": ("auto", "default"), "stop": ([],)}
+_NO_EFFECT: Mapping[str, tuple[Any, ...]] = {
+    "service_tier": ("auto", "default"),
+    "stop": ([],),
+    "modalities": (["text"],),
+    "functions": ([],),
+}
+# A guess of the answer, which makes it come sooner and nothing else. Wrong guesses are billed beyond any limit of
+# tokens, so it is not passed on.
+_PREDICTION = "prediction"
 TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 # An upper bound of tokens, because counting them exactly needs the tokenizer of each model. A tokenizer makes at most
 # one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
 _MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
 _MAX_TOKENS_FOR_TOOLS = 1000  # to tell the model how tools are called
 _IN_PROMPT = frozenset({"tools", "functions", "response_format"})  # what providers put there, beside the messages
-_DATA_URI = re.compile(r"data:image/(?:png|jpe?g|webp|gif|avif|heic|heif);base64,", re.IGNORECASE)
-
-
-class ChatImage(msgspec.Struct, frozen=True):
-    """An image in a message: a checked URL, or a data URI."""
-
-    message: int
-    part: int
-    source: str
-
-    @property
-    def param(self) -> str:
-        return _image_param(self.message, self.part)
-
-    @property
-    def is_url(self) -> bool:
-        return not _is_data_uri(self.source)
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """A checked chat call with its body as the caller sent it; only the URLs of images are written in one form."""
+    """A checked chat call with its body as the caller sent it, but URLs of images, and messages that have a refusal in
+    place of text, are written in one form.
+    """
 
     model: str
     body: dict[str, Any]
@@ -88,7 +78,9 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
     size_bytes = call.size_bytes
     if extras:
         check_extras_size(extras, size_bytes)
-    text_bytes, images = _check_messages(body["messages"], settings, size_bytes)
+    text_bytes, images = check_messages(body["messages"], settings, size_bytes)
+    if any(map(lacks_text, body["messages"])):
+        body = {**body, "messages": [with_text(message) for message in body["messages"]]}
     prompt_bytes = text_bytes
     if not _IN_PROMPT.isdisjoint(body):
         prompt_bytes += sum(encoded_size(body[name], size_bytes) for name in _IN_PROMPT if body.get(name))
@@ -114,6 +106,8 @@ def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     """Check each field by itself; return the body without values that have no effect, and those of its fields that the
     interface does not name.
     """
+    if isinstance(body.get(_PREDICTION), dict):
+        body = {name: value for name, value in body.items() if name != _PREDICTION}
     if not _NO_EFFECT.keys().isdisjoint(body):
         body = {name: value for name, value in body.items() if name not in _NO_EFFECT or value not in _NO_EFFECT[name]}
     extras: dict[str, Any] = {}
@@ -245,114 +239,3 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
     "response_format": _check_response_format,
     "stream_options": _check_stream_options,
 }
-
-# ------------------------------------------------------------------------------------------------------------ messages
-
-
-def _check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage]]:
-    """Return the bytes of text and the images in all messages; raise InvalidRequest for a malformed one.
-
-    `size_bytes` are those of the whole body, here and below.
-    """
-    if not messages:
-        raise InvalidRequest("`messages` must have at least one message.", param="messages")
-    text_bytes = 0
-    images: list[ChatImage] = []
-    for number, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise InvalidRequest(f"`messages[{number}]` must be an object.", param=f"messages[{number}]")
-        content = message.get("content")
-        role: Any = message.get("role")
-        if role not in _ACCEPTED_ROLES:
-            _refuse(number, "role", f"must be one of {', '.join(f'`{name}`' for name in _ROLES)}")
-        if isinstance(content, str):
-            text_bytes += _text_size(content)
-        elif isinstance(content, list):
-            part_bytes, part_images = _check_parts(number, content, settings, size_bytes)
-            text_bytes += part_bytes
-            images += part_images
-        elif content is not None or not (role == "assistant" and message.get("tool_calls")):
-            _refuse(number, "content", "must be a string, an array of parts, or null beside tool calls")
-        if len(message) > 2 or content is None:
-            text_bytes += _check_other_fields(number, role, message, size_bytes)
-    return text_bytes, images
-
-
-def _text_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
-
-
-def _check_other_fields(number: int, role: str, message: Mapping[str, Any], size_bytes: int) -> int:
-    """Check `name`, `tool_calls` and `tool_call_id`; return the bytes of all fields but `role` and `content`."""
-    if not isinstance(message.get("name"), str | None):
-        _refuse(number, "name", "must be a string")
-    tool_call_id = message.get("tool_call_id")
-    if tool_call_id is not None and not (role == "tool" and isinstance(tool_call_id, str)):
-        _refuse(number, "tool_call_id", "must be a string, in tool messages only")
-    tool_calls = message.get("tool_calls")
-    if tool_calls is not None:
-        is_list = isinstance(tool_calls, list) and all(isinstance(tool_call, dict) for tool_call in tool_calls)
-        if role != "assistant" or not is_list:
-            _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
-    return encoded_size({name: value for name, value in message.items() if name not in ("role", "content")}, size_bytes)
-
-
-def _check_parts(number: int, parts: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage]]:
-    """Return the bytes of text and the images in the parts of one message."""
-    text_bytes = 0
-    images = []
-    for index, part in enumerate(parts):
-        where = f"content[{index}]"
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind == "text":
-            if not isinstance(part.get("text"), str):
-                _refuse(number, f"{where}.text", "must be a string")
-            text_bytes += _text_size(part["text"])
-            if len(part) > 2:
-                others = {name: value for name, value in part.items() if name != "text"}
-                text_bytes += encoded_size(others, size_bytes)
-        elif kind == "image_url":
-            image = part.get("image_url")
-            url = image.get("url") if isinstance(image, dict) else None
-            if not isinstance(url, str):
-                _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
-            images.append(ChatImage(number, index, _check_source(url, _image_param(number, index), settings)))
-            text_bytes += encoded_size({**part, "image_url": {**image, "url": ""}}, size_bytes)
-        else:
-            _refuse(number, f"{where}.type", "must be `text` or `image_url`")
-        if len(part) > 2:
-            _check_other_part_fields(number, where, part)
-    return text_bytes, images
-
-
-def _check_other_part_fields(number: int, where: str, part: Mapping[str, Any]) -> None:
-    for name in part:
-        if name != part["type"] and names_file(name):
-            _refuse(number, f"{where}.{name}", f"is not a field of a part of type `{part['type']}`")
-
-
-def _check_source(source: str, param: str, settings: Settings) -> str:
-    """Return the data URI or the checked URL of an image; raise InvalidRequest for others, or for one too large."""
-    if not _is_data_uri(source):
-        return check_media_url(source, param, egress_rules(settings))
-    head = _DATA_URI.match(source)
-    if head is None:
-        raise InvalidRequest(
-            f"`{param}` must be a base64 data URI of a PNG, JPEG, WebP, GIF, AVIF or HEIC image.", param=param
-        )
-    if (len(source) - head.end()) // 4 * 3 > settings.image_bytes + 2:  # with up to two bytes of padding
-        raise InvalidRequest(f"`{param}` may have at most {settings.image_bytes} bytes.", param=param)
-    return source
-
-
-def _is_data_uri(source: str) -> bool:
-    return source[:5].lower() == "data:"
-
-
-def _image_param(message: int, part: int) -> str:
-    return f"messages[{message}].content[{part}].image_url.url"
-
-
-def _refuse(number: int, field: str, rule: str) -> NoReturn:
-    where = f"messages[{number}].{field}"
-    raise InvalidRequest(f"`{where}` {rule}.", param=where)

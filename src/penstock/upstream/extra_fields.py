@@ -48,7 +48,7 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
         if row is None and not op.takes_extras:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.{_nearest(op, name)}", param=name)
         if row is None:
-            _check_extra(model, name, name, is_top=True)
+            _check_extra(model, name, name, is_top=True, orders=not (op.task == "chat" and _orders_nothing(value)))
             _check_not_priced(model, name)
             _check_input_file(model, name, value)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
@@ -69,13 +69,18 @@ def check_extras_size(extras: Mapping[str, Any], size_bytes: int) -> None:
         raise InvalidRequest(f"Extra parameters may nest {_DEPTH_MAX} levels at most.")
 
 
-def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
+def _orders_nothing(value: Any) -> bool:
+    """Whether a field with this value only says that something is not wanted. An empty object may say that it is."""
+    return value is False or value == []
+
+
+def _check_extra(model: Model, name: str, inner: str, *, is_top: bool, orders: bool = True) -> None:
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
     if is_top and field_guesses.asks_for_dry_run(inner):
         raise InvalidRequest(f"{shown} belongs in the query of the URL: `?dryRun=true`.", param=name)
     if field_guesses.redirects(inner, is_top=is_top):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
-    if field_guesses.changes_price(model, inner):
+    if orders and field_guesses.changes_price(model, inner):
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
 
 

@@ -2,7 +2,13 @@
 
 from typing import Any
 
+import jsonschema_rs  # comes with schemathesis
+import pytest
+
+from penstock.api import request_schemas
 from penstock.chat.request import ChatRequest, read_chat_request
+from penstock.errors import InvalidRequest
+from penstock.fields import CHAT
 from penstock.providers.chat_models import chat_operation
 from penstock.providers.spec import Model, Param
 from penstock.schema import Call, Caller
@@ -10,6 +16,11 @@ from penstock.settings import Settings
 from penstock.values import OrgId
 
 HELLO = {"role": "user", "content": "hello"}
+TEXT = {"type": "text", "text": "what is this?"}
+PUBLIC = "https://example.com/a.png"
+IMAGE = {"type": "image_url", "image_url": {"url": PUBLIC, "detail": "low"}}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+SCHEMA = request_schemas.body(CHAT, is_form=False, is_open=True)
 SETTINGS = Settings(image_bytes=3000, egress_allow_hosts=("files.internal",))
 
 
@@ -24,3 +35,14 @@ def call_with(body: Any) -> Call:
 
 def model(*rows: Param) -> Model:
     return Model(id="lab/chat", upstream="their-chat", op=chat_operation(*rows), prices=())
+
+
+def error_for(**body: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        chat_request(**body)
+    return caught.value
+
+
+def is_described(**body: Any) -> bool:
+    """Return whether the published JSON Schema accepts this body."""
+    return jsonschema_rs.is_valid(SCHEMA, {"model": "lab/chat", "messages": [HELLO], **body})

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.chat.messages import ChatImage
 from penstock.chat.normalise import Completion
 from penstock.chat.pricing import Usage, _PromptDetails, estimated_usage, make_bill, max_cost, quote
-from penstock.chat.request import ChatImage, ChatRequest
+from penstock.chat.request import ChatRequest
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Price
 from penstock.values import nanos

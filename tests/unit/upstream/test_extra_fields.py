@@ -248,6 +248,18 @@ def test_chat_functions_may_have_parameters_with_any_names() -> None:
         extra_fields.check_extras(chat, {"api_base": "https://evil.example"})
 
 
+@pytest.mark.parametrize("name", ["enable_search", "plugins", "mcp_servers"])
+def test_chats_may_say_that_they_want_nothing_beside_the_tokens(name: str) -> None:
+    chat = small_model(task="chat")
+    nothing: Any
+    something: Any
+    for nothing in (False, []):
+        extra_fields.check_extras(chat, {name: nothing})
+    for something in (True, {}, 0, ["x"], "off"):
+        with pytest.raises(InvalidRequest, match="would change the price"):
+            extra_fields.check_extras(chat, {name: something})
+
+
 def nested(levels: int) -> dict[str, Any]:
     value: Any = "x"
     for _ in range(levels):
