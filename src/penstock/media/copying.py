@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.errors import StorageUnavailable
+from penstock.event_loop import cancel_and_wait
 from penstock.media.rows import FileDigest
 from penstock.media.storage import FileMissing, Folder, Storage, storage_key
 
@@ -25,20 +27,25 @@ class CopiedFiles:
 async def copy_files(source: Storage, files: Iterable[FileDigest], folder: Path) -> CopiedFiles:
     """Copy files to a folder that can be used as a storage.
 
-    Raises StorageUnavailable when a file can be neither read nor written.
+    Raises StorageUnavailable, which names the file, at the first one that cannot be read or written.
     """
     target = Folder(folder)
     copied = CopiedFiles()
-    places = asyncio.Semaphore(_AT_ONCE)
-
-    async def copy(file: FileDigest) -> None:
-        async with places:
-            await _copy_file(source, file, target, folder, copied)
-
-    async with asyncio.TaskGroup() as group:
-        for file in files:
-            group.create_task(copy(file))
+    left = iter(files)
+    workers = [asyncio.create_task(_copy_files(source, left, target, folder, copied)) for _ in range(_AT_ONCE)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        await cancel_and_wait(workers)
     return copied
+
+
+async def _copy_files(
+    source: Storage, left: Iterator[FileDigest], target: Folder, folder: Path, copied: CopiedFiles
+) -> None:
+    """Copy one file after another until none is left; several of these share one iterator."""
+    for file in left:
+        await _copy_file(source, file, target, folder, copied)
 
 
 async def _copy_file(source: Storage, file: FileDigest, target: Folder, folder: Path, copied: CopiedFiles) -> None:
@@ -56,9 +63,17 @@ async def _copy_file(source: Storage, file: FileDigest, target: Folder, folder: 
     except FileMissing:
         copied.missing.append(file.id)
         return
+    except (StorageUnavailable, OSError) as error:
+        raise StorageUnavailable(f"The file {file.id} could not be copied: {_reason(error)}") from error
     finally:
         draft.unlink(missing_ok=True)
     copied.files += 1
     copied.size_bytes += size_bytes
     if digest.digest() != file.sha256:
         copied.damaged.append(file.id)
+
+
+def _reason(error: Exception) -> str:
+    """The words of the system, such as "Permission denied", where the error has them."""
+    cause = error.__cause__ or error
+    return (isinstance(cause, OSError) and cause.strerror) or str(cause)

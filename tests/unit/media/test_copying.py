@@ -1,11 +1,13 @@
 """Stored files are copied to a folder and compared with their SHA-256."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from penstock.errors import StorageUnavailable
 from penstock.media.copying import copy_files
 from penstock.media.opening import open_storage
 from penstock.media.rows import FileDigest
@@ -55,3 +57,50 @@ async def test_missing_and_damaged_files_are_named_and_the_others_copied(storage
     copied = await copy_files(storage, [gone, good, damaged], tmp_path / "copy")
     assert (copied.files, copied.missing, copied.damaged) == (2, [gone.id], [damaged.id])
     assert len(await Folder(tmp_path / "copy").list_files()) == 2
+
+
+class BrokenFile(Folder):
+    """A folder of which one file cannot be read to its end."""
+
+    broken = ""
+
+    async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
+        async for chunk in super().read(key, start, length):
+            yield chunk
+            if key == self.broken:
+                raise OSError(5, "Input/output error")
+
+
+async def test_a_file_that_cannot_be_read_ends_the_copy_and_is_named(tmp_path: Path) -> None:
+    storage = BrokenFile(tmp_path / "media")
+    rows = [row(bytes([number]) * 10) for number in range(30)]
+    for number, each in enumerate(rows):
+        await storage.replace(storage_key(each.id), bytes([number]) * 10, "image/png")
+    storage.broken = storage_key(rows[12].id)
+    with pytest.raises(StorageUnavailable, match=f"{rows[12].id} could not be copied: Input/output error"):
+        await copy_files(storage, rows, tmp_path / "copy")
+    assert not list((tmp_path / "copy").glob("*.copy")), "no half of a file is left"
+
+
+async def test_a_copy_that_cannot_be_written_is_named(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    first = row(b"first")
+    await storage.replace(storage_key(first.id), b"first", "image/png")
+    (tmp_path / "copy" / storage_key(first.id)).parent.write_text("where a folder should be")
+    with pytest.raises(StorageUnavailable, match=f"{first.id} could not be copied: "):
+        await copy_files(storage, [first], tmp_path / "copy")
+
+
+async def test_a_copy_of_many_files_has_few_tasks(tmp_path: Path) -> None:
+    storage = Folder(tmp_path / "media")
+    rows = [row(b"gone") for _ in range(500)]
+    most = 0
+
+    def counted() -> Iterator[FileDigest]:
+        nonlocal most
+        for each in rows:
+            most = max(most, len(asyncio.all_tasks()))
+            yield each
+
+    assert len((await copy_files(storage, counted(), tmp_path / "copy")).missing) == 500
+    assert most < 20
