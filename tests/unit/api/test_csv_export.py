@@ -27,6 +27,25 @@ async def test_everything_that_matches_is_exported(tmp_path: Path) -> None:
         assert accepted.body.count(b"\r\n") == 6
 
 
+async def test_numbers_are_those_of_the_record(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        body = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]}
+        await here.served.call("POST", "/compat/v1/chat/completions", key=here.mine.plain.key, body=body)
+        record = (await here.get("/v1/requests")).json["data"][0]
+        text = (await here.get("/v1/requests?format=csv")).body.decode()
+        (row,) = csv.DictReader(io.StringIO(text, newline=""))
+        for name in (
+            "cost",
+            "duration_ms",
+            "input_tokens",
+            "output_tokens",
+            "request_size_bytes",
+            "response_size_bytes",
+        ):
+            assert float(row[name]) == record[name], name
+        assert float(row["cost"]) > 0
+
+
 async def test_a_text_that_is_a_formula_is_not_run_by_a_spreadsheet(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         for model in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "a;=1+1;b", 'a"b,c\nd'):
