@@ -1,7 +1,6 @@
 """Group commit for SQLite: several transactions share one COMMIT and one wait for the disk."""
 
 import asyncio
-import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,6 +10,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 import apsw
+import structlog
 
 from penstock.event_loop import LoopThreads, settle
 from penstock.store.base import Change, QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
@@ -19,7 +19,7 @@ from penstock.store.sqlite_session import Session, store_error
 
 T = TypeVar("T")
 Values = TypeVar("Values")
-_log = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 # How long a write waits for another process that writes to the same file.
 BUSY_SECONDS: Final = 5.0
@@ -309,7 +309,7 @@ class Writer:
         try:
             pages, copied = self._session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
-            _log.warning("The write-ahead log could not be copied into the database: %s", error)
+            log.warning("write-ahead log not copied into the database", reason=str(error))
             pages, copied = self._log_pages, 0
         if pages == copied:
             self._log_pages = 0
@@ -317,7 +317,7 @@ class Writer:
             return
         self._checkpoint_at = pages + CHECKPOINT_PAGES
         if pages >= CROWDED_PAGES:
-            _log.warning("The write-ahead log holds %d pages, because a long read is running", pages)
+            log.warning("write-ahead log grows, because a long read is running", pages=pages)
             self._on_crowded_log()
 
 
@@ -336,7 +336,7 @@ def _run_to_end(awaitable: Awaitable[T]) -> T:
 def _refusals(futures: list[_Future], error: Exception) -> list[_Outcome]:
     """The outcomes when a whole batch fails: an exception for each caller."""
     reason = error.__cause__ if isinstance(error, TransactionLost) and error.__cause__ else error
-    _log.warning("%d writes failed: %s", len(futures), reason)
+    log.warning("writes failed", count=len(futures), reason=str(reason))
     return [(future, None, _refusal(error, reason)) for future in futures]
 
 
