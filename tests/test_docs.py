@@ -228,7 +228,10 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def test_every_operation_is_described() -> None:
     """In api/operations.py; `python -m docs.examples` makes its example from a call that docs/examples.py has."""
-    assert {route.endpoint.__name__ for route in ROUTES} == OPERATIONS.keys()
+    served = {route.endpoint.__name__ for route in ROUTES}
+    assert served == OPERATIONS.keys(), (
+        "each endpoint of api/routes.py has its entry in api/operations.py, and no other"
+    )
 
 
 def test_every_block_of_code_is_run_or_says_why_not() -> None:

@@ -10,6 +10,7 @@ def test_every_operation_has_a_group_a_description_and_a_command() -> None:
     for methods in openapi.document(ROUTES)["paths"].values():
         for operation in methods.values():
             name = operation["operationId"]
+            assert name in OPERATIONS, f"describe `{name}` in src/penstock/api/operations.py"
             assert operation["tags"] == [OPERATIONS[name].tag]
             assert operation["description"].endswith("."), name
             assert operation["x-codeSamples"][0]["source"].startswith("curl "), name
