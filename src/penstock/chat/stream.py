@@ -18,6 +18,7 @@ from penstock.chat.normalise import (
     usage_fields,
 )
 from penstock.chat.pricing import Usage, without_usage
+from penstock.chat.tool_calls import TOOL_CALL_MARKS, CallNumbers
 from penstock.clock import Clock
 from penstock.long_bodies.long_texts import GO_BACK
 from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
@@ -187,7 +188,8 @@ class Relay:
     """Turns the bytes of a provider's stream into complete events, and reads the usage from them.
 
     A provider whose first chunk lacks documented fields gets all its chunks repaired. Usage in a chunk with choices is
-    taken out of it and comes in a chunk of its own, as from OpenAI. Other chunks stay as they are.
+    taken out of it and comes in a chunk of its own, as from OpenAI. Each tool call gets an index of its own. Other
+    chunks stay as they are.
     """
 
     keeps_usage: bool  # whether the caller asked for the usage chunk
@@ -205,6 +207,7 @@ class Relay:
     _repairs: bool = False
     _has_tool_calls: bool = False
     _usage_to_send: dict[str, Any] | None = None  # what was taken out of a chunk with choices
+    _calls: CallNumbers = field(default_factory=CallNumbers, repr=False)
     _provider_events: ProviderEvents = field(default_factory=ProviderEvents, repr=False)
 
     @property
@@ -226,6 +229,8 @@ class Relay:
             events = self._filter_events(events)
         else:
             self.event_count += events.count(b"data:")
+        if contains_any(events, TOOL_CALL_MARKS):
+            events = self._calls.renumber(events)
         self.text_bytes += written_bytes(events)
         if _EMPTY_REASON in events:
             events = events.replace(_EMPTY_REASON, _NO_REASON)

@@ -1,5 +1,6 @@
 """Chat calls through a gateway, and their records."""
 
+import json
 from typing import Any
 
 from penstock.chat.endpoint import complete
@@ -29,3 +30,10 @@ async def ended_records(running: RunningGateway, count: int) -> list[dict[str, A
 async def read_stream(response: Response) -> bytes:
     assert response.chunks is not None
     return b"".join([chunk async for chunk in response.chunks])
+
+
+def chunk_event(delta: Any, index: int = 0, **fields: Any) -> bytes:
+    """An event of a chat stream with every documented field."""
+    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    chunk = {**head, "choices": [{"index": index, "delta": delta, "finish_reason": None}], **fields}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
