@@ -112,10 +112,7 @@ class _Turn:
 
     async def events(self, message: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """The events of a stream: those of an item follow when it is made, those of an unfinished image at once."""
-        done, self._form.output = self._form.output, []
-        begin = self._form.begin()
-        self._form.output = done
-        yield begin + self._form.new_item_events()
+        yield self._form.begin() + self._form.new_item_events()
         try:
             async for events in self.steps(message):
                 yield events

@@ -20,6 +20,14 @@ class LongBody:
         """Return the same body with these bytes before and after it."""
         return LongBody([head, *self._parts, tail])
 
+    @staticmethod
+    def of(bodies: Sequence["bytes | LongBody"]) -> "LongBody":
+        """Return one body of several, in this order."""
+        parts: list[Buffer | FileAsBase64] = []
+        for body in bodies:
+            parts += body._parts if isinstance(body, LongBody) else (body,)
+        return LongBody(parts)
+
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 

@@ -336,7 +336,7 @@ async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gatewa
         {"content": [{"type": "text", "text": "two"}]},
         {"content": 2},
         {"tool_calls": [7]},
-        {"tool_calls": [{"index": [], "function": {"name": "f", "arguments": "{}"}}]},
+        {"tool_calls": [{"index": 0, "id": "c", "function": {"arguments": "{}"}}]},
         {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": {}}}, {"index": 0, "function": 5}]},
         b'{"choices":[{"index":0,"delta":{"content":"t',
     ],

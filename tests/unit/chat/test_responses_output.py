@@ -75,13 +75,6 @@ def test_a_long_text_is_put_together_once() -> None:
         assert sum(put_together) < 100_000, delta
 
 
-def test_arguments_that_come_after_the_next_call_began_are_not_lost() -> None:
-    calls = [{"index": number, **CALLS[number]} for number in (0, 1)]
-    late = {"index": 0, "function": {"arguments": " "}}
-    _, last = stream({"tool_calls": calls}, {"tool_calls": [late]}, {"tool_calls": [late]}, finish="tool_calls")
-    assert [item["arguments"] for item in last["output"]] == ['{"a":1}  ', "{}"]
-
-
 def test_each_part_ends_before_the_next_begins() -> None:
     events, _ = stream({"content": "Well."}, {"refusal": "No."}, {"content": "Or yes."})
     parts = [event["type"] for event in events if "content_part" in event["type"]]
@@ -104,6 +97,8 @@ def test_a_cut_answer_is_incomplete() -> None:
         events, last = stream({"content": "Hi"}, finish=finish)
         assert (last["status"], last["incomplete_details"]) == ("incomplete", {"reason": reason})
         assert events[-1]["type"] == "response.incomplete"
+        assert events[-2]["item"]["status"] == "incomplete"
+        assert last == whole({"content": "Hi"}, finish)
 
 
 def test_a_broken_stream_fails_after_its_items_are_closed() -> None:
@@ -112,7 +107,9 @@ def test_a_broken_stream_fails_after_its_items_are_closed() -> None:
     out = one.fail(UpstreamError("It broke."))
     names = [block.partition(b"\n")[0] for block in out.split(b"\n\n") if block]
     assert names[-2:] == [b"event: response.output_item.done", b"event: response.failed"]
-    assert json.loads(out.rpartition(b"data: ")[2])["response"]["error"]["message"] == "It broke."
+    response = json.loads(out.rpartition(b"data: ")[2])["response"]
+    assert response["error"]["message"] == "It broke."
+    assert [item["status"] for item in response["output"]] == ["incomplete"]
 
 
 def test_usage_has_the_cost() -> None:
@@ -124,7 +121,7 @@ def test_usage_has_the_cost() -> None:
 def test_items_that_were_made_before_become_events() -> None:
     one = form()
     one.begin()
-    image = one.begin_image() + one.partial_image({"b64_json": "aA==", "partial_image_index": 0, "id": "x"})
+    image = one.begin_image() + bytes(one.partial_image({"b64_json": "aA==", "partial_image_index": 0, "id": "x"}))
     image += bytes(one.end_image(result="aGk="))
     one.add_completion({"model": "m", "choices": [{"message": {"content": "Done."}, "finish_reason": "stop"}]})
     one.add_function_call(CALLS[0])

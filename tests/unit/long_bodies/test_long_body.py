@@ -24,3 +24,8 @@ def test_a_body_as_one_piece_and_in_its_pieces() -> None:
 
 def test_an_empty_body_has_no_pieces() -> None:
     assert (list(LongBody([])), len(LongBody([])), bytes(LongBody([]))) == ([], 0, b"")
+
+
+def test_several_bodies_become_one() -> None:
+    file = FileAsBase64(b"image")
+    assert bytes(LongBody.of([b"[", LongBody([b'"', file, b'"']), b"]"])) == b'["aW1hZ2U="]'
