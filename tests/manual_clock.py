@@ -1,4 +1,4 @@
-"""A clock that moves only when a test moves it."""
+"""A clock that moves only when a test moves it, and one that is ahead of others."""
 
 import asyncio
 import heapq
@@ -14,6 +14,7 @@ class ManualClock(Clock):
         self._wall_ms = float(at_ms)
         self._steady_ms = float(at_ms)
         self._seconds = 1000.0
+        self.steps = 0
         self._order = count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
@@ -22,6 +23,9 @@ class ManualClock(Clock):
 
     def steady_ms(self) -> int:
         return round(self._steady_ms)
+
+    def follow(self, earliest_ms: int, latest_ms: int) -> None:
+        """Stay: the clock of a real database goes on by itself."""
 
     def monotonic(self) -> float:
         return self._seconds
@@ -66,3 +70,15 @@ class ManualClock(Clock):
     def jump(self, seconds: float) -> None:
         """Set the wall clock forward or back, as an administrator or a time server does. No time passes."""
         self._wall_ms += seconds * 1000
+
+
+class SetClock(Clock):
+    """The clock of a machine that is ahead of others."""
+
+    def __init__(self, ahead_seconds: float) -> None:
+        super().__init__()
+        self.ahead_ms = int(ahead_seconds * 1000)
+        self._start_ms += self.ahead_ms
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms

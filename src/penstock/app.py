@@ -55,6 +55,7 @@ from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
@@ -117,6 +118,9 @@ async def build_gateway(
     async with AsyncExitStack() as stack:
         tracing = await stack.enter_async_context(open_tracing(environ))
         store, vault = await stack.enter_async_context(open_store_and_vault(settings))
+        await follow_database_time(store, clock)
+        if difference := describe_difference(store, clock):
+            log.warning("clocks differ", found=difference)
         http_client = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ, clock)

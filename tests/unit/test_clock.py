@@ -40,6 +40,17 @@ def test_steady_time_ignores_a_jump_of_the_wall_clock(monkeypatch: pytest.Monkey
     assert (clock.now_ms(), clock.steady_ms()) == (1_700_003_600_000, 1_700_000_000_000)
 
 
+def test_steady_time_moves_into_the_bounds_of_a_clock_that_it_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 10_000 * 10**6)
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: 5_000_000_000)
+    clock = Clock()
+    found = []
+    for bounds in ((9_000, 11_000), (10_500, 10_600), (50_000, 50_010), (20_000, 20_010), (20_000, 90_000)):
+        clock.follow(*bounds)
+        found.append((clock.steady_ms(), clock.steps))
+    assert found == [(10_000, 0), (10_500, 0), (50_000, 1), (20_010, 2), (20_010, 2)]
+
+
 def test_sleepers_wake_in_the_order_of_their_times() -> None:
     woken: list[str] = []
 

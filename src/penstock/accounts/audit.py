@@ -8,6 +8,7 @@ from penstock.media.files import find_strays
 from penstock.media.rows import list_all_files, list_file_digests
 from penstock.media.storage import FileMissing, Storage, storage_key
 from penstock.store.base import Store
+from penstock.store.database_time import follow_database_time
 from penstock.values import Nanos
 
 _MAX_SHOWN = 20
@@ -42,6 +43,7 @@ async def audit(store: Store, storage: Storage, clock: Clock, *, reads_files: bo
 
     With `reads_files` every file is read and compared with its stored SHA-256, which takes as long as reading them all.
     """
+    await follow_database_time(store, clock)
     breaches: list[str] = []
     for name, message in RULES.items():
         values = {"now_ms": clock.steady_ms() - _OVERDUE_MS} if name in _TIMED_RULES else {}

@@ -15,6 +15,7 @@ from penstock.accounts.requests import RequestEnd, count_usage, end_request
 from penstock.clock import Clock
 from penstock.errors import InternalError, StorageUnavailable
 from penstock.store.base import Store, Transaction
+from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.store.renewals import Renewals
 from penstock.values import Nanos, OrgId, first_id
 
@@ -31,7 +32,7 @@ class _OpenCall(msgspec.Struct, frozen=True):
 
 
 class ChatLeases(msgspec.Struct, frozen=True):
-    """The lease of a process that handles chat calls."""
+    """The lease of a process that handles chat calls. Its times are the database's: see `follow_database_time`."""
 
     store: Store
     clock: Clock
@@ -39,6 +40,7 @@ class ChatLeases(msgspec.Struct, frozen=True):
     lease_seconds: float
 
     async def renew(self) -> None:
+        await follow_database_time(self.store, self.clock)
         until_ms = self.clock.steady_ms() + int(self.lease_seconds * 1000)
         await self.store.write(lambda tx: tx.run("renew_process", id=self.process_id, until_ms=until_ms))
 
@@ -56,11 +58,15 @@ class ChatLeases(msgspec.Struct, frozen=True):
         """
         seconds = self.lease_seconds / 3
         renewals = Renewals(self.clock, lease_seconds=self.lease_seconds, seconds_between=seconds)
+        was_different = describe_difference(self.store, self.clock) is not None  # then it was logged at the start
         while True:
             await self.clock.sleep(seconds)
             try:
                 await self.renew()
                 renewals.note_renewal()
+                if (difference := describe_difference(self.store, self.clock)) and not was_different:
+                    log.warning("clocks differ", found=difference)
+                was_different = difference is not None
                 if renewals.others_had_time:
                     await self.end_calls_of_dead_processes()
             except StorageUnavailable:

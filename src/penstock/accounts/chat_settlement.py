@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from penstock.accounts import transfers
+from penstock.accounts.chat_late_ends import LateEnd, log_losses, record_late_ends
 from penstock.accounts.chat_reservations import ChatReservations, Reservation
 from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import (
@@ -73,6 +74,10 @@ class EndedCall(msgspec.Struct, frozen=True):
         cost = self.end.cost if self.is_charged else None
         return transfers.EndedHold(self.org_id, self.id, self.reservation.amount, cost)
 
+    @property
+    def late_end(self) -> LateEnd:
+        return LateEnd(self.org_id, self.id, Nanos(self.end.cost + self.loss))
+
 
 class _ResponseSize(msgspec.Struct, frozen=True):
     org_id: OrgId
@@ -116,7 +121,7 @@ class ChatSettlement:
     clock: Clock
     reservations: ChatReservations
     _queues: dict[OrgId, _Queue] = field(default_factory=dict)
-    _batches: WriteGroups[_Batch, None] = field(init=False)
+    _batches: WriteGroups[_Batch, list[LateEnd]] = field(init=False)
     _is_running: bool = False
     _is_stopping: bool = False
 
@@ -258,7 +263,7 @@ class ChatSettlement:
         if not batch and not sizes:
             return
         try:
-            await self._batches.add(_Batch(batch, sizes), queue.org_id)
+            log_losses(await self._batches.add(_Batch(batch, sizes), queue.org_id))
         except StorageUnavailable:
             raise
         except _AlreadyWritten:
@@ -287,28 +292,33 @@ class ChatSettlement:
                 if not ended.reservation.in_store:  # otherwise its hold shows it
                     await self._write_or_log(org_id, ended.id, partial(self._record_loss, ended))
 
-    async def _write_or_log(self, org_id: OrgId, name: str, work: Callable[[Transaction], Awaitable[None]]) -> bool:
+    async def _write_or_log(
+        self, org_id: OrgId, name: str, work: Callable[[Transaction], Awaitable[list[LateEnd] | None]]
+    ) -> bool:
         """Write, and return whether that succeeded. Raises StorageUnavailable."""
         try:
-            await self.store.write(work, org_id=org_id)
+            losses = await self.store.write(work, org_id=org_id)
         except StorageUnavailable:
             raise
         except Exception:
             log.exception("settlement failed", of=name)
             return False
+        log_losses(losses or [])
         return True
 
     # ---------------------------------------------------------------------------------------------------- transactions
 
-    async def _write_batches(self, tx: Transaction, batches: Sequence[_Batch]) -> list[None]:
+    async def _write_batches(self, tx: Transaction, batches: Sequence[_Batch]) -> list[list[LateEnd]]:
         ended_calls = [ended for batch in batches for ended in batch.ended_calls]
-        await self._write_batch(ended_calls, [size for batch in batches for size in batch.response_sizes], tx)
-        return [None] * len(batches)
+        sizes = [size for batch in batches for size in batch.response_sizes]
+        late = {end.request_id: end for end in await self._write_batch(ended_calls, sizes, tx)}
+        return [[late[ended.id] for ended in batch.ended_calls if ended.id in late] for batch in batches]
 
-    async def _write_batch(self, batch: list[EndedCall], sizes: list[_ResponseSize], tx: Transaction) -> None:
+    async def _write_batch(self, batch: list[EndedCall], sizes: list[_ResponseSize], tx: Transaction) -> list[LateEnd]:
         """Write sizes and ended calls in the order of docs/decisions/lock-order.md: requests, usage slots, money."""
         now = self.clock.now_ms()
-        held = await self._update_requests(tx, [ended for ended in batch if ended.reservation.in_store], sizes)
+        in_store = [ended for ended in batch if ended.reservation.in_store]
+        held = await self._update_requests(tx, in_store, sizes)
         added = await self._add_requests(tx, [ended for ended in batch if not ended.reservation.in_store])
         for ended in batch:
             if ended.payload:
@@ -317,8 +327,11 @@ class ChatSettlement:
         for ended in (*held, *added):
             if ended.loss:
                 await transfers.record_loss(tx, ended.org_id, ended.id, ended.loss, now)
+        ended_now = {ended.id for ended in held}
+        losses = await record_late_ends(tx, [ended.late_end for ended in in_store if ended.id not in ended_now], now)
         await transfers.end_holds(tx, [ended.hold_end for ended in held], now)
         await transfers.capture_reserved(tx, _charges(added), now)
+        return losses
 
     async def _update_requests(
         self, tx: Transaction, held: list[EndedCall], sizes: list[_ResponseSize]

@@ -3,6 +3,7 @@
 from penstock.errors import Unavailable
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
+from penstock.store.database_time import describe_difference
 
 
 async def alive(gateway: Gateway, call: Call) -> Response:
@@ -11,7 +12,10 @@ async def alive(gateway: Gateway, call: Call) -> Response:
 
 
 async def ready(gateway: Gateway, call: Call) -> Response:
-    """Return 200 if the process can take calls, else raise Unavailable."""
+    """Return 200 if the process can take calls, else raise Unavailable. A clock that differs from the database's is a
+    warning: calls work, but the times that callers see are wrong.
+    """
     if not await gateway.ready():
         raise Unavailable("This process cannot take calls now.")
-    return Response(json={"status": "ready"})
+    difference = describe_difference(gateway.store, gateway.clock)
+    return Response(json={"status": "ready", "warnings": [difference]} if difference else {"status": "ready"})

@@ -230,6 +230,6 @@ SCHEMAS: Mapping[str, Schema] = {
     "Model": _MODEL,
     "ModelList": list_of("Model", pages=False),
     **ACCOUNT_SCHEMAS,
-    "Health": closed_object({"status": one_of("ok", "ready")}),
+    "Health": closed_object({"status": one_of("ok", "ready")}, optional={"warnings": array(TEXT)}),
     "Document": {"type": "object"},
 }

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,13 +23,13 @@ from penstock.models import shutdowns
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
+from penstock.store.base import Store
+from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.typed_config import Misconfigured
 from penstock.values import new_id
 
 State = Literal["ok", "note", "problem"]
 _PROBE = b"penstock doctor"
-_CONNECT_SECONDS = 5
-_CLOCKS_APART_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +81,19 @@ async def _check_database(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("database", "note", f"{name} does not exist yet", "start the gateway: it creates the database")
         return
     try:
-        async with open_store_and_vault(settings):
+        async with open_store_and_vault(settings) as (store, _):
             yield Finding("database", "ok", f"{name} opens, and the master secret belongs to it")
-        if settings.database:
-            yield await _compare_clocks(settings.database)
+            if settings.database:
+                yield await _compare_clocks(store)
     except (Problem, RuntimeError, ValueError, OSError) as problem:
         yield Finding("database", "problem", str(problem), "see the message; nothing works without the database")
 
 
-async def _compare_clocks(database: str) -> Finding:
-    """Leases and deadlines of several machines agree only as well as their clocks."""
-    import psycopg  # imported here because it is part of an extra; the database was opened before
-
-    async with await psycopg.AsyncConnection.connect(database, connect_timeout=_CONNECT_SECONDS) as connection:
-        row = await (await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")).fetchone()
-    assert row is not None, "a SELECT without FROM has one row"
-    ahead = time.time() - row[0]
-    if abs(ahead) > _CLOCKS_APART_SECONDS:
-        found = f"this machine's clock is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
+async def _compare_clocks(store: Store) -> Finding:
+    """Leases and deadlines are by the database's clock, but callers see the times of this machine."""
+    clock = Clock()
+    await follow_database_time(store, clock)
+    if found := describe_difference(store, clock):
         return Finding("clock", "problem", found, "synchronize the clocks of all machines (NTP)")
     return Finding("clock", "ok", "this machine and the database agree")
 

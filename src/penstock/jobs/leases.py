@@ -16,6 +16,7 @@ from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
 from penstock.jobs.trials import Trials
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
+from penstock.store.database_time import follow_database_time
 from penstock.store.renewals import Renewals
 from penstock.values import OrgId
 
@@ -306,6 +307,7 @@ class Jobs:
         for look in count(1):
             await self._clock.sleep(self._settings.lease_seconds * LOOK_PART)
             try:
+                await follow_database_time(self._store, self._clock)
                 if look % _LOOKS_PER_RENEWAL == 1:
                     await self._renew()
                     self._renewals.note_renewal()

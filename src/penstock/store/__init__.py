@@ -6,5 +6,6 @@ interface, and the modules that begin with their names belong to them. Queries a
 
 Of what callers of the interface share, `groups` writes for several tasks in one transaction and `lock_order` sorts its
 changes, `paging` and `related` read lists, `waiting` tries again while the database is away, `renewals` judges expired
-leases, `probe` tries a write, and `shares` divides connections. `queue` installs the tables of the job queue.
+leases by the time that `database_time` takes from the database, `probe` tries a write, and `shares` divides
+connections. `queue` installs the tables of the job queue.
 """

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import Reservation
@@ -28,6 +29,7 @@ async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reserv
 async def test_holds_of_a_process_that_died_are_released(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         before = await running.money()
+        running.gateway.chat_reservations.process_id = "prc_gone"
         await reserve(running, 1_000_000, concurrent_requests=5)
         assert (await running.money())[1] == 1_000_000
         running.clock.advance(10_000)
@@ -66,7 +68,7 @@ async def test_calls_of_a_process_that_stopped_renewing_end_within_a_minute(open
         }
         assert await running.money() == (before[0] - 1_000_000, 1_000_000)
         again = await reserve(running, 1_000_000, concurrent_requests=4)
-        for reservation in (own, again, lost[0]):  # the last comes too late and changes nothing
+        for reservation in (own, again, lost[0]):  # the last comes too late and is not charged
             settlement.settle_later(reservation, RequestEnd("completed", Nanos(1000), 5, 10))
         await settlement.catch_up(running.caller.org_id)
         assert await running.money() == (before[0] - 2000, 0)
@@ -145,3 +147,18 @@ async def test_a_locked_balance_does_not_keep_the_calls_of_other_organizations_o
         assert (await running.money())[1] == 1_000_000
         assert await leases.end_calls_of_dead_processes() == 1
         assert (await running.money())[1] == 0
+
+
+@postgres_only
+async def test_a_clock_that_begins_to_differ_from_the_database_is_logged_once(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        task = asyncio.create_task(leases_of(running, "prc_1").run())
+        with capture_logs() as logs:
+            for jump in (0, 90, 0, 0, -90, 0):
+                await until(lambda: running.clock.sleeping == 1)
+                running.clock.jump(jump)
+                running.clock.advance(10)
+                await until(lambda: running.clock.sleeping == 1)
+        await cancel_and_wait([task])
+        found = [entry["found"] for entry in logs if entry["event"] == "clocks differ"]
+        assert found == ["The clock of this machine is 90.0 s ahead of the database's."]

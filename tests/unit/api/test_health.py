@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from penstock.api import health
 from penstock.api.asgi import AsgiApp
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import serving
+from tests.gateway import OpenGateway, postgres_only
 
 
 async def test_a_new_process_is_alive_and_ready(tmp_path: Path) -> None:
@@ -31,3 +33,14 @@ async def test_a_process_without_its_database_is_not_ready(tmp_path: Path) -> No
         await gateway.store.close()
         assert (await served.call("GET", "/readyz")).status >= 500
         assert (await served.call("GET", "/healthz")).status == 200
+
+
+@postgres_only
+async def test_a_process_whose_clock_differs_from_the_database_is_ready_but_says_so(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        running.clock.jump(-60)
+        response = await health.ready(running.gateway, running.call())
+        assert response.json == {
+            "status": "ready",
+            "warnings": ["The clock of this machine is 60.0 s behind the database's."],
+        }

@@ -11,6 +11,8 @@ import pytest
 from penstock.commands import doctor
 from penstock.media.storage import Folder
 from tests.command_line import Ended, done, penstock
+from tests.gateway import OpenGateway, postgres_only
+from tests.manual_clock import SetClock
 from tests.ports import unused_port
 from tests.stories.processes import Installation, Serving
 
@@ -83,3 +85,14 @@ def test_models_that_a_provider_shuts_down_are_named(data_folder: Path) -> None:
     ended = done("doctor", "--data", data_folder, GEMINI_API_KEY="x", **free_port())
     named = [row[2] for row in ended.lines if row[0] == "models"]
     assert "gemini serves google/gemini-2.5-flash only until 2026-10-16" in named
+
+
+@postgres_only
+async def test_a_clock_that_differs_from_the_database_is_a_problem(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(works=False) as running:
+        assert (await doctor._compare_clocks(running.gateway.store)).state == "ok"
+        monkeypatch.setattr(doctor, "Clock", lambda: SetClock(90))
+        found = await doctor._compare_clocks(running.gateway.store)
+        assert (found.state, "ahead of the database's" in found.found) == ("problem", True)

@@ -48,3 +48,13 @@ def test_a_process_that_has_not_renewed_for_long_judges_nothing(clock: ManualClo
     renew(clock, renewals, 10, 10)
     clock.advance(21)
     assert not renewals.others_had_time
+
+
+def test_after_the_clock_of_the_database_was_set_two_renewals_are_waited_for(
+    clock: ManualClock, renewals: Renewals
+) -> None:
+    """Leases from before are in another time: perhaps all of them look expired."""
+    renew(clock, renewals, 10, 10)
+    clock.steps += 1
+    assert not renewals.others_had_time
+    assert renew(clock, renewals, 10, 10, 10) == [False, False, True]

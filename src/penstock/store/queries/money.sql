@@ -32,6 +32,18 @@ UPDATE orgs SET available = available + :held - :charged, held = held - :held WH
 INSERT INTO transfers (ref, step, kind, org_id, source, target, amount, returned, created_at_ms, note)
 VALUES (:ref, :step, :kind, :org_id, :source, :target, :amount, :returned, :created_at_ms, :note);
 
+-- name: list_released [sqlite]
+-- Of these requests, those whose hold was released and for which no loss is recorded.
+SELECT ref AS id FROM transfers
+WHERE ref IN (SELECT value FROM json_each(:ids)) AND step = 'end' AND kind = 'release'
+    AND NOT EXISTS (SELECT 1 FROM transfers AS losses WHERE losses.ref = transfers.ref AND losses.step = 'loss');
+
+-- name: list_released [postgres]
+-- Of these requests, those whose hold was released and for which no loss is recorded.
+SELECT ref AS id FROM transfers
+WHERE ref IN (SELECT json_array_elements_text(CAST(:ids AS JSON))) AND step = 'end' AND kind = 'release'
+    AND NOT EXISTS (SELECT 1 FROM transfers AS losses WHERE losses.ref = transfers.ref AND losses.step = 'loss');
+
 -- name: add_org
 -- Add an organization with an empty account.
 INSERT INTO orgs (id, name, billing, created_at_ms) VALUES (:id, :name, :billing, :created_at_ms);

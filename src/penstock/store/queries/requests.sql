@@ -229,6 +229,10 @@ SELECT id FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status IN ('pending', 'processing') AND process_id <> :process_id
 LIMIT 1;
 
+-- name: get_time [postgres only]
+-- The time of the database.
+SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now_ms;
+
 -- name: renew_process
 -- Renew the lease of a process, or add the process.
 INSERT INTO processes (id, lease_until_ms) VALUES (:id, :until_ms)
@@ -243,8 +247,10 @@ SELECT id FROM processes WHERE lease_until_ms < :now_ms ORDER BY id;
 DELETE FROM processes WHERE id = :id AND lease_until_ms < :now_ms;
 
 -- name: list_abandoned_requests
--- Unfinished requests without a generation, from a process that died while it handled them.
+-- Unfinished requests without a generation, from a process that is gone. A living one may have another clock, and so ids
+-- of another time.
 SELECT id, org_id, hold FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id < :high
     AND id NOT IN (SELECT id FROM generations)
+    AND (process_id IS NULL OR process_id NOT IN (SELECT id FROM processes))
 ORDER BY id LIMIT :limit;
