@@ -10,7 +10,22 @@ HOME = "docs/README.md"
 # The wheel has a copy of these files, made by setup.py; in a clone they are read where they are.
 _SOURCES = ("docs", "deploy")
 _SINGLE_FILES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile", "compose.yaml")
-_ENDINGS = {".md", ".webp", ".json", ".py", ".js", ".mjs", ".sh", ".toml", ".txt", ".yaml", ".yml", ".conf", ".service"}
+_ENDINGS = {
+    ".md",
+    ".webp",
+    ".svg",
+    ".json",
+    ".py",
+    ".js",
+    ".mjs",
+    ".sh",
+    ".toml",
+    ".txt",
+    ".yaml",
+    ".yml",
+    ".conf",
+    ".service",
+}
 _NAMES = {"Caddyfile", "Dockerfile"}  # files without an ending
 _COPY = Path(__file__).parent / "manual"
 _CLONE = Path(__file__).parents[3]

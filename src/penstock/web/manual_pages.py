@@ -24,7 +24,7 @@ _MISSING_BODY = (
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
-_TYPES = {"webp": "image/webp", "json": _JSON, "md": "text/markdown; charset=utf-8"}
+_TYPES = {"webp": "image/webp", "svg": "image/svg+xml", "json": _JSON, "md": "text/markdown; charset=utf-8"}
 
 
 def manual_asset(name: str) -> Asset | None:

@@ -98,6 +98,7 @@ async def test_they_are_served_without_a_key(tmp_path: Path) -> None:
         "/docs/api": "text/html; charset=utf-8",
         "/docs/images.md": "text/markdown; charset=utf-8",
         "/docs/images/overview.webp": "image/webp",
+        "/docs/images/how-it-works.svg": "image/svg+xml",
         "/docs/penstock.schema.json": "application/json",
         "/docs/search.json": "application/json",
         "/docs/deploy/proxies/nginx.conf": "text/plain; charset=utf-8",
