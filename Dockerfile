@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
 # Builds a small image that runs the gateway as an unprivileged user on a read-only file system:
 #
-#   docker build --tag penstock .
-#   docker run --publish 127.0.0.1:8080:8080 --volume penstock:/data --read-only --tmpfs /tmp penstock
+#   docker build --tag penstock:0.1.0 .
+#   docker run --publish 127.0.0.1:8080:8080 --volume penstock:/data --read-only --tmpfs /tmp penstock:0.1.0
 
 FROM python:3.13-slim AS build
 
@@ -29,8 +29,10 @@ RUN useradd --uid 10001 --no-create-home --no-log-init --home-dir /data --shell 
     && install --directory --owner penstock --group penstock --mode 0700 /data
 
 # The container's port is reachable only where --publish says so: publish it to this machine or to a proxy with TLS.
+# `container` says where it runs, as systemd and podman define it.
 ENV PATH=/opt/penstock/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
+    container=oci \
     PENSTOCK_DATA=/data \
     PENSTOCK_HOST=0.0.0.0 \
     PENSTOCK_ALLOW_PLAIN_HTTP=true \
@@ -39,6 +41,7 @@ USER 10001
 VOLUME /data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
+# Images in OCI's format, podman's default, do not keep this: build them with `--format docker`, or state it in compose.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/readyz', timeout=4)"]
 ENTRYPOINT ["penstock"]

@@ -59,13 +59,13 @@ def run_s3_server(folder: Path) -> Iterator[S3Server]:
     command = [find_rclone(), "serve", "s3", str(folder), *address, *options]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
-            _wait_until_ready(port, process)
+            wait_until_ready(port, process)
             yield S3Server(port)
         finally:
             process.kill()
 
 
-def _wait_until_ready(port: int, process: "subprocess.Popen[bytes]") -> None:
+def wait_until_ready(port: int, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

@@ -1,5 +1,6 @@
 """The files for containers, Kubernetes, systemd and proxies name settings, paths and limits that exist."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,12 @@ from typing import Any
 import typer
 import yaml
 
-from penstock import settings, settings_description
+from penstock import __version__, settings, settings_description
 from penstock.api.routes import ROUTES
 from penstock.cli import app
 from penstock.settings import Settings
+from tests.deploy_files import ROOT, compose_services, image_environment
 
-ROOT = Path(__file__).parent.parent
 KUBERNETES = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
 FILES = [ROOT / "Dockerfile", ROOT / "compose.yaml", *sorted(path for path in (ROOT / "deploy").rglob("*.*"))]
 OTHER_VARIABLES = {"PENSTOCK_KEY", "PENSTOCK_URL", "PENSTOCK_CONFIG"}
@@ -34,12 +35,6 @@ def test_every_variable_is_a_setting() -> None:
     assert sorted((path, name) for path, name in named if name not in known) == []
 
 
-def image_environment() -> dict[str, str]:
-    """The variables of ENV in the last stage of the Dockerfile."""
-    block = (ROOT / "Dockerfile").read_text().rpartition("\nENV ")[2].replace("\\\n", " ").partition("\n")[0]
-    return dict(pair.split("=", 1) for pair in block.split())
-
-
 def service_links() -> dict[str, str]:
     """The variables that Kubernetes sets for each service, unless a pod declines them."""
     services = [found["metadata"]["name"] for found in kubernetes_objects() if found["kind"] == "Service"]
@@ -48,8 +43,7 @@ def service_links() -> dict[str, str]:
 
 def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
     """As they reach the process: what the image sets, then what Compose or Kubernetes sets."""
-    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    environments = {name: service["environment"] for name, service in services.items() if "build" in service}
+    environments = {name: service["environment"] for name, service in compose_services().items() if "build" in service}
     (config,) = [found["data"] for found in kubernetes_objects() if found["kind"] == "ConfigMap"]
     for name, pod in pods().items():
         own = {variable["name"]: variable["value"] for variable in pod["containers"][0].get("env", [])}
@@ -64,6 +58,30 @@ def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
         assert found.worker is ("worker" in name), name
         assert found.host == "0.0.0.0", name  # noqa: S104
         assert found.behind_tls or found.allow_plain_http, name
+        assert found.trusted_proxies, "callers behind a proxy have addresses of their own"
+        assert found.media_urls == "gateway", "callers reach no object store of the network inside"
+
+
+def test_every_image_has_the_tag_of_this_version() -> None:
+    documents = [ROOT / "docs" / "deploy.md", *FILES]
+    tags = {tag for path in documents for tag in re.findall(r"(?<![\w/.])penstock:([\w.]+)", path.read_text())}
+    assert tags == {__version__}
+    for path in documents:
+        untagged = re.findall(r"(?:--tag|--tmpfs /tmp|image:) penstock(?!:)\b", path.read_text())
+        assert not untagged, path
+
+
+def test_compose_checks_health_as_the_image_does() -> None:
+    """An image in OCI's format has no health check of its own."""
+    (options, command) = re.findall(
+        r"^HEALTHCHECK (.*?) \\\n    CMD (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE
+    )[0]
+    given = dict(re.findall(r"--([\w-]+)=(\w+)", options))
+    checks = [service["healthcheck"] for service in compose_services().values() if "build" in service]
+    assert len(checks) == 3
+    for check in checks:
+        assert check["test"] == ["CMD", *json.loads(command)]
+        assert {name.replace("_", "-"): value for name, value in check.items() if name != "test"} == given
 
 
 def test_every_setting_in_a_comment_exists() -> None:
@@ -82,8 +100,7 @@ def test_every_probe_is_a_path_of_the_gateway() -> None:
 
 
 def test_every_command_of_a_container_is_a_command_with_its_options() -> None:
-    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    commands = [service["command"] for service in compose.values() if "command" in service]
+    commands = [service["command"] for service in compose_services().values() if "command" in service]
     commands += [container["args"] for pod in pods().values() for container in pod["containers"]]
     commands.append(re.findall(r'^CMD \["(\w+)"\]$', (ROOT / "Dockerfile").read_text(), re.MULTILINE))
     known = typer.main.get_command(app)

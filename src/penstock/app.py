@@ -132,7 +132,8 @@ async def build_gateway(
         local_servers = local.start_servers(catalog.providers.known.values(), pool)
         for server in local_servers.values():
             stack.push_async_callback(server.close)
-        storage = open_storage(settings.media, settings.media_options, settings.data)
+        url_endpoint = settings.media_public_endpoint if settings.media_urls == "store" else None
+        storage = open_storage(settings.media, settings.media_options, settings.data, url_endpoint=url_endpoint)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         upstream = Upstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)

@@ -7,7 +7,6 @@ against the types of `Settings`, and docs/penstock.schema.json tells editors the
 import os
 from collections.abc import Mapping
 from functools import partial
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,11 +15,14 @@ from msgspec import Meta, inspect
 
 from penstock.environment import Environment
 from penstock.typed_config import (
+    Database,
     Dollars,
+    HostName,
     Misconfigured,
     Origin,
     PublicUrl,
     WebhookUrl,
+    check_networks,
     convert,
     convertible_value,
     read_toml,
@@ -78,10 +80,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = 1
     trusted_proxies: Annotated[
-        tuple[str, ...], Meta(description="IP addresses of proxies whose X-Forwarded-* headers are believed.")
+        tuple[str, ...],
+        Meta(
+            description="IP addresses or networks (10.0.0.0/8) of proxies whose X-Forwarded-* headers are believed; "
+            "`*`: anybody's."
+        ),
     ] = ()
     allowed_hosts: Annotated[
-        tuple[str, ...],
+        tuple[HostName, ...],
         Meta(
             description="Host names under which the gateway is reached, without ports. Calls with another Host header "
             "are refused, except health checks. Empty: any host."
@@ -102,7 +108,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = 200
 
-    database: Annotated[str, Meta(description="postgresql://… to use Postgres; empty: SQLite in the data folder.")] = ""
+    database: Annotated[
+        Database, Meta(description="postgresql://… to use Postgres; empty: SQLite in the data folder.")
+    ] = ""
     database_connections: Annotated[
         Count, Meta(description="Most connections to Postgres. Several `processes` have equal shares, of 6 at least.")
     ] = 16
@@ -110,8 +118,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, Meta(description="s3://bucket/prefix (or gs://, az://) for media; empty: a folder in the data folder.")
     ] = ""
     media_options: Annotated[
-        dict[str, str], Meta(description="Options of the object storage, such as endpoint and region.")
+        dict[str, str], Meta(description="Options of the object store, such as endpoint, region and timeout.")
     ] = {}
+    media_urls: Annotated[
+        Literal["gateway", "store"],
+        Meta(description="Where URLs of files lead: to the gateway, or to the object store if callers can reach it."),
+    ] = "gateway"
+    media_public_endpoint: Annotated[
+        PublicUrl,
+        Meta(
+            description="The endpoint under which callers reach the object store, if `media_urls` is store and the "
+            "endpoint in `media_options` is for the gateway only."
+        ),
+    ] = ""
     secret: Annotated[
         Secret, Meta(description="Master secret of at least 32 characters; empty: kept in the data folder.")
     ] = ""
@@ -220,7 +239,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description="Providers of which also models that are not listed here can be called. Empty: none."),
     ] = ("fal", "replicate", "openrouter")
     disabled_providers: Annotated[tuple[str, ...], Meta(description="Slugs of providers to leave out.")] = ()
-    egress_allow_hosts: Annotated[tuple[str, ...], Meta(description="Hosts that the egress rules let through.")] = ()
+    egress_allow_hosts: Annotated[
+        tuple[HostName, ...], Meta(description="Hosts that the egress rules let through.")
+    ] = ()
     egress_allow_cidrs: Annotated[
         tuple[str, ...], Meta(description="Networks that the egress rules let through, such as 10.20.0.0/16.")
     ] = ()
@@ -281,8 +302,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"processes = {self.processes} needs Postgres (the setting `database`): a SQLite database is served by "
                 "one process, which writes to it alone"
             )
-        for network in self.egress_allow_cidrs:
-            _check_network(network)
+        if self.media_urls == "store" and not self.media:
+            raise ValueError("media_urls = store needs an object store (the setting `media`)")
+        if self.media_public_endpoint and self.media_urls != "store":
+            raise ValueError("media_public_endpoint needs media_urls = store")
+        check_networks("egress_allow_cidrs must be", self.egress_allow_cidrs)
+        check_networks(
+            "trusted_proxies must be `*`, addresses or", [each for each in self.trusted_proxies if each != "*"]
+        )
         if Retention.parse(self.media_retention).seconds > Retention.parse(self.media_retention_max).seconds:
             raise ValueError("media_retention is longer than media_retention_max")
         if self.receiving_bytes < max(self.json_bytes, self.form_bytes):
@@ -303,15 +330,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def url_for_providers(self) -> str:
         """The HTTPS URL under which providers reach the gateway, without a slash at the end; empty if there is none."""
         return self.public_url.rstrip("/") if self.public_url.startswith("https://") else ""
-
-
-def _check_network(network: str) -> None:
-    try:
-        ip_network(network)
-    except ValueError:
-        raise ValueError(
-            "egress_allow_cidrs must be networks such as 10.20.0.0/16, with no bit set after the prefix"
-        ) from None
 
 
 def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Settings:
@@ -346,32 +364,13 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     return settings
 
 
-def share(settings: Settings, cores: int) -> Settings:
-    """The settings of one of several processes: what limits the use of this machine or the database is divided.
-
-    Without several processes the settings are returned as they are, with the number of processes filled in.
-    """
-    count = settings.processes or (cores if settings.database else 1)
-    if count == 1:
-        return _replace(settings, processes=1)
-    return _replace(
-        settings,
-        processes=count,
-        database_connections=max(_CONNECTIONS_MIN, settings.database_connections // count),
-        concurrent_jobs=-(-settings.concurrent_jobs // count),
-        receiving_bytes=max(settings.json_bytes, settings.form_bytes, settings.receiving_bytes // count),
-        image_workers=-(-(settings.image_workers or cores) // count),
-    )
-
-
-def _replace(settings: Settings, **values: int) -> Settings:
+def with_values(settings: Settings, **values: int) -> Settings:
     """Settings with other values; `as_configured` returns the former ones."""
     changed = msgspec.structs.replace(settings, **values)
     msgspec.structs.force_setattr(changed, _WHOLE, settings)
     return changed
 
 
-_CONNECTIONS_MIN = 6  # some are kept for reads, and one organization gets half
 _WHOLE = "whole"
 _ORIGINS = "origins"
 

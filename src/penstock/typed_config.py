@@ -7,6 +7,7 @@ in the wrong place.
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -34,6 +35,13 @@ PublicUrl = Annotated[
 WebhookUrl = Annotated[
     str,
     Meta(pattern=r"^(?!.*\s)(https?://[^\s/?#@]+(/[^\s#]*)?)?$", title="https://host[:port] with a path, or empty"),
+]
+Database = Annotated[
+    str, Meta(pattern=r"^(postgres(ql)?://\S+)?$", title="postgresql://user:password@host/database, or empty")
+]
+HostName = Annotated[
+    str,
+    Meta(pattern=r"^([^\s/:@*]+|\[?[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}\]?)$", title="a host name or IP address alone"),
 ]
 Origin = Annotated[
     str, Meta(pattern=r"^(\*|https?://[^\s/?#@,]+)$", title="https://host[:port] without a path, or `*` for all")
@@ -69,6 +77,15 @@ def _decode(kind: type, value: Any) -> Any:
     if kind is not Path or not isinstance(value, str | Path):
         raise TypeError
     return Path(value)
+
+
+def check_networks(beginning: str, networks: Iterable[str]) -> None:
+    """Raise ValueError, with a message that begins so, unless all are networks or single addresses."""
+    try:
+        for network in networks:
+            ip_network(network)
+    except ValueError:
+        raise ValueError(f"{beginning} networks such as 10.20.0.0/16, with no bit set after the prefix") from None
 
 
 def with_hint(unknown: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from penstock import settings, settings_description
+from penstock import settings_description
 from penstock.settings import Settings, load
 from penstock.typed_config import Misconfigured
 
@@ -102,7 +102,9 @@ SECONDS = "must be a number above 0, at most 1000000000"
 DELAYS = (5.0, 15.0, 45.0)
 PAUSE = "must be a number from 0 to 1000000000"
 DOLLARS = 'starting_credit_usd must be an amount of dollars as text, such as "0.04"'
-NETWORKS = "egress_allow_cidrs must be networks such as 10.20.0.0/16, with no bit set after the prefix"
+NETWORKS = "networks such as 10.20.0.0/16, with no bit set after the prefix"
+PROXIES = f"trusted_proxies must be `*`, addresses or {NETWORKS}"
+HOST = "must be a host name or IP address alone"
 PUBLIC_URL = "public_url must be http(s)://host[:port], with a path if needed, or empty"
 
 MISTAKES = {
@@ -141,8 +143,19 @@ MISTAKES = {
     'public_url = "gateway.example"': PUBLIC_URL,
     'public_url = "https://gateway.example/?a"': PUBLIC_URL,
     'public_url = "https://gateway.example\\n"': PUBLIC_URL,
-    'egress_allow_cidrs = ["10.0.0.1/8"]': NETWORKS,
-    'egress_allow_cidrs = ["intranet"]': NETWORKS,
+    'egress_allow_cidrs = ["10.0.0.1/8"]': f"egress_allow_cidrs must be {NETWORKS}",
+    'egress_allow_cidrs = ["intranet"]': f"egress_allow_cidrs must be {NETWORKS}",
+    'egress_allow_hosts = ["http://intranet"]': f"egress_allow_hosts[0] {HOST}",
+    'egress_allow_hosts = ["*.intranet"]': f"egress_allow_hosts[0] {HOST}",
+    'trusted_proxies = ["nginx"]': PROXIES,
+    'trusted_proxies = ["*", "10.0.0.1/8"]': PROXIES,
+    'trusted_proxies = ["127.0.0.1:80"]': PROXIES,
+    'allowed_hosts = ["media.example.com", "localhost:8080"]': f"allowed_hosts[1] {HOST}",
+    'allowed_hosts = ["https://media.example.com"]': f"allowed_hosts[0] {HOST}",
+    'database = "sqlite:///x"': "database must be postgresql://user:password@host/database, or empty",
+    'media_urls = "bucket"': "media_urls must be one of gateway, store",
+    'media_urls = "store"': "media_urls = store needs an object store (the setting `media`)",
+    'media_public_endpoint = "https://files.test"': "media_public_endpoint needs media_urls = store",
     'starting_credit_usd = "ten"': DOLLARS,
     "starting_credit_usd = -1": DOLLARS,
     "starting_credit_usd = nan": DOLLARS,
@@ -182,10 +195,12 @@ def test_no_message_repeats_the_value() -> None:
     """It may be a secret in the wrong place."""
     kinds = get_type_hints(Settings, include_extras=True)
     for name, variable, _, _ in settings_description.rows():
-        if not variable or name in ("data", "host", "database", "media", "router", "ca_file"):
+        if not variable or name in ("data", "host", "media", "router", "ca_file"):
             continue  # tables, and text of any kind
-        if get_args(kinds[name])[0] == tuple[str, ...] and name != "egress_allow_cidrs":
+        if get_args(kinds[name])[0] == tuple[str, ...] and name not in ("egress_allow_cidrs", "trusted_proxies"):
             continue  # lists of any text
+        if name in ("allowed_hosts", "egress_allow_hosts"):
+            continue  # any word may be a host
         with pytest.raises(Misconfigured, match=rf"^{name}(\[0\])? must be") as caught:
             load({}, {variable: "sk-canary"})
         assert "canary" not in str(caught.value)
@@ -229,20 +244,11 @@ def test_defaults_are_as_documented() -> None:
     assert defaults.host == "127.0.0.1"
 
 
-# ---------------------------------------------------------------------------------------------------- several processes
-
-
-def test_several_processes_need_postgres(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="processes = 4 needs Postgres"):
-        load({"data": tmp_path, "processes": "4"}, {})
-    assert settings.share(load({"data": tmp_path, "processes": "0"}, {}), cores=8).processes == 1
-
-
-def test_several_processes_share_what_limits_the_machine(tmp_path: Path) -> None:
-    given = load({"data": tmp_path, "processes": "0", "database": "postgresql://db.test/x"}, {})
-    shared = settings.share(given, cores=8)
-    assert shared.processes == 8
-    assert (shared.image_workers, shared.concurrent_jobs, shared.database_connections) == (1, 1250, 6)
-    assert (shared.connections_per_address, shared.receiving_bytes) == (200, given.form_bytes)
-    assert settings.share(given, cores=1).database_connections == given.database_connections
-    assert settings.as_configured(shared) == settings.as_configured(given), "an operator sees what was configured"
+def test_hosts_proxies_and_databases_are_taken_in_every_usual_form(tmp_path: Path) -> None:
+    hosts = ("media.example.com", "localhost", "127.0.0.1", "::1", "[::1]", "fe80::1", "gateway_1")
+    proxies = ("127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8", "*")
+    given = {"allowed_hosts": hosts, "egress_allow_hosts": hosts, "trusted_proxies": proxies}
+    found = load(
+        {"data": tmp_path, "database": "postgres://penstock@%2Frun%2Fpostgresql/penstock?sslmode=require", **given}, {}
+    )
+    assert (found.allowed_hosts, found.egress_allow_hosts, found.trusted_proxies) == (hosts, hosts, proxies)

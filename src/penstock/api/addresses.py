@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 _IPV6_PREFIX = 64  # what one customer of a network has at least, so its addresses count as one
 
@@ -11,14 +11,14 @@ class Proxies:
     """The proxies whose `X-Forwarded-For` is believed."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
-        self._names = set(trusted)
-        self._networks = [network for text in self._names if (network := _network(text)) is not None]
+        """`trusted` are addresses, networks, or `*` for everybody; the settings see to that."""
+        named = set(trusted)
+        self._trusts_all = "*" in named
+        self._networks = [ip_network(text) for text in named - {"*"}]
 
     def trust(self, host: str) -> bool:
-        if not self._names:
-            return False
-        if host in self._names or "*" in self._names:
-            return True
+        if self._trusts_all or not self._networks:
+            return self._trusts_all
         address = _address(host)
         return address is not None and any(address in network for network in self._networks)
 
@@ -51,12 +51,5 @@ def _without_port(host: str) -> str:
 def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-
-
-def _network(text: str) -> IPv4Network | IPv6Network | None:
-    try:
-        return ip_network(text)
     except ValueError:
         return None

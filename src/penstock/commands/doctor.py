@@ -61,6 +61,7 @@ async def _examine(data: Data, config: Config) -> list[Finding]:
     except (Misconfigured, ValueError) as problem:
         return [Finding("configuration", "problem", str(problem), "correct penstock.toml or the environment")]
     findings = [Finding("configuration", "ok", "every setting is valid"), _check_public_url(settings)]
+    findings += _check_proxies(settings)
     findings += [finding async for finding in _check_database(settings)]
     findings += [finding async for finding in _check_storage(settings)]
     return [*findings, *_check_port(settings), *_check_credentials(catalog), *_check_shutdowns(catalog)]
@@ -73,6 +74,13 @@ def _check_public_url(settings: Settings) -> Finding:
     found = settings.public_url or f"{settings.base_url}, which works on this machine only"
     advice = "set public_url to the HTTPS URL that callers use, so that the URLs of images work for them"
     return Finding("public URL", "note", found, advice)
+
+
+def _check_proxies(settings: Settings) -> Iterator[Finding]:
+    """Behind a proxy that is not trusted, all callers have the proxy's address."""
+    if settings.behind_tls and not settings.trusted_proxies:
+        found = "a proxy provides TLS (behind_tls), but trusted_proxies is empty: all callers count as one address"
+        yield Finding("proxies", "note", found, "set trusted_proxies to the proxy's address or network")
 
 
 async def _check_database(settings: Settings) -> AsyncIterator[Finding]:

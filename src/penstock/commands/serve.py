@@ -23,11 +23,13 @@ from penstock.api.metrics import publish_forever
 from penstock.api.routes import WORKER_ROUTES
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
+from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.event_loop import cancel_and_wait, configure_process
 from penstock.imaging.workers import available_cores
 from penstock.models.catalog import Catalog
-from penstock.settings import Settings, share
+from penstock.process_shares import share
+from penstock.settings import Settings
 from penstock.telemetry.logs import configure_logs
 from penstock.telemetry.metrics import FigureExchange
 
@@ -174,6 +176,7 @@ def _example_model(catalog: Catalog) -> str | None:
 
 
 _PROMPT = "a lighthouse at dusk, calm sea"
+_CONTAINER = "container"  # a variable that the image sets, and podman: there is no terminal in the folder
 
 
 def _print_welcome(settings: Settings, welcome: Welcome, model: str | None) -> None:
@@ -189,13 +192,16 @@ Your first API key, which is shown only once:
 The dashboard asks for it."""
         )
     if welcome.key and model:
-        typer.echo(
-            f"""
+        if not ENVIRONMENT.get(_CONTAINER):
+            typer.echo(
+                f"""
 To generate an image from another terminal in this folder:
 
-    {_command(settings)} image "{_PROMPT}" -o lighthouse.png
-
-or with curl, as any client does:
+    {_command(settings)} image "{_PROMPT}" -o lighthouse.png"""
+            )
+        typer.echo(
+            f"""
+To generate an image with curl, as any client does:
 
     export PENSTOCK_KEY={welcome.key}
     curl {url}/compat/v1/images/generations \\

@@ -20,19 +20,29 @@ from penstock.store.base import StorageMisconfigured
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 _CANNOT_REACH = "The object store could not be reached."
 
+# Options of the connection, which the library takes apart from those of the store; among those it would crash on them.
+_CONNECTION_OPTIONS = frozenset(
+    "allow_http allow_invalid_certificates connect_timeout default_content_type http1_only http2_keep_alive_interval "
+    "http2_keep_alive_timeout http2_keep_alive_while_idle http2_max_frame_size http2_only pool_idle_timeout "
+    "pool_max_idle_per_host proxy_ca_certificate proxy_excludes proxy_url randomize_addresses read_timeout timeout "
+    "user_agent".split()
+)
+_PREFIXES = {"s3": "aws_", "gcs": "google_", "azure": "azure_"}  # that names of options may have
+_ENDPOINT_OPTIONS = frozenset({"endpoint", "endpoint_url", "storage_endpoint"})
+
 
 class Bucket:
     """Files in an object store."""
 
-    def __init__(self, url: str, options: Mapping[str, str]) -> None:
-        # Which options are valid depends on the scheme of the URL; the library checks them at run time.
-        try:
-            self._store: Any = from_url(  # type: ignore[call-overload]
-                url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
-            )
-        except (BaseError, ValueError) as problem:
-            reason = str(problem).partition("\n")[0]
-            raise StorageMisconfigured(f"media = {url!r} or media_options cannot be used: {reason}") from None
+    def __init__(self, url: str, options: Mapping[str, str], url_endpoint: str | None = None) -> None:
+        """Open the bucket at a URL. Raises StorageMisconfigured if the URL or an option cannot be used.
+
+        `url_endpoint` is where callers reach the object store, for which URLs are signed; if it is empty, that is the
+        endpoint of the options. Without it, no URLs are signed.
+        """
+        self._store = _open(url, options)
+        self._signing_store = _open(url, options, url_endpoint) if url_endpoint else self._store
+        self._signs_urls = url_endpoint is not None
 
     async def create(self, key: str, data: Buffer, content_type: str) -> None:
         # Some servers that speak S3 ignore or refuse the condition of a conditional write, so look first.
@@ -58,7 +68,7 @@ class Bucket:
                 attributes = {"Content-Type": content_type, "Content-Disposition": disposition(content_type)}
                 await obstore.put_async(self._store, key, data, attributes=attributes, mode=mode)
         except FileMissing as error:  # here it means that the bucket is missing
-            raise StorageUnavailable(CANNOT_STORE) from error
+            raise StorageUnavailable(CANNOT_STORE) from error.__cause__
 
     async def copy(self, source: str, key: str) -> None:
         with _translate_errors():
@@ -104,9 +114,11 @@ class Bucket:
         return True
 
     async def signed_url(self, key: str, seconds: int) -> str | None:
+        if not self._signs_urls:
+            return None
         duration = timedelta(seconds=min(seconds, MAX_URL_SECONDS))
         with _translate_errors():
-            url: str = await obstore.sign_async(self._store, "GET", key, duration)
+            url: str = await obstore.sign_async(self._signing_store, "GET", key, duration)
         return url
 
     async def list_files(self) -> list[StoredFile]:
@@ -120,6 +132,31 @@ class Bucket:
 
     async def delete_unfinished(self, older_than_seconds: float = 0) -> None:
         """Do nothing: an object store has no half written files."""
+
+
+def _open(url: str, options: Mapping[str, str], endpoint: str = "") -> Any:
+    """Open an object store, at another endpoint than that of the options if one is given."""
+    try:
+        kind = obstore.parse_scheme(url)
+        if kind not in _PREFIXES:
+            raise ValueError("the URL must begin with s3://, gs:// or az://")
+        config: dict[str, str] = {}
+        connection: dict[str, str | bool] = {"allow_http": True}
+        for name, value in options.items():
+            plain = name.lower().removeprefix(_PREFIXES[kind])
+            if plain in _CONNECTION_OPTIONS:
+                connection[plain] = value
+            elif not (endpoint and plain in _ENDPOINT_OPTIONS):
+                config[name] = value
+        if endpoint:
+            config["endpoint"] = endpoint
+        # Which options are valid depends on the kind of the store; the library checks them at run time.
+        return from_url(  # type: ignore[call-overload]
+            url, config=config, client_options=connection, retry_config=_RETRIES
+        )
+    except (BaseError, ValueError, TypeError) as problem:
+        reason = str(problem).partition("\n")[0]
+        raise StorageMisconfigured(f"media = {url!r} or media_options cannot be used: {reason}") from None
 
 
 @contextmanager

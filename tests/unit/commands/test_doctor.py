@@ -52,6 +52,22 @@ def test_each_problem_is_named_and_gives_exit_status_1(data_folder: Path, tmp_pa
         assert (ended.status, states(ended)[check]) == (1, "problem"), (check, ended)
 
 
+@pytest.mark.parametrize("option", ["nonesuch=1", "timeout=soon", "allow_http=perhaps"])
+def test_a_wrong_option_of_the_object_store_is_a_problem_of_the_storage(data_folder: Path, option: str) -> None:
+    environment = {"PENSTOCK_MEDIA": "s3://bucket", "PENSTOCK_MEDIA_OPTIONS": f"region=us-east-1,{option}"}
+    ended = penstock("doctor", "--json", "--data", data_folder, **environment, **free_port())
+    [found] = [finding for finding in json.loads(ended.out) if finding["check"] == "storage"]
+    assert (ended.status, found["state"]) == (1, "problem")
+    assert "media_options cannot be used" in found["found"]
+
+
+def test_a_proxy_that_is_not_trusted_is_pointed_out(data_folder: Path) -> None:
+    environment = {"PENSTOCK_BEHIND_TLS": "true", **free_port()}
+    assert states(done("doctor", "--json", "--data", data_folder, **environment))["proxies"] == "note"
+    environment["PENSTOCK_TRUSTED_PROXIES"] = "10.0.0.0/8"
+    assert "proxies" not in states(done("doctor", "--json", "--data", data_folder, **environment))
+
+
 class StorageWithOtherBytes(Folder):
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         yield b"something else"

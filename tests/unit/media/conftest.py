@@ -18,4 +18,4 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture
 def bucket(s3: S3Server) -> Storage:
-    return open_storage(s3.new_url(), s3.options, Path("/nowhere"))
+    return open_storage(s3.new_url(), s3.options, Path("/nowhere"), url_endpoint="")

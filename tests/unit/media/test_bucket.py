@@ -53,6 +53,22 @@ async def test_signed_urls_are_valid_for_at_most_a_week(bucket: Storage) -> None
     assert (await asyncio.to_thread(fetch, url))[0] == 200
 
 
+async def test_urls_are_signed_for_the_endpoint_that_callers_reach(s3: S3Server) -> None:
+    """The signature covers the host's name, so a URL for another endpoint cannot be made from a signed one."""
+    options = {**s3.options, "aws_endpoint": "http://store.invalid:9000"}
+    media = s3.new_url()
+    await Bucket(media, s3.options).replace(KEY, b"0123456789", PNG)
+    url = await Bucket(media, options, s3.endpoint).signed_url(KEY, 60) or ""
+    assert url.startswith(f"{s3.endpoint}/")
+    assert await asyncio.to_thread(fetch, url) == (200, b"0123456789", PNG)
+    elsewhere = await Bucket(media, s3.options, "https://files.example.test").signed_url(KEY, 60) or ""
+    assert elsewhere.startswith("https://files.example.test/penstock/")
+
+
+async def test_without_an_endpoint_for_callers_the_gateway_has_to_serve_files(s3: S3Server) -> None:
+    assert await Bucket(s3.new_url(), s3.options).signed_url(KEY, 60) is None
+
+
 async def test_an_unreachable_bucket_means_storage_unavailable(s3: S3Server) -> None:
     options = {**s3.options, "aws_endpoint": "http://127.0.0.1:1"}
     unreachable = Bucket("s3://unreachable", options)

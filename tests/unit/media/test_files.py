@@ -1,13 +1,8 @@
 """Files are served by signed URLs until they expire, and then deleted."""
 
-import asyncio
 import os
 import time
 from base64 import b64encode
-from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
-from urllib.request import urlopen
 
 import pytest
 
@@ -16,35 +11,11 @@ from penstock.accounts.completions import Completion
 from penstock.errors import NotFound, PermissionDenied, Problem
 from penstock.media.files import find_strays
 from penstock.media.storage import Storage, storage_key
-from penstock.schema import Response
 from penstock.store.base import Store
-from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
-from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, postgres_only, sqlite_only
-from tests.s3_server import S3Server, run_s3_server
-
-
-async def create_image(running: RunningGateway) -> str:
-    """Generate an image and return its URL."""
-    url: str = (await running.image())["data"][0]["url"]
-    return url
-
-
-def split_url(url: str) -> tuple[str, dict[str, str]]:
-    found = urlsplit(url)
-    return found.path.removeprefix("/m/"), {name: values[0] for name, values in parse_qs(found.query).items()}
-
-
-async def open_url(running: RunningGateway, url: str, range_header: str | None = None) -> Response:
-    media_id, query = split_url(url)
-    return await running.gateway.media.open(media_id, query, range_header)
-
-
-async def read_body(response: Response) -> bytes:
-    assert response.chunks is not None
-    return b"".join([chunk async for chunk in response.chunks])
-
+from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, sqlite_only
+from tests.unit.media.signed_urls import create_image, open_url, read_body, split_url
 
 # ---------------------------------------------------------------------------------------------------------- signed URLs
 
@@ -350,34 +321,3 @@ async def test_a_completed_video_has_its_file_after_a_crash(open_gateway: OpenGa
         assert done["output"]["size_bytes"] == len(mp4())
         assert await read_body(await open_url(running, done["output"]["url"])) == mp4()
         assert len(await running.storage.list_files()) == 1
-
-
-# --------------------------------------------------------------------------------------------------------------- bucket
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with run_s3_server(tmp_path_factory.mktemp("buckets")) as s3:
-        yield s3
-
-
-def fetch(url: str) -> bytes:
-    with urlopen(url) as response:  # noqa: S310
-        content: bytes = response.read()
-        return content
-
-
-@postgres_only
-async def test_files_in_a_bucket(open_gateway: OpenGateway, s3: S3Server, tmp_path: Path) -> None:
-    """With Postgres and S3 together nothing is stored on the machine itself."""
-    async with open_gateway(media=s3.new_url(), media_options=s3.options) as running:
-        url = await create_image(running)
-        assert url.startswith(s3.endpoint)
-        assert await asyncio.to_thread(fetch, url) == png(64, 64)
-        response = await running.image(response_format="b64_json")
-        assert response["data"][0]["b64_json"]
-        done = await running.wait_for_video((await running.video(media_retention="30d")).json["id"])
-        assert await asyncio.to_thread(fetch, done["output"]["url"]) == mp4()
-        assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file() and "lock" not in path.name]
-        assert (await running.purge(done["id"]))["media_deleted"] == 1
-        assert await running.money() == (nanos("9.52"), 0)
