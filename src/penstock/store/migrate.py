@@ -56,11 +56,14 @@ def package_migrations() -> tuple[Migration, ...]:
 
 
 def read_migrations(directory: Path) -> tuple[Migration, ...]:
-    """Read the migrations of a folder in order. Raises StorageMisconfigured if a file is malformed or missing."""
+    """Read the migrations of a folder in order. Raises StorageMisconfigured if a file is malformed, two files have one
+    number, or the first one is missing.
+    """
     migrations = [_read(path) for path in sorted(directory.glob("*.sql"))]
-    if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
+    numbers = [migration.version for migration in migrations]
+    if numbers[:1] != [1] or len(set(numbers)) < len(numbers):
         names = ", ".join(migration.name for migration in migrations)
-        raise StorageMisconfigured(f"Migrations must be numbered 0001, 0002 … without gaps; found {names}.")
+        raise StorageMisconfigured(f"Migrations must begin with 0001 and have a number each; found {names}.")
     return tuple(migrations)
 
 
@@ -97,21 +100,23 @@ def _script(source: str, text: str, dialect: Dialect) -> str:
 
 
 def pending(migrations: tuple[Migration, ...], applied: Iterable[Row]) -> tuple[Migration, ...]:
-    """The migrations after the applied ones. Raises StorageMisconfigured if the applied ones are not the first."""
-    count = 0
-    for count, row in enumerate(applied, 1):
-        if row["version"] > len(migrations):
+    """The migrations that are not among the applied ones. Branches of work reserve numbers, so one may be missing and
+    come later. Raises StorageMisconfigured if an applied one is unknown or was changed.
+    """
+    known = {migration.version: migration for migration in migrations}
+    for row in applied:
+        migration = known.pop(row["version"], None)
+        if migration is None:
             raise StorageMisconfigured(
                 f"The database has schema version {row['version']} ({row['name']}), this release has "
-                f"{len(migrations)}: a newer release has migrated it. Upgrade, or restore an older backup."
+                f"{migrations[-1].version}: a newer release has migrated it. Upgrade, or restore an older backup."
             )
-        known = migrations[count - 1]
-        if (row["version"], row["sha256"]) != (known.version, known.sha256):
+        if row["sha256"] != migration.sha256:
             raise StorageMisconfigured(
                 f"Migration {row['name']} was changed after the database had applied it; "
                 "restore the file and add a new migration instead."
             )
-    return migrations[count:]
+    return tuple(known.values())
 
 
 # --------------------------------------------------------------------------------------------------------------- SQLite

@@ -49,9 +49,8 @@ def test_sections_and_words_make_two_scripts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"0001_a.sql": "", "0003_c.sql": ""}, "without gaps"),
-        ({"0001_a.sql": "", "0001_b.sql": ""}, "without gaps"),
-        ({"0002_b.sql": ""}, "without gaps"),
+        ({"0001_a.sql": "", "0001_b.sql": ""}, "have a number each; found 0001_a, 0001_b"),
+        ({"0002_b.sql": ""}, "must begin with 0001"),
         ({"1_a.sql": ""}, "1_a.sql is not a valid name for a migration"),
         ({"0001-a.sql": ""}, "0001-a.sql is not a valid name for a migration"),
         ({"0001_a.sql": "CREATE TABLE t (a {json})"}, "0001_a.sql: {json} is not a known word"),
@@ -89,6 +88,16 @@ async def test_migrations_run_once_and_in_order(database: Database, migrations: 
             assert versions(database) == [(1, "0001_schema"), (2, "0002_more"), (3, "0003_yet_more")]
             assert query(database, "SELECT a FROM more ORDER BY a") == [(1,), (3,)]
     assert query(database, "SELECT COUNT(*) FROM schema_version WHERE applied_at_ms > 1700000000000") == [(3,)]
+
+
+async def test_a_migration_with_a_reserved_number_may_come_after_later_ones(database: Database, migrations: Path) -> None:
+    (migrations / "0003_third.sql").write_text("CREATE TABLE third (a BIGINT)")
+    async with database.open():
+        assert versions(database) == [(1, "0001_schema"), (3, "0003_third")]
+    (migrations / "0002_second.sql").write_text("CREATE TABLE second (a BIGINT)")
+    for _ in range(2):
+        async with database.open():
+            assert versions(database) == [(1, "0001_schema"), (2, "0002_second"), (3, "0003_third")]
 
 
 async def test_a_trigger_or_function_is_one_statement(database: Database, migrations: Path) -> None:
