@@ -56,7 +56,7 @@ def database_for(user: str, url: str) -> str:
         name = connection.info.dbname
         if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [user]).fetchone() is None:
             connection.execute(f"CREATE ROLE {user} LOGIN")
-        connection.execute(f"ALTER DATABASE {name} OWNER TO {user}")
+        connection.execute(f"ALTER DATABASE {name} OWNER TO {user}; ALTER SCHEMA public OWNER TO {user}")
         return f"{connection.info.host}:{connection.info.port}/{name}"
 
 
