@@ -10,9 +10,11 @@ import typer
 
 from penstock.commands.data_folder import Config, Data, load_settings, with_store
 from penstock.commands.output import Json, report
+from penstock.commands.owner import as_caller
 from penstock.media.copying import CopiedFiles, copy_files
 from penstock.media.opening import open_storage
 from penstock.media.rows import list_file_digests
+from penstock.media.storage import Storage
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.opening import open_store
@@ -35,9 +37,11 @@ def backup(
     A database on Postgres is backed up by Postgres' own tools; with --media the files are copied here.
     """
     settings = load_settings(data=data, config=config)
-    copied = with_store(settings, lambda store, _: _copy(store, settings, folder, with_files=media))
-    if (settings.data / SECRET_FILE).exists():
-        shutil.copy2(settings.data / SECRET_FILE, folder / SECRET_FILE)
+    storage = open_storage(settings.media, settings.media_options, settings.data) if media else None
+    with as_caller():  # who also owns the copy; nothing is written to the data folder
+        copied = with_store(settings, lambda store, _: _copy(store, settings, folder, storage))
+        if (settings.data / SECRET_FILE).exists():
+            shutil.copy2(settings.data / SECRET_FILE, folder / SECRET_FILE)
     if copied is None:
         source = settings.media or settings.data / "media"
         text = f"Copied to {folder}. Stored files are not included: add --media, or copy {source} as well."
@@ -51,15 +55,14 @@ def backup(
         raise typer.Exit(1)
 
 
-async def _copy(store: Store, settings: Settings, folder: Path, *, with_files: bool) -> CopiedFiles | None:
+async def _copy(store: Store, settings: Settings, folder: Path, storage: Storage | None) -> CopiedFiles | None:
     """Copy the database first: a file that is stored afterwards belongs to nothing in the copy."""
-    is_dumped_elsewhere = with_files and store.dialect == "postgres"
+    is_dumped_elsewhere = storage is not None and store.dialect == "postgres"
     await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True)
     if not is_dumped_elsewhere:
         await store.backup(folder / settings.sqlite_file.name)
-    if not with_files:
+    if storage is None:
         return None
-    storage = open_storage(settings.media, settings.media_options, settings.data)
     if is_dumped_elsewhere:
         files = await list_file_digests(store)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from penstock import settings as settings_module
+from penstock.commands.owner import become_owner
 from penstock.commands.quick_imports import quick_imports
 from penstock.environment import ENVIRONMENT
 from penstock.settings import Settings
@@ -28,7 +29,8 @@ Org = Annotated[str | None, typer.Option(help="Id of the organization; by defaul
 
 
 def load_settings(**options: Any) -> Settings:
-    """Return the settings; options of the command line come before the environment and penstock.toml.
+    """Return the settings; options of the command line come before the environment and penstock.toml. From then on a
+    command of root acts as the owner of the data folder.
 
     Says so if the only penstock.toml is in the current folder, where it is not read, and if a variable of the
     environment has the name of no setting, but almost.
@@ -40,6 +42,7 @@ def load_settings(**options: Any) -> Settings:
     if not is_named and Path("penstock.toml").is_file() and not (settings.data / "penstock.toml").is_file():
         message = f"penstock.toml in this folder is not read; move it to {settings.data}, or name it with --config"
         typer.echo(f"penstock: {message}", err=True)
+    become_owner(settings.data)
     return settings
 
 

@@ -17,6 +17,7 @@ from pyreqwest.request import SyncRequestBuilder
 from pyreqwest.response import SyncResponse
 
 from penstock.commands.data_folder import URL_FILE, check_data
+from penstock.commands.owner import as_owner
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.settings import Settings, load
@@ -209,4 +210,5 @@ def _key_of(settings: Settings) -> str:
         raise CallFailed(f"{problem}, or a running gateway with --url and --key") from None
     from penstock.app import ensure_terminal_key  # imported here because it is slow, and a given key needs none of it
 
-    return asyncio.run(ensure_terminal_key(settings))
+    with as_owner(settings.data):
+        return asyncio.run(ensure_terminal_key(settings))

@@ -21,6 +21,7 @@ from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.exchanges import Exchanges
 from penstock.commands.gateway_client import find_gateway
 from penstock.commands.output import Json, print_json, report, usd
+from penstock.commands.owner import as_caller
 from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
@@ -132,8 +133,9 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
         if record:
             row = await gateway.recordings.get(caller.org_id, response.headers["x-service-replay-recording"])
             exported = await files.export_recording(gateway.recordings, row)
-            recording = str(files.save_recording(record, *exported))
-            exchanges_file = _save_exchanges(record, slug, trial, gateway, exchanges)
+            with as_caller():
+                recording = str(files.save_recording(record, *exported))
+                exchanges_file = _save_exchanges(record, slug, trial, gateway, exchanges)
         return {
             "provider": slug,
             "model": trial.model,

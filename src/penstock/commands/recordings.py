@@ -9,6 +9,7 @@ import typer
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
 from penstock.commands.output import Json, report
+from penstock.commands.owner import as_caller
 from penstock.commands.tables import show_table
 from penstock.imaging.workers import WorkerPool
 from penstock.media.opening import open_storage
@@ -84,7 +85,9 @@ def export_recordings(
         paths = []
         for recording_id in recording_ids or [row.id for row in await recordings.all(owner)]:
             row = await recordings.get(owner, recording_id)
-            paths.append(files.save_recording(folder, *await files.export_recording(recordings, row)))
+            exported = await files.export_recording(recordings, row)
+            with as_caller():
+                paths.append(files.save_recording(folder, *exported))
         return paths
 
     paths = with_store(settings, work)
@@ -101,7 +104,8 @@ def import_recordings(
 ) -> None:
     """Import recordings from files and print their ids."""
     settings = load_settings(data=data, config=config)
-    documents = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    with as_caller():
+        documents = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
 
     async def work(store: Store, vault: Vault) -> list[str]:
         recordings = _recordings(store, settings)
@@ -109,14 +113,17 @@ def import_recordings(
         now_ms = Clock().now_ms()
         async with WorkerPool() as pool:
             return [
-                await files.import_recording(
-                    store, recordings, owner, *files.load_recording(document), now_ms, pool=pool
-                )
+                await files.import_recording(store, recordings, owner, *_load(document), now_ms, pool=pool)
                 for document in documents
             ]
 
     imported = with_store(settings, work)
     report("\n".join(imported), as_json, ids=imported)
+
+
+def _load(document: Path) -> tuple[Any, dict[str, bytes]]:
+    with as_caller():
+        return files.load_recording(document)
 
 
 def _recordings(store: Store, settings: Settings) -> Recordings:

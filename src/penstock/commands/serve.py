@@ -23,6 +23,7 @@ from penstock.api.metrics import publish_forever
 from penstock.api.routes import WORKER_ROUTES
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
+from penstock.commands.owner import stay_owner
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.event_loop import cancel_and_wait, configure_process
@@ -50,6 +51,7 @@ def serve(
     """Run the gateway."""
     count = "0" if processes == "auto" else processes
     settings = load_settings(host=host, port=port, processes=count, data=data, config=config)
+    stay_owner()
     configure_logs(settings.log_level, settings.log_format)
     _check_exposure(settings)
     settings = share(settings, available_cores())
@@ -233,6 +235,7 @@ def worker(
 ) -> None:
     """Run a worker: it runs jobs and delivers webhooks for gateways that share its Postgres database."""
     settings = load_settings(host=host, port=port, data=data, config=config, worker=True)
+    stay_owner()
     if not settings.database:
         raise ValueError(
             "a worker needs the Postgres database of its gateways: set PENSTOCK_DATABASE to postgresql://…"
