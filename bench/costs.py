@@ -125,8 +125,8 @@ def _count_calls(counts: dict[str, int]) -> None:
     with suppress(ImportError):  # an older installation
         from penstock.store import postgres_session
 
-        counted(postgres_session.Connection, "run_together", "round_trips")
-        counted(postgres_session.Connection, "_bind", "statements")
+        counted(postgres_session.PostgresConnection, "run_together", "round_trips")
+        counted(postgres_session.PostgresConnection, "_bind", "statements")
 
 
 def _look_up_loopback() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from penstock.api.server import serve
+from penstock.http_server.server import serve
 from penstock.net.client import HttpClient
 from penstock.providers.spec import HttpRequest
 from penstock.settings import Settings

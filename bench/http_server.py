@@ -44,8 +44,8 @@ async def serve(kind: str, listener: socket.socket, keys: "Queue[Any]") -> None:
     from penstock.accounts.orgs import create_org
     from penstock.api.asgi import AsgiApp
     from penstock.api.route import Route
-    from penstock.api.server import serve as serve_app
     from penstock.app import build_gateway
+    from penstock.http_server.server import serve as serve_app
     from penstock.schema import Call, Response
     from penstock.settings import Settings
 

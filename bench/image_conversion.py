@@ -26,8 +26,8 @@ from PIL import Image
 
 from bench.processes import ALL_CORES, run_process, wait_for_port
 from penstock.api.asgi import AsgiApp
-from penstock.api.server import serve
 from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.http_server.server import serve
 from penstock.imaging import convert, sniff
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkerPool

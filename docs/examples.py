@@ -19,7 +19,7 @@ from tests.api.accounts import first_account, opened
 from tests.api.http_calls import form
 from tests.api.raw_http import RawResponse, Server, serving
 
-FILE = Path(__file__).parent.parent / "src" / "penstock" / "api" / "examples.json"
+FILE = Path(__file__).parent.parent / "src" / "penstock" / "api" / "openapi" / "examples.json"
 URL = "http://127.0.0.1:8080"
 HOOK = "https://hooks.example.com/penstock"
 ALERTS = "https://ops.example.com/penstock"

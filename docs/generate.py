@@ -35,7 +35,7 @@ PLACES = {
     "what a request costs": ("accounts/prices.py", "chat/pricing.py"),
     "how money is held and captured": ("accounts/transfers.py",),
     "which provider is tried first": ("models/routing.py", "models/health.py"),
-    "when the next provider is tried": ("upstream/failures.py", "generations/live.py", "chat/endpoint.py"),
+    "when the next provider is tried": ("upstream/failures.py", "generation_jobs/failover.py", "chat/endpoint.py"),
     "what a provider is sent": ("upstream/translate.py", "providers/spec.py"),
     "the database schema": ("store/migrations",),
     "a query": ("store/queries",),

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock import errors
-from penstock.api import openapi
-from penstock.api.operations import TAGS
+from penstock.api.openapi.document import build_document
+from penstock.api.openapi.operations import TAGS
 from penstock.api.routes import ROUTES
 
 # What to do about each error.
@@ -104,7 +104,7 @@ def meaning(kind: type[errors.Problem]) -> str:
 
 def endpoints_page(note: str) -> str:
     """Every operation with its parameters, a call and the response that a gateway gave."""
-    document = openapi.document(ROUTES)
+    document = build_document(ROUTES)
     operations = [
         (method.upper(), path, operation)
         for path, methods in document["paths"].items()

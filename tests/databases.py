@@ -11,7 +11,7 @@ import pytest
 from penstock.store import postgres, queries, sqlite_session
 from penstock.store.base import Dialect, Store
 from penstock.store.migrate import package_migrations
-from penstock.store.postgres_session import Connection, Result, Statement
+from penstock.store.postgres_session import PostgresConnection, Result, Statement
 from penstock.store.sqlite import open_sqlite
 from penstock.values import OrgId
 
@@ -89,14 +89,14 @@ def postgres_database(url: str) -> Database:
 def watch_round_trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The names of the statements of each round trip to Postgres from now on."""
     found: list[list[str]] = []
-    run_together = Connection.run_together
+    run_together = PostgresConnection.run_together
 
-    async def observed(connection: Connection, statements: Iterable[Statement]) -> list[Result]:
+    async def observed(connection: PostgresConnection, statements: Iterable[Statement]) -> list[Result]:
         sent = list(statements)
         found.append([statement.query.name for statement in sent])
         return await run_together(connection, sent)
 
-    monkeypatch.setattr(Connection, "run_together", observed)
+    monkeypatch.setattr(PostgresConnection, "run_together", observed)
     return found
 
 

@@ -15,7 +15,7 @@ from psycopg import pq
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
 
-from penstock.store.postgres_session import Connection
+from penstock.store.postgres_session import PostgresConnection
 
 # A gateway has about five connections. Where more than this were used at the same time, the oldest ones are closed.
 KEPT_MAX = 20
@@ -71,7 +71,7 @@ class KeptConnections:
         is_idle = connection.transaction_status == TransactionStatus.IDLE
         if connection.db != self._database or not is_idle:
             return False
-        has_only_ours = isinstance(owner, Connection) and not owner._prepared._names
+        has_only_ours = isinstance(owner, PostgresConnection) and not owner._prepared._names
         if connection.exec_(DISCARD_OTHERS if has_only_ours else DISCARD).status != ExecStatus.COMMAND_OK:
             return False
         while connection.notifies():

@@ -23,7 +23,7 @@ from psycopg.rows import dict_row
 
 from penstock.store.migrate import package_migrations
 from penstock.store.migrate_postgres import migrate_postgres
-from penstock.store.postgres_session import Connection
+from penstock.store.postgres_session import PostgresConnection
 from penstock.store.queue import install_queue
 from tests.kept_connections import KeptConnections, keep_connections
 from tests.ports import unused_port
@@ -198,7 +198,7 @@ def shared_database(server_url: str, *, keeps_connections: bool = False) -> Iter
 
 async def migrate(url: str) -> None:
     """Create the gateway's tables, as its first start does."""
-    async with await Connection.connect(url, autocommit=True, row_factory=dict_row) as connection:
+    async with await PostgresConnection.connect(url, autocommit=True, row_factory=dict_row) as connection:
         await migrate_postgres(connection, package_migrations())
         await install_queue(connection)
 

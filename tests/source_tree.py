@@ -39,7 +39,7 @@ NOT_PROVIDERS = {
 @dataclass(frozen=True, slots=True)
 class Module:
     path: Path
-    words: tuple[str, ...]  # ("api", "models") for `api/models.py`
+    words: tuple[str, ...]  # ("api", "models") for `api/endpoints/models.py`
 
     @property
     def unit(self) -> str:

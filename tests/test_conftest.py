@@ -10,7 +10,7 @@ import pytest
 from psycopg.rows import dict_row
 from pytest_socket import SocketConnectBlockedError
 
-from penstock.store.postgres_session import Connection, Statement
+from penstock.store.postgres_session import PostgresConnection, Statement
 from penstock.store.queries import Query
 from tests import postgres
 
@@ -191,7 +191,9 @@ async def test_a_kept_connection_of_the_store_has_what_the_store_prepared(migrat
     prepared = "SELECT count(*) AS count FROM pg_prepared_statements"
 
     async def run(*statements: Statement) -> tuple[int, list[Any], Any]:
-        async with await Connection.connect(migrated_database, autocommit=True, row_factory=dict_row) as connection:
+        async with await PostgresConnection.connect(
+            migrated_database, autocommit=True, row_factory=dict_row
+        ) as connection:
             rows = [result.rows for result in await connection.run_together(statements)]
             await connection.execute("SET lock_timeout = '1s'")
             return connection.info.backend_pid, rows, await (await connection.execute(prepared)).fetchone()

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs import catalogue, generate, toml_schema
 from penstock.accounts.key_records import SCOPES
-from penstock.api.operations import OPERATIONS
+from penstock.api.openapi.operations import OPERATIONS
 from penstock.api.routes import ROUTES
 from penstock.providers import discover
 from penstock.providers.spec import FailureKind, Price
@@ -227,10 +227,10 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_every_operation_is_described() -> None:
-    """In api/operations.py; `python -m docs.examples` makes its example from a call that docs/examples.py has."""
+    """In api/openapi/operations.py; `python -m docs.examples` makes its example from a call in docs/examples.py."""
     served = {route.endpoint.__name__ for route in ROUTES}
     assert served == OPERATIONS.keys(), (
-        "each endpoint of api/routes.py has its entry in api/operations.py, and no other"
+        "each endpoint of api/routes.py has its entry in api/openapi/operations.py, and no other"
     )
 
 

@@ -9,10 +9,10 @@ import jsonschema_rs
 import pytest
 
 from docs import examples
-from penstock.api import openapi
+from penstock.api.openapi.document import build_document
 from penstock.api.routes import ROUTES
 
-DOCUMENT = openapi.document(ROUTES)
+DOCUMENT = build_document(ROUTES)
 # Made for people and for providers: their requests have no parts of their own, or their responses are no JSON.
 WITHOUT_EXAMPLE = {"page", "page_part", "llms_full_txt", "receive_callback", "download_file"}
 RUN_AGAIN = "run `python -m docs.examples` and look at what has changed"

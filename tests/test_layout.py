@@ -9,7 +9,7 @@ from tests.source_tree import LAYERS, NOT_PROVIDERS, ROOT, Module, imported, lay
 
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
-    "uvicorn": {"api", "commands"},
+    "uvicorn": {"http_server", "commands"},
     "pyreqwest": {"net", "commands"},
     "apsw": {"store"},
     "PIL": {"imaging", "atelier"},

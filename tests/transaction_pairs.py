@@ -21,11 +21,11 @@ from penstock.accounts.orgs import change_org
 from penstock.accounts.requests import RequestEnd
 from penstock.accounts.transfers import add_credit
 from penstock.errors import InvalidRequest, Problem, UpstreamError
+from penstock.generation_jobs.finish import NewResult, complete, fail
+from penstock.generation_jobs.job import Job, read_job, record_attempt
 from penstock.generations import payloads, validate
 from penstock.generations.accept import accept
 from penstock.generations.cancel import cancel_video
-from penstock.generations.finish import NewResult, complete, fail
-from penstock.generations.job import Job, read_job, record_attempt
 from penstock.generations.plan import make_plan
 from penstock.generations.purge import purge
 from penstock.jobs.callbacks import CalledAttempt
@@ -306,7 +306,7 @@ def revoke_key(scene: Scene) -> Work:
 
 
 def rotate_secret(scene: Scene) -> Work:
-    return lambda: scene.running.gateway.webhooks.rotate(scene.org_id)
+    return lambda: scene.running.gateway.webhook_secrets.rotate(scene.org_id)
 
 
 def claim_messages(scene: Scene) -> Work:

@@ -19,19 +19,21 @@ from penstock.accounts.balances import Balances
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
-from penstock.accounts.completions import Completions
+from penstock.accounts.generation_ends import GenerationEnds
 from penstock.accounts.key_records import ADMIN, OPERATOR
 from penstock.accounts.keys import Keys
 from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
+from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock
 from penstock.environment import ENVIRONMENT
 from penstock.event_loop import cancel_and_wait
 from penstock.gateway import Gateway
-from penstock.generations import orphans, payloads
-from penstock.generations.run import run_generation
+from penstock.generation_jobs import orphans
+from penstock.generation_jobs.run import run_generation
+from penstock.generations import payloads
 from penstock.imaging import confinement
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
@@ -160,19 +162,20 @@ async def build_gateway(
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,
-            transfer=Transfer(storage, pool, http_client, settings, unfinished),
+            media_transfer=Transfer(storage, pool, http_client, settings, unfinished),
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,
             endings=Endings(store, clock, jobs),
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.providers.callback_secrets(environ)),
-            webhooks=WebhookSecrets(store, vault, clock),
+            webhook_secrets=WebhookSecrets(store, vault, clock),
             sender=sender,
             deliveries=deliveries,
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
+            unsettled_money=UnsettledMoney(store, chat_settlement),
             acceptances=Acceptances(store, chat_reservations),
-            completions=Completions(store),
+            generation_ends=GenerationEnds(store),
             steps=Steps(store),
             recordings=Recordings(store, storage),
             delays=Delays(clock),

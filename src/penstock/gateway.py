@@ -7,9 +7,10 @@ from penstock.accounts.alerts import Alerts
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
-from penstock.accounts.completions import Completions
+from penstock.accounts.generation_ends import GenerationEnds
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
+from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock
 from penstock.imaging.workers import WorkerPool
@@ -55,19 +56,20 @@ class Gateway:
     health: Health
     routing: Routing
     upstream: Upstream
-    transfer: Transfer
+    media_transfer: Transfer
     media: MediaFiles
     quota: StorageQuota
     jobs: Jobs
     endings: Endings
     callbacks: Callbacks
-    webhooks: WebhookSecrets
+    webhook_secrets: WebhookSecrets
     sender: Sender
     deliveries: Deliveries
     chat_reservations: ChatReservations
     chat_settlement: ChatSettlement
+    unsettled_money: UnsettledMoney
     acceptances: Acceptances
-    completions: Completions
+    generation_ends: GenerationEnds
     steps: Steps
     recordings: Recordings
     delays: Delays

@@ -137,9 +137,9 @@ class _GatewayThread:
 
     async def _serve(self, folder: Path, port: int) -> None:
         from penstock import settings
-        from penstock.api import server
         from penstock.api.asgi import AsgiApp
         from penstock.app import build_gateway, ensure_first_key, run_background_work
+        from penstock.http_server import server
 
         loaded = settings.load({"data": folder, "port": port, "access_log": False})
         async with build_gateway(loaded) as gateway, run_background_work(gateway):

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.response_schemas import SCHEMAS
+from penstock.api.openapi.response_schemas import SCHEMAS
 from tests.api.raw_http import RawResponse, Server, serving
 from tests.gateway import OpenGateway, RunningGateway
 

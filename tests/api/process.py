@@ -9,8 +9,8 @@ import uvloop
 from penstock.api.asgi import AsgiApp
 from penstock.api.route import Route
 from penstock.api.routes import ROUTES
-from penstock.api.server import listen, serve
 from penstock.gateway import Gateway
+from penstock.http_server.server import listen, serve
 from penstock.schema import Call, Response
 from tests.api.accounts import first_account, opened
 

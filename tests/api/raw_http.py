@@ -11,9 +11,9 @@ from typing import Any, Self
 from uvicorn.server import ServerState
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.open_connections import WINDOW_SECONDS, OpenConnections
-from penstock.api.server import configure
 from penstock.clock import Clock
+from penstock.http_server.open_connections import WINDOW_SECONDS, OpenConnections
+from penstock.http_server.server import configure
 from penstock.settings import Settings
 from tests.loop_time import pass_time
 

@@ -18,7 +18,7 @@ from schemathesis.checks import negative_data_rejection, positive_data_acceptanc
 from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
 from schemathesis.schemas import BaseSchema
 
-from penstock.api import openapi
+from penstock.api.openapi.document import build_document, plain_path
 from penstock.api.route import Route
 from penstock.api.routes import ROUTES
 
@@ -75,7 +75,7 @@ def without_patterns_of_long_texts(node: Any) -> Any:
 
 @cache
 def schema() -> BaseSchema:
-    document = openapi.document(ROUTES)
+    document = build_document(ROUTES)
     document["paths"] = without_patterns_of_long_texts(without_examples(document["paths"]))
     return schemathesis.openapi.from_dict(without_security(document))
 
@@ -125,6 +125,6 @@ def check(case: Case[Any], client: Client) -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_every_response_matches_the_openapi_document(route: Route, client: Client) -> None:
     """The cases are made here: `schema().parametrize()` makes all of them while tests are collected, in each worker."""
-    operation = schema()[openapi.plain_path(route)][route.method]
+    operation = schema()[plain_path(route)][route.method]
     config = HypothesisTestConfig(project=schema().config, modes=list(HypothesisTestMode))
     create_test(operation=operation, test_func=check, config=config)(client=client)

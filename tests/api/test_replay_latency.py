@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from penstock.gateway import Gateway
+from penstock.generation_jobs.mailbox import Mailbox
 from penstock.generations import endpoints
-from penstock.generations.mailbox import Mailbox
 from penstock.long_bodies.buffers import Buffer
 from tests.api.http_calls import served_api
 from tests.api.raw_http import request, until

@@ -43,7 +43,7 @@ from penstock.chat.request import read_chat_request
 from penstock.chat.stream import Relay, StreamBroken
 from penstock.errors import InvalidRequest
 from penstock.fields import TABLES
-from penstock.generations.parts import part_sizes
+from penstock.generation_jobs.parts import part_sizes
 from penstock.models import configured
 from penstock.net.client import HttpClient
 from penstock.providers.row_names import input_row

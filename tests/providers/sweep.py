@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import PROMPT_LENGTH_MAX, TABLES
-from penstock.generations.parts import part_sizes
+from penstock.generation_jobs.parts import part_sizes
 from penstock.providers.spec import Model, Param, Provider, Upload
 from penstock.schema import Input, Request
 from penstock.upstream import checks, translate

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api import models
+from penstock.api.endpoints import models
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, PermissionDenied, UpstreamError
 from penstock.generations import endpoints
 from penstock.schema import Caller

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api import models
+from penstock.api.endpoints import models
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.providers.replicate.predictions import output_urls, read_prediction
 from penstock.providers.spec import Reply

@@ -15,7 +15,7 @@ import pytest
 
 from penstock import providers
 from penstock.fields import TABLES
-from penstock.generations.parts import part_sizes
+from penstock.generation_jobs.parts import part_sizes
 from penstock.providers.row_names import INPUT_ROWS, fields_of
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.accounts.prices import actual_lines, highest_cost, matching_price, price_facts, quote
 from penstock.errors import InvalidRequest
 from penstock.fields import TABLES
-from penstock.generations.parts import part_sizes
+from penstock.generation_jobs.parts import part_sizes
 from penstock.providers.spec import Model
 from penstock.upstream.extra_fields import check_extras
 from penstock.values import INPUT_VIDEOS, Nanos, nanos

@@ -6,7 +6,8 @@ left and what was spent, and `alerts` tells the operator about it. `orgs` are or
 per request; `request_records` and `key_records` are rows as the API shows them, and `payloads` the stored bodies of
 chat calls.
 
-Many calls of one moment share a transaction: `acceptances` and `completions` begin and end generations,
-`chat_reservations` reserves money for chat calls, and `chat_settlement` records and charges those that have ended.
+Many calls of one moment share a transaction: `acceptances` and `generation_ends` begin and end generations,
+`chat_reservations` reserves money for chat calls, and `chat_settlement` records and charges those that have ended;
+`unsettled` lets calls wait for that where they need the money.
 `chat_leases` ends the calls of processes that are gone. `audit` checks that all rows agree.
 """

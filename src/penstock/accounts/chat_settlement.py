@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import TypeVar
 
 import msgspec
 import structlog
@@ -24,18 +23,16 @@ from penstock.accounts.requests import (
     request_end_values,
 )
 from penstock.clock import Clock
-from penstock.errors import InsufficientBalance, Problem, RateLimited, StorageUnavailable, TooManyRequests
-from penstock.schema import SLOT_MS, Caller
+from penstock.errors import Problem, StorageUnavailable
+from penstock.schema import SLOT_MS
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.values import ZERO, Nanos, OrgId
 
-T = TypeVar("T")
 log = structlog.get_logger()
 _RETRY_SECONDS = 0.5
-_BATCH_SECONDS = 0.02  # how long ended calls are collected, at most, before they are written
-_OTHERS_BATCHES = 3  # how long a refused call waits for the batches of other processes
+BATCH_SECONDS = 0.02  # how long ended calls are collected, at most, before they are written
 _MOST_BATCHES = 32  # of organizations, in one transaction
 
 
@@ -173,35 +170,10 @@ class ChatSettlement:
             await asyncio.gather(*tasks)
         self._is_running = False
 
-    async def accept(self, org_id: OrgId, accept: Callable[[], Awaitable[T]]) -> T:
-        """Accept a call of an organization; raise what `accept` raises.
-
-        Calls that have ended and wait to be written still count as under way, with all that was held for them. So if a
-        limit or the balance refuses the new call, they are written, and it is tried once more. Other processes have the
-        time for a few batches before that.
-        """
-        was_waiting = self._is_waiting(org_id)  # they may be written before the refusal arrives here
-        is_shared = self.store.dialect == "postgres"
-        try:
-            return await accept()
-        except TooManyRequests:
-            raise  # ended calls count as well
-        except (RateLimited, InsufficientBalance):
-            if not was_waiting and not self._is_waiting(org_id) and not is_shared:
-                raise
-        await self.catch_up(org_id)
-        if is_shared and await self._is_waiting_elsewhere(org_id):
-            await asyncio.sleep(_OTHERS_BATCHES * _BATCH_SECONDS)
-        return await accept()
-
-    def _is_waiting(self, org_id: OrgId) -> bool:
+    def is_waiting(self, org_id: OrgId) -> bool:
+        """Whether calls of an organization have ended and wait to be written."""
         queue = self._queues.get(org_id)
         return queue is not None and bool(queue.ended_calls) and not queue.is_blocked
-
-    async def _is_waiting_elsewhere(self, org_id: OrgId) -> bool:
-        """Whether a call that another process handles is not written as ended; nobody knows here if it has ended."""
-        values = {"org_id": org_id, "process_id": self.reservations.process_id}
-        return await self.store.one("find_request_elsewhere", **values) is not None
 
     async def catch_up(self, org_id: OrgId) -> None:
         """Write what waits for an organization now instead of after the usual delay. Does nothing while that fails."""
@@ -209,13 +181,6 @@ class ChatSettlement:
         if queue and not queue.is_empty and not queue.is_blocked:
             with suppress(StorageUnavailable):  # the caller's own query will raise it
                 await asyncio.shield(asyncio.create_task(self._flush(queue)))
-
-    async def free_place(self, caller: Caller) -> None:
-        """Write that a call has ended, before its caller learns of it, if the key may only make so many at a time: the
-        next call may come at once, and to another process.
-        """
-        if caller.concurrent_requests is not None and self.store.dialect == "postgres":
-            await self.catch_up(caller.org_id)
 
     # --------------------------------------------------------------------------------------------------------- batches
 
@@ -384,7 +349,7 @@ class ChatSettlement:
 
 def _seconds_to_next_batch() -> float:
     """How long to wait for the next batch: those of all organizations begin at the same moments."""
-    return _BATCH_SECONDS - asyncio.get_running_loop().time() % _BATCH_SECONDS
+    return BATCH_SECONDS - asyncio.get_running_loop().time() % BATCH_SECONDS
 
 
 def _request_row(ended: EndedCall) -> Row:

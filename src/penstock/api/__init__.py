@@ -1,6 +1,6 @@
-"""The HTTP API: routes, the server, and one file per resource.
+"""The HTTP API: routes, and the ASGI application that runs their endpoints.
 
-Start with `routes`, which lists every path. `server` and `connection` accept connections, `asgi` runs the endpoint of a
-call, `body`, `multipart` and `query` read what a caller sent, `responses` and `problems` send the result. `openapi`
+Start with `routes`, which lists every path. `asgi` runs the endpoint of a call, `body`, `multipart` and `query` read
+what a caller sent, `responses` and `problems` send the result. `endpoints` has one file per resource, `openapi`
 describes it all from the same rows that route and check calls.
 """

@@ -12,10 +12,7 @@ from penstock.accounts.key_records import SCOPES
 from penstock.accounts.requests import check_session_id
 from penstock.api import problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
-from penstock.api.addresses import address_group
 from penstock.api.body import (
-    ARRIVED,
-    LINE,
     NO_BODY,
     Body,
     Disconnected,
@@ -44,6 +41,8 @@ from penstock.errors import (
     without_frames,
 )
 from penstock.gateway import Gateway
+from penstock.http_server.addresses import address_group
+from penstock.http_server.request_head import ARRIVED, LINE
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.long_bodies.long_body import LongBody
 from penstock.schema import Call, Caller, Response, do_nothing

@@ -20,20 +20,15 @@ from penstock.errors import (
 )
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.fields import UploadedFile
+from penstock.http_server.request_head import HEADER_BYTES, HEADER_LINES
 from penstock.long_bodies import json_decoding
 from penstock.long_bodies.buffers import GrowingBuffer
 from penstock.long_bodies.long_texts import TooComplex
 from penstock.settings import Settings
 
-# Keys of a scope:
-LINE = "penstock.line"  # the connection of the caller
-ARRIVED = "penstock.arrived"  # takes the body, if all of it has arrived, so that its speed needs no check
-
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 TakeBody = Callable[[], bytes | None]
 
-HEADER_BYTES = 32 * 1024
-HEADER_LINES = 100
 _RAW_BYTES = 1024 * 1024  # sent without a key, and therefore
 _RAW_SECONDS = 10.0
 _MAX_DEPTH = 64

@@ -4,7 +4,7 @@ from functools import cache
 
 import msgspec
 
-from penstock.api import (
+from penstock.api.endpoints import (
     alerts,
     balance,
     callbacks,
@@ -13,7 +13,6 @@ from penstock.api import (
     keys,
     metrics,
     models,
-    openapi,
     orgs,
     pages,
     providers,
@@ -23,17 +22,18 @@ from penstock.api import (
     usage,
     webhooks,
 )
-from penstock.api.alerts import ALERTS_QUERY
-from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
-from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
-from penstock.api.models import MODEL_QUERY, MODELS_QUERY
-from penstock.api.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_CHANGE_FIELDS, ORG_FIELDS
-from penstock.api.providers import CHECK_FIELDS
-from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
-from penstock.api.requests import REQUESTS_QUERY
+from penstock.api.endpoints.alerts import ALERTS_QUERY
+from penstock.api.endpoints.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
+from penstock.api.endpoints.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
+from penstock.api.endpoints.models import MODEL_QUERY, MODELS_QUERY
+from penstock.api.endpoints.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_CHANGE_FIELDS, ORG_FIELDS
+from penstock.api.endpoints.providers import CHECK_FIELDS
+from penstock.api.endpoints.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
+from penstock.api.endpoints.requests import REQUESTS_QUERY
+from penstock.api.endpoints.usage import FAILURES_QUERY, USAGE_QUERY
+from penstock.api.endpoints.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL_FIELDS
+from penstock.api.openapi.document import build_document
 from penstock.api.route import Route
-from penstock.api.usage import FAILURES_QUERY, USAGE_QUERY
-from penstock.api.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL_FIELDS
 from penstock.chat import endpoint, responses
 from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, VIDEO
 from penstock.gateway import Gateway
@@ -184,4 +184,4 @@ WORKER_ROUTES = tuple(route for route in ROUTES if route.path in (*HEALTH_PATHS,
 
 @cache
 def _document() -> bytes:
-    return msgspec.json.encode(openapi.document(ROUTES))
+    return msgspec.json.encode(build_document(ROUTES))

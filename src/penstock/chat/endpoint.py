@@ -60,7 +60,7 @@ async def complete(
     output_tokens = gateway.settings.chat_output_tokens
     if chat.images:
         chat = await inline_images(
-            chat, route, gateway.transfer, call.caller.org_id, max_bytes=gateway.settings.json_bytes
+            chat, route, gateway.media_transfer, call.caller.org_id, max_bytes=gateway.settings.json_bytes
         )
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
@@ -75,13 +75,13 @@ async def complete(
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
         reserved.settle(status, problem=problem, response_bytes=len(msgspec.json.encode(problem.body())))
-        await gateway.chat_settlement.free_place(call.caller)
+        await gateway.unsettled_money.free_place(call.caller)
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
         raise
     if response.chunks is None:
-        await gateway.chat_settlement.free_place(call.caller)
+        await gateway.unsettled_money.free_place(call.caller)
     return response
 
 

@@ -29,7 +29,7 @@ async def reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos,
         return reservation
     hold = partial(gateway.chat_reservations.reserve, call, request, amount, modality)
     try:
-        return await gateway.chat_settlement.accept(call.caller.org_id, hold)
+        return await gateway.unsettled_money.accept(call.caller.org_id, hold)
     except StorageUnavailable as problem:
         if problem.should_retry is False:
             unconfirmed = Reservation(call, request, amount, modality, in_store=True)

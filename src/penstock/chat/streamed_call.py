@@ -154,7 +154,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 sent.count(shown)
                 self._settle(bill, problem, sent)
                 is_settled = True
-                await self.reserved.gateway.chat_settlement.free_place(self.reserved.reservation.call.caller)
+                await self.reserved.gateway.unsettled_money.free_place(self.reserved.reservation.call.caller)
                 yield shown
             except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
                 problem = self._note_problem(error)

@@ -17,9 +17,8 @@ import structlog
 import typer
 import uvloop
 
-from penstock.api import server
 from penstock.api.asgi import AsgiApp
-from penstock.api.metrics import publish_forever
+from penstock.api.endpoints.metrics import publish_forever
 from penstock.api.routes import WORKER_ROUTES
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
@@ -27,6 +26,7 @@ from penstock.commands.owner import stay_owner
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.event_loop import cancel_and_wait, configure_process
+from penstock.http_server import server
 from penstock.imaging.workers import available_cores
 from penstock.models.catalog import Catalog
 from penstock.process_shares import share

@@ -17,8 +17,8 @@ from penstock.errors import InsufficientBalance, RateLimited, nothing_sent
 from penstock.event_loop import run_aside
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.plan import PlannedCall
-from penstock.generations.rows import (
+from penstock.generation_jobs.job import NewGeneration
+from penstock.generation_jobs.rows import (
     NEW_GENERATION,
     Follow,
     GenerationRow,
@@ -28,29 +28,17 @@ from penstock.generations.rows import (
     Replay,
     get_generation_by_key,
 )
+from penstock.generations.plan import PlannedCall
 from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
-from penstock.upstream.candidate import Candidate
-from penstock.values import InputFile, Nanos, OrgId, new_id
+from penstock.values import Nanos, OrgId, new_id
 
 _FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
-
-
-class NewGeneration(msgspec.Struct, frozen=True):
-    """A generation that was stored a moment ago: what its job would otherwise read."""
-
-    row: GenerationRow
-    key_id: str  # of the call's key
-    request: Request
-    plan: Plan
-    candidates: tuple[Candidate, ...]  # those of the plan; none for a replay or a mock
-    attempt_id: str | None  # of an attempt that was stored with it: of the first candidate, for all outputs
-    inputs: tuple[InputFile, ...] = ()  # those of the request
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -75,11 +63,11 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     """
     await gateway.quota.check(call.caller.org_id, _size_bytes(planned))
     failpoint("accept.before_tx")
-    stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
+    stored_inputs = await gateway.media_transfer.store_inputs(planned.inputs, call.at_ms)
     new_call = await _new_call(gateway, call, planned, stored_inputs, is_awaited)
     store = partial(_store_affordable, gateway, new_call, planned)
     try:
-        accepted = await gateway.chat_settlement.accept(call.caller.org_id, store)
+        accepted = await gateway.unsettled_money.accept(call.caller.org_id, store)
     except (InsufficientBalance, RateLimited):
         await _delete_inputs(gateway, call.caller.org_id, planned, stored_inputs)
         raise
@@ -99,7 +87,7 @@ async def _delete_inputs(
     gateway: Gateway, org_id: OrgId, planned: PlannedCall, stored_inputs: Sequence[tuple[Input, bytes]]
 ) -> None:
     """Delete the input files of a call for which nothing was stored."""
-    await gateway.transfer.delete_inputs([stored for stored, _ in stored_inputs])
+    await gateway.media_transfer.delete_inputs([stored for stored, _ in stored_inputs])
     gateway.quota.count(org_id, -_size_bytes(planned))
 
 

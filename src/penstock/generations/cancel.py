@@ -2,9 +2,9 @@
 
 from penstock.errors import Cancelled
 from penstock.gateway import Gateway
-from penstock.generations.finish import fail_in_transaction, report_failure
+from penstock.generation_jobs.finish import fail_in_transaction, report_failure
+from penstock.generation_jobs.rows import GenerationRow
 from penstock.generations.retrieve import get_video_row
-from penstock.generations.rows import GenerationRow
 from penstock.schema import Call, Response
 from penstock.store.base import Transaction
 

@@ -3,13 +3,13 @@
 from penstock.errors import InvalidRequest, Problem
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
+from penstock.generation_jobs.mailbox import Mailbox, PartialImages
+from penstock.generation_jobs.rows import GenerationRow, get_generation_by_key
+from penstock.generation_jobs.run import start_generation
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
-from penstock.generations.mailbox import Mailbox, PartialImages
 from penstock.generations.plan import PlannedCall, estimate, make_plan
 from penstock.generations.retrieve import delayed_image_result, job_result, unfinished_problem, video_created
-from penstock.generations.rows import GenerationRow, get_generation_by_key
-from penstock.generations.run import start_generation
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
@@ -41,7 +41,8 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     accepted = await accept(gateway, call, planned, is_awaited=not is_async)
     partial_images = planned.request.partial_images
     mailbox = Mailbox(PartialImages(partial_images) if partial_images else None)
-    running = start_generation(gateway, accepted, mailbox)
+    assert accepted.lease is not None, "the process that accepts an image makes it"
+    running = start_generation(gateway, accepted.lease, accepted.new, mailbox)
     if planned.validated.stream:
         return image_stream(gateway, call, planned, running, mailbox)
     if is_async:
@@ -78,7 +79,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
     if accepted.is_repeated:
         return await _repeated_response(gateway, call, accepted.row)
     if accepted.lease:
-        start_generation(gateway, accepted)
+        start_generation(gateway, accepted.lease, accepted.new)
     return video_created(gateway, accepted.row)
 
 

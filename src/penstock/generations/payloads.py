@@ -11,8 +11,8 @@ from penstock.accounts.payloads import MESSAGE_NOT_STORED, get_payload
 from penstock.errors import NotFound
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
-from penstock.generations.finish import failure_event_body
-from penstock.generations.rows import Follow, GenerationRow, Plan, Recording, get_generation
+from penstock.generation_jobs.finish import failure_event_body
+from penstock.generation_jobs.rows import Follow, GenerationRow, Plan, Recording, get_generation
 from penstock.long_bodies.json_outline import outline
 from penstock.long_bodies.long_body import LongBody
 from penstock.long_bodies.long_texts import STEP_BYTES, TooComplex

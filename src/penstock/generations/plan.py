@@ -10,9 +10,9 @@ from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
 from penstock.fields import TABLES, UploadedFile
 from penstock.gateway import Gateway
+from penstock.generation_jobs.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations import respond
 from penstock.generations.candidates import check_candidates, find_candidates, order_candidates
-from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.models.preferences import FIELD
 from penstock.models.routing import Choice, Route
@@ -132,7 +132,7 @@ async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputS
     most = gateway.settings.form_bytes
     inputs: list[InputFile] = []
     for item in sources:
-        inputs.append(await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id))
+        inputs.append(await gateway.media_transfer.load_input(item.role, item.source, item.param, for_org=org_id))
         if sum(len(loaded.data) for loaded in inputs) > most:
             raise InvalidRequest(f"The inputs may have at most {most} bytes together.", param=item.param)
     _check_mask(inputs)

@@ -8,10 +8,10 @@ from penstock.accounts.request_records import attempts_without_messages
 from penstock.errors import Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
+from penstock.generation_jobs.finish import failure_event_body
+from penstock.generation_jobs.rows import GenerationRow, get_generation
 from penstock.generations import respond
-from penstock.generations.finish import failure_event_body
 from penstock.generations.payloads import plan_without_texts
-from penstock.generations.rows import GenerationRow, get_generation
 from penstock.media.rows import list_media
 from penstock.schema import Call, Measures, Response
 from penstock.store.base import Transaction

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.generations.rows import GenerationRow, ShownRow
+from penstock.generation_jobs.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.models.routing import LeftOut

@@ -10,9 +10,8 @@ from penstock import errors
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.event_loop import LONG_FILE_BYTES
 from penstock.gateway import Gateway
-from penstock.generations import respond
-from penstock.generations.mailbox import CompletedGeneration, Mailbox
-from penstock.generations.rows import (
+from penstock.generation_jobs.mailbox import CompletedGeneration, Mailbox
+from penstock.generation_jobs.rows import (
     Follow,
     GenerationRow,
     Live,
@@ -24,6 +23,7 @@ from penstock.generations.rows import (
     get_generation,
     list_last_attempts,
 )
+from penstock.generations import respond
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.long_bodies.json_encoding import encode_with_files

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from penstock.errors import Problem
 from penstock.gateway import Gateway
-from penstock.generations.mailbox import Mailbox
+from penstock.generation_jobs.mailbox import Mailbox
 from penstock.generations.plan import PlannedCall
 from penstock.generations.retrieve import job_result, source_headers, unfinished_problem
 from penstock.interrupts import CallerLine, ProcessStopped

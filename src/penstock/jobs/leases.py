@@ -13,7 +13,7 @@ from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
 from penstock.event_loop import cancel_and_wait
 from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
-from penstock.jobs.trials import Trials
+from penstock.jobs.suspects import SuspectTrials
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.database_time import follow_database_time
@@ -66,7 +66,7 @@ class Jobs:
         self._running: dict[str, RunningJob] = {}
         self._run: Run | None = None
         self._rescue: Callable[[], Awaitable[int]] = self.resume
-        self._trials = Trials(clock, self._start_next_suspect)
+        self._trials = SuspectTrials(clock, self._start_next_suspect)
         self._waiting: set[str] = set()  # suspects that wait for their trial
         self._wanted: set[str] = set()  # others that wait to be claimed
         self._is_alone = False

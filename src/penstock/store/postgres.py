@@ -34,7 +34,7 @@ from penstock.store.base import (
 )
 from penstock.store.migrate import Migration
 from penstock.store.migrate_postgres import migrate_postgres
-from penstock.store.postgres_session import Connection
+from penstock.store.postgres_session import PostgresConnection
 from penstock.store.postgres_transaction import (
     WAIT_FOR_DISK,
     ConnectionLost,
@@ -91,7 +91,7 @@ async def open_postgres(
     target = connection_string(url)
     pool = AsyncConnectionPool(
         target,
-        connection_class=Connection,
+        connection_class=PostgresConnection,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=connections_min,
         max_size=connections_max,
@@ -101,7 +101,7 @@ async def open_postgres(
         reconnect_timeout=RECONNECT_SECONDS,
     )
     try:
-        async with await Connection.connect(target, autocommit=True, row_factory=dict_row) as connection:
+        async with await PostgresConnection.connect(target, autocommit=True, row_factory=dict_row) as connection:
             await check_durability(connection)
             await migrate_postgres(connection, migrations)
             await install_queue(connection)
@@ -125,7 +125,7 @@ def connection_string(url: str) -> str:
     return conninfo.make_conninfo(url, **defaults)
 
 
-async def check_durability(connection: Connection) -> None:
+async def check_durability(connection: PostgresConnection) -> None:
     """Raise StorageMisconfigured if a committed transaction could be lost, or cannot be waited for."""
     for name, accepted in DURABILITY.items():
         row = await (await connection.execute("SELECT current_setting(%s) AS found", (name,))).fetchone()
@@ -138,7 +138,7 @@ async def check_durability(connection: Connection) -> None:
         raise StorageMisconfigured(f"Postgres must let Penstock call pg_logical_emit_message: {error}") from error
 
 
-async def _configure(connection: Connection) -> None:
+async def _configure(connection: PostgresConnection) -> None:
     adapt(connection)
     await connection.execute(_SESSION)
 
@@ -148,7 +148,7 @@ class PostgresStore:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, pool: AsyncConnectionPool[Connection], queries: Queries, connections: int) -> None:
+    def __init__(self, pool: AsyncConnectionPool[PostgresConnection], queries: Queries, connections: int) -> None:
         self.timing = Timing()
         self._pool = pool
         self._queries = queries
@@ -267,7 +267,7 @@ class PostgresStore:
                 self._unused.set()
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
+    async def _connection(self) -> AsyncIterator[PostgresConnection]:
         try:
             connection = await self._pool.getconn()
         except psycopg.OperationalError as error:

@@ -58,7 +58,7 @@ class _Bound(NamedTuple):
     formats: Sequence[Any]
 
 
-class Connection(psycopg.AsyncConnection[Row]):
+class PostgresConnection(psycopg.AsyncConnection[Row]):
     """A connection in autocommit mode."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.errors import DeadlockDetected, IntegrityError, ReadOnlySqlTransaction, SerializationFailure
 
 from penstock.store.base import Change, ConstraintKind, ConstraintViolated, Row, StorageUnavailable, single
-from penstock.store.postgres_session import Connection, Result, Statement
+from penstock.store.postgres_session import PostgresConnection, Result, Statement
 from penstock.store.queries import Queries, Query
 
 _BEGIN: Final = Statement(Query("begin", "Begin.", "BEGIN ISOLATION LEVEL READ COMMITTED", (), writes=True))
@@ -79,7 +79,7 @@ class PostgresTransaction:
     __slots__ = ("_connection", "_end", "_queries", "_waiting", "failure")
 
     def __init__(
-        self, connection: Connection, queries: Queries, lock_ms: int | None = None, unlocks_early: bool = False
+        self, connection: PostgresConnection, queries: Queries, lock_ms: int | None = None, unlocks_early: bool = False
     ) -> None:
         self._connection = connection
         self._queries = queries

@@ -193,7 +193,7 @@ async def test_alerts_are_delivered_signed_by_a_running_gateway(open_gateway: Op
         await running.wait_until(met)
         [sent] = receiver.sent
         assert sent.url == ALERT_URL
-        secret = await running.gateway.webhooks.get_secret(OrgId("operator"))
+        secret = await running.gateway.webhook_secrets.get_secret(OrgId("operator"))
         signature = sign(secret, sent.headers["webhook-id"], int(sent.headers["webhook-timestamp"]), sent.body)
         assert sent.headers["webhook-signature"] == signature
         assert json.loads(sent.body)["data"]["id"] == sent.headers["webhook-id"]

@@ -11,7 +11,7 @@ from penstock.accounts.limits import month_start_ms, next_month_ms
 from penstock.accounts.orgs import change_org
 from penstock.accounts.request_records import OPEN_STATUSES
 from penstock.accounts.requests import Filters
-from penstock.api.models import list_models
+from penstock.api.endpoints.models import list_models
 from penstock.chat.endpoint import complete
 from penstock.errors import PermissionDenied, Problem, RateLimited
 from penstock.generations import endpoints

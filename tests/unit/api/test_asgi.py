@@ -13,7 +13,7 @@ import structlog
 from penstock import errors
 from penstock.accounts.requests import Filters
 from penstock.api.asgi import AsgiApp
-from penstock.api.generations import DRY_RUN
+from penstock.api.endpoints.generations import DRY_RUN
 from penstock.api.route import Endpoint, Query, Route
 from penstock.fields import UploadedFile
 from penstock.gateway import Gateway

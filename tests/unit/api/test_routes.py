@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api import rates
 from penstock.api.asgi import AsgiApp
-from penstock.api.response_schemas import SCHEMAS
+from penstock.api.openapi.response_schemas import SCHEMAS
 from penstock.api.routes import ROUTES
 from tests.api.accounts import another_account, first_account, opened
 from tests.api.raw_http import serving

@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema_rs  # comes with schemathesis
 import pytest
 
-from penstock.api import request_schemas
+from penstock.api.openapi import request_schemas
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT

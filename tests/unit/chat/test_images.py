@@ -97,10 +97,12 @@ async def test_a_provider_in_the_own_network_gets_no_public_url_either(
             asked.append(source)
             return InputFile(png(8, 8), "image/png", 8, 8)
 
-        monkeypatch.setattr(running.gateway.transfer, "load_input", load)
+        monkeypatch.setattr(running.gateway.media_transfer, "load_input", load)
         route = Route(tuple(candidate(provider) for provider in providers))
         chat = chat_with(running, PUBLIC)
-        inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id, max_bytes=10**6)
+        inlined = await inline_images(
+            chat, route, running.gateway.media_transfer, running.caller.org_id, max_bytes=10**6
+        )
         part = inlined.body["messages"][0]["content"][1]
         assert (asked, part["image_url"]["url"]) == ([PUBLIC], uri(png(8, 8)))
 
@@ -123,7 +125,7 @@ async def test_a_large_image_in_the_place_of_its_url_is_encoded_in_small_steps(
             sizes.append(len(encoded))
             return encoded
 
-        monkeypatch.setattr(running.gateway.transfer, "load_input", load)
+        monkeypatch.setattr(running.gateway.media_transfer, "load_input", load)
         monkeypatch.setattr(msgspec.json, "encode", encode)
         call = running.call({**body(image_at(running)), "stream": stream}, endpoint="/compat/v1/chat/completions")
         response = await complete(running.gateway, call)
@@ -139,7 +141,7 @@ async def test_images_are_fetched_for_the_organization_of_the_caller(
 ) -> None:
     """Lookups and child processes are shared among organizations, so each must be counted for its own."""
     async with open_gateway(**LOOPBACK) as running:
-        transfer = running.gateway.transfer
+        transfer = running.gateway.media_transfer
         load_input = transfer.load_input
         orgs = []
 
@@ -203,6 +205,8 @@ async def test_a_public_provider_gets_public_urls_only(open_gateway: OpenGateway
     async with open_gateway(**LOOPBACK) as running:
         chat = chat_with(running, PUBLIC, image_at(running))
         route = Route((candidate(openai.PROVIDER),))
-        inlined = await inline_images(chat, route, running.gateway.transfer, running.caller.org_id, max_bytes=10**6)
+        inlined = await inline_images(
+            chat, route, running.gateway.media_transfer, running.caller.org_id, max_bytes=10**6
+        )
         parts = inlined.body["messages"][0]["content"]
         assert [part["image_url"]["url"] for part in parts[1:]] == [PUBLIC, uri(png(8, 8))]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.api.metrics import list_metrics
+from penstock.api.endpoints.metrics import list_metrics
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem
 from penstock.telemetry.call_report import open_report

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 
 from penstock.errors import NotFound
-from penstock.generations import polling
+from penstock.generation_jobs import polling
+from penstock.generation_jobs.job import Job
 from penstock.generations.cancel import cancel_video
-from penstock.generations.job import Job
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only, two_providers

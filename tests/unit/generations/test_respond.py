@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.generation_jobs.rows import GenerationRow, Plan
 from penstock.generations import respond
-from penstock.generations.rows import GenerationRow, Plan
 from penstock.schema import AttemptSummary, Component, GenerationResult, Output, PlannedCandidate, Quote, Request
 from penstock.values import Nanos, OrgId, nanos
 

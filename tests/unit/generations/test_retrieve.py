@@ -11,8 +11,8 @@ import pytest
 from penstock import errors
 from penstock.api.responses import encode
 from penstock.errors import Conflict, NotFound
+from penstock.generation_jobs.rows import ShownRow
 from penstock.generations import retrieve
-from penstock.generations.rows import ShownRow
 from penstock.long_bodies.buffers import Buffer
 from penstock.schema import Caller, Response
 from penstock.values import OrgId

@@ -423,7 +423,7 @@ async def set_crashes(running: RunningGateway, request_id: str, times: int) -> N
 
 @pytest.fixture
 def tries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.jobs.trials._FIRST_TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr("penstock.jobs.suspects._FIRST_TRIAL_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("tries_at_once")

@@ -7,7 +7,7 @@ from base64 import b64encode
 import pytest
 
 from penstock.accounts import audit
-from penstock.accounts.completions import Completion
+from penstock.accounts.generation_ends import GenerationEnd
 from penstock.errors import NotFound, PermissionDenied, Problem
 from penstock.media.files import find_strays
 from penstock.media.storage import Storage, storage_key
@@ -282,10 +282,10 @@ async def test_the_files_of_a_recording_are_not_deleted_before_it_is_written(
 ) -> None:
     """The database was away for hours after they were stored."""
     async with open_gateway() as running:
-        completions = running.gateway.completions
+        completions = running.gateway.generation_ends
         add = completions.add
 
-        async def sweep_and_add(completion: Completion) -> None:
+        async def sweep_and_add(completion: GenerationEnd) -> None:
             files = [key for key, _, _ in await running.storage.list_files()]
             assert len(files) == 2, "the output and its copy for the recording"
             for key in files:

@@ -67,7 +67,7 @@ async def test_input_images_of_each_format(open_gateway: OpenGateway, form: str)
             uri(data, "image/gif"),
             "DATA:" + uri(data)[5:],
         ):
-            found = await load(running.gateway.transfer, source)
+            found = await load(running.gateway.media_transfer, source)
             assert (found.content_type, found.width, found.height) == (f"image/{form.lower()}", 8, 4)
 
 
@@ -76,7 +76,7 @@ async def test_metadata_of_input_images_is_removed(open_gateway: OpenGateway) ->
     exif[0x010E] = "taken-at-home"
     async with open_gateway(works=False) as running:
         for form in ("JPEG", "PNG", "WEBP"):
-            found = await load(running.gateway.transfer, UploadedFile(encode(form, exif=exif)))
+            found = await load(running.gateway.media_transfer, UploadedFile(encode(form, exif=exif)))
             assert b"taken-at-home" not in found.data
 
 
@@ -96,14 +96,14 @@ async def test_files_that_are_not_images_are_refused(open_gateway: OpenGateway) 
     async with open_gateway(works=False) as running:
         for source in NOT_IMAGES:
             with pytest.raises(InvalidRequest) as caught:
-                await load(running.gateway.transfer, source)
+                await load(running.gateway.media_transfer, source)
             assert caught.value.param == "image", source
 
 
 async def test_an_input_image_that_is_too_large_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, image_bytes=1000) as running:
         with pytest.raises(InvalidRequest, match="at most 1000 bytes"):
-            await load(running.gateway.transfer, UploadedFile(b"x" * 1001))
+            await load(running.gateway.media_transfer, UploadedFile(b"x" * 1001))
 
 
 async def test_an_input_image_with_too_many_pixels_is_refused(open_gateway: OpenGateway) -> None:
@@ -112,15 +112,15 @@ async def test_an_input_image_with_too_many_pixels_is_refused(open_gateway: Open
     header[16:24] = (25_000).to_bytes(4, "big") * 2
     async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest):
-            await load(running.gateway.transfer, UploadedFile(bytes(header)))
-        assert (await load(running.gateway.transfer, UploadedFile(png(16, 16)))).width == 16
+            await load(running.gateway.media_transfer, UploadedFile(bytes(header)))
+        assert (await load(running.gateway.media_transfer, UploadedFile(png(16, 16)))).width == 16
 
 
 async def test_input_urls_inside_the_network_of_the_gateway_are_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         for url in ("https://127.0.0.1/x.png", "https://localhost/x.png", "https://[::1]/x.png"):
             with pytest.raises(InvalidRequest, match="URL that could not be fetched"):
-                await load(running.gateway.transfer, url)
+                await load(running.gateway.media_transfer, url)
 
 
 async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
@@ -133,7 +133,7 @@ async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
         raise LookupBusy
 
     async with open_gateway(works=False) as running:
-        transfer = running.gateway.transfer
+        transfer = running.gateway.media_transfer
         monkeypatch.setattr(transfer._http_client, "fetch", fetch)
         with pytest.raises(Unavailable, match="`image` cannot be fetched now: too many host names"):
             await load(transfer, "https://images.test/x.png")
@@ -142,7 +142,7 @@ async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
 
 async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        transfer = running.gateway.transfer
+        transfer = running.gateway.media_transfer
         loaded = await load(transfer, UploadedFile(png(16, 16)))
         ((stored, sha256),) = await transfer.store_inputs([loaded], running.clock.now_ms())
         assert (stored.size_bytes, len(sha256)) == (len(loaded.data), 32)
@@ -158,7 +158,7 @@ async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) 
 async def store_and_read(
     running: RunningGateway, file: File, request: Request = IMAGE, source: DownloadSource | None = None
 ) -> bytes:
-    found = await running.gateway.transfer.store_output(MEDIA_ID, file, source, request, for_org=ORG)
+    found = await running.gateway.media_transfer.store_output(MEDIA_ID, file, source, request, for_org=ORG)
     data = b"".join([chunk async for chunk in running.storage.read(storage_key(MEDIA_ID), 0, 10**9)])
     assert (found.output.size_bytes, found.output.media_id) == (len(data), MEDIA_ID)
     await running.storage.delete(storage_key(MEDIA_ID))
@@ -219,7 +219,9 @@ async def test_the_file_is_kept_for_a_response_with_base64(open_gateway: OpenGat
     async with open_gateway(works=False) as running:
         for values, data in ((INLINE, png(8, 8)), ({}, None)):
             request = Request(task="image", model="image-model", values=values)
-            found = await running.gateway.transfer.store_output(MEDIA_ID, File(data=sent), None, request, for_org=ORG)
+            found = await running.gateway.media_transfer.store_output(
+                MEDIA_ID, File(data=sent), None, request, for_org=ORG
+            )
             assert (found.data, found.output.size_bytes) == (data, len(png(8, 8)))
             await running.storage.delete(storage_key(MEDIA_ID))
 
@@ -231,7 +233,7 @@ async def test_long_base64_is_decoded_in_steps(open_gateway: OpenGateway, monkey
         assert await store_and_read(running, File(data=TEXT)) == png(8, 8)
         for broken in (TEXT[:40] + "=" + TEXT[41:], TEXT[:-1], TEXT + "é"):
             with pytest.raises(InvalidRequest, match="not base64"):
-                await load(running.gateway.transfer, f"data:image/png;base64,{broken}")
+                await load(running.gateway.media_transfer, f"data:image/png;base64,{broken}")
 
 
 async def test_an_image_is_not_accepted_as_a_video(open_gateway: OpenGateway) -> None:
@@ -251,7 +253,7 @@ async def test_images_are_converted_to_the_requested_format(
         request = Request(
             task="image", model="image-model", values={"output_format": output_format, "output_compression": 50}
         )
-        found = await running.gateway.transfer.store_output(
+        found = await running.gateway.media_transfer.store_output(
             MEDIA_ID, File(data=encode("PNG")), None, request, for_org=ORG
         )
         assert (found.output.content_type, found.output.width, found.output.height) == (content_type, 8, 4)
@@ -344,6 +346,6 @@ async def test_a_large_input_image_is_not_copied_as_a_whole(open_gateway: OpenGa
     file = buffer.getvalue()
     source = uri(file)
     async with open_gateway(works=False, child_processes=True) as running:
-        await load(running.gateway.transfer, UploadedFile(png(8, 8)))
-        memory = await peak_bytes(lambda: load(running.gateway.transfer, source))
+        await load(running.gateway.media_transfer, UploadedFile(png(8, 8)))
+        memory = await peak_bytes(lambda: load(running.gateway.media_transfer, source))
     assert memory < 2.4 * len(file)

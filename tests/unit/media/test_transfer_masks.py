@@ -37,7 +37,7 @@ async def test_a_mask_is_stored_in_one_form(open_gateway: OpenGateway) -> None:
     file = io.BytesIO()
     soft.save(file, "PNG")
     async with open_gateway(works=False) as running:
-        loaded = await load(running.gateway.transfer, file.getvalue())
+        loaded = await load(running.gateway.media_transfer, file.getvalue())
     assert corners(loaded.data) == ("RGBA", (0, 0, 0, 0), (255, 255, 255, 255)), (
         "only fully transparent pixels are edited"
     )
@@ -47,9 +47,9 @@ async def test_a_mask_is_stored_in_one_form(open_gateway: OpenGateway) -> None:
 async def test_a_mask_without_transparency_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest, match="no fully transparent pixels, which mark the area") as caught:
-            await load(running.gateway.transfer, png(8, 8))
+            await load(running.gateway.media_transfer, png(8, 8))
         assert caught.value.param == "mask"
-        assert (await load(running.gateway.transfer, png(8, 8), "image")).data == png(8, 8)
+        assert (await load(running.gateway.media_transfer, png(8, 8), "image")).data == png(8, 8)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ async def test_a_mask_is_converted_to_the_polarity_of_the_provider(
     open_gateway: OpenGateway, polarity: Polarity, expected: Any
 ) -> None:
     async with open_gateway(works=False, audited=False) as running:
-        transfer = running.gateway.transfer
+        transfer = running.gateway.media_transfer
         inputs = [await load(transfer, png(8, 8), "image"), await load(transfer, mask(8, 8))]
         stored = await transfer.store_inputs(inputs, running.clock.now_ms())
         request = Request(task="edit", model="edit-1", values={}, inputs=tuple(record for record, _ in stored))

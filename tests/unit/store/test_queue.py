@@ -8,7 +8,7 @@ from psycopg.rows import dict_row
 
 from penstock.store import queue
 from penstock.store.base import StorageMisconfigured
-from penstock.store.postgres_session import Connection
+from penstock.store.postgres_session import PostgresConnection
 
 # Functions and columns as the catalogue of Postgres lists them.
 FUNCTIONS = "SELECT proname AS name, prosrc AS text FROM pg_proc WHERE proname LIKE 'procrastinate%'"
@@ -17,19 +17,19 @@ COLUMNS = (
 )
 
 
-async def connect(address: str) -> Connection:
-    return await Connection.connect(address, autocommit=True, row_factory=dict_row)
+async def connect(address: str) -> PostgresConnection:
+    return await PostgresConnection.connect(address, autocommit=True, row_factory=dict_row)
 
 
-async def rows(connection: Connection, sql: str) -> list[dict[str, object]]:
+async def rows(connection: PostgresConnection, sql: str) -> list[dict[str, object]]:
     return await (await connection.execute(sql.encode())).fetchall()
 
 
-async def version(connection: Connection) -> list[object]:
+async def version(connection: PostgresConnection) -> list[object]:
     return [row["migration"] for row in await rows(connection, "SELECT migration FROM queue_version ORDER BY 1")]
 
 
-async def names(connection: Connection) -> set[object]:
+async def names(connection: PostgresConnection) -> set[object]:
     return {row["name"] for sql in (FUNCTIONS, COLUMNS) for row in await rows(connection, sql)}
 
 

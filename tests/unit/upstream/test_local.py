@@ -182,7 +182,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await complete(running.gateway, running.call(words))
         await complete(running.gateway, running.call({**words, "stream": True}))
         org_id = running.caller.org_id
-        transfer = running.gateway.transfer
+        transfer = running.gateway.media_transfer
         stored = await transfer.store_inputs([InputFile(png(512, 512), "image/png", 512, 512, "image")], 1)
         request = Request(task="edit", model="m", values={}, inputs=tuple(record for record, _ in stored))
         await transfer.read_inputs(request, max_bytes=1000, for_org=org_id)

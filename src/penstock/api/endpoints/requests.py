@@ -1,0 +1,99 @@
+"""List and retrieve request records."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from penstock.accounts.requests import KINDS, STATUSES, Filters
+from penstock.api import query
+from penstock.api.endpoints.csv_export import csv_lines
+from penstock.api.paging import LIMIT, cursors, page_body, path_id
+from penstock.api.responses import encode
+from penstock.api.route import Query
+from penstock.errors import InvalidRequest, NotFound
+from penstock.gateway import Gateway
+from penstock.generations.records import complete_records
+from penstock.schema import Call, Response
+
+REQUESTS_QUERY = (
+    LIMIT,
+    *cursors("request"),
+    Query(name="created_after", type="time", about="Created at this moment or later."),
+    Query(name="created_before", type="time", about="Created at this moment or earlier."),
+    Query(name="key_id", about="Made with this key."),
+    Query(name="status", one_of=STATUSES, about="In this state."),
+    Query(name="model", about="Of this model, by the name in the call."),
+    Query(name="provider", about="Served by this provider, or last sent to it."),
+    Query(name="kind", one_of=KINDS, about="Of this kind."),
+    Query(name="user", about="Of this end user."),
+    Query(name="search", about="With this text in `user` or in the id; `req_…` is the beginning of the id."),
+    Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
+    Query(
+        name="format",
+        one_of=("json", "csv"),
+        about="`csv` returns everything that matches, as does `Accept: text/csv`; without pages and summary.",
+    ),
+)
+
+
+async def list_requests(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(REQUESTS_QUERY, call.query)
+    filters = read_filters(asked)
+    if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
+        return _csv_response(gateway, call, filters)
+    page = await gateway.requests.list_page(call.caller.org_id, filters)
+    records = await complete_records(gateway, call, page.data)
+    body = page_body(call, REQUESTS_QUERY, page.with_data(records))
+    return tagged_response(call, {**body, "summary": page.summary} if filters.summary else body, records)
+
+
+def _csv_response(gateway: Gateway, call: Call, filters: Filters) -> Response:
+    for name in ("limit", "starting_after", "ending_before", "summary"):
+        if name in call.query:
+            raise InvalidRequest(f"`{name}` cannot be combined with CSV, which has all that matches.", param=name)
+    return Response(
+        chunks=csv_lines(gateway.requests.iterate(call.caller.org_id, filters)),
+        headers={"content-disposition": 'attachment; filename="requests.csv"', "cache-control": "no-store"},
+        media_type="text/csv; charset=utf-8",
+    )
+
+
+def read_filters(asked: Mapping[str, Any]) -> Filters:
+    return Filters(
+        limit=asked["limit"],
+        starting_after=asked["starting_after"],
+        ending_before=asked["ending_before"],
+        created_after_ms=asked["created_after"],
+        created_before_ms=asked["created_before"],
+        key_id=asked["key_id"],
+        status=asked["status"],
+        model=asked["model"],
+        provider=asked["provider"],
+        kind=asked["kind"],
+        user=asked["user"],
+        search=asked["search"],
+        summary=asked["summary"],
+    )
+
+
+async def retrieve_request(gateway: Gateway, call: Call) -> Response:
+    request_id = path_id(call, "request_id", "req", "request")
+    row = await gateway.requests.get(call.caller.org_id, request_id)
+    if row is None:
+        raise NotFound(f"No such request: {request_id}.")
+    [record] = await complete_records(gateway, call, [row])
+    return tagged_response(call, record, [record])
+
+
+def tagged_response(call: Call, body: dict[str, Any], records: Sequence[Mapping[str, Any]]) -> Response:
+    """Return records with an entity tag, or status 304 to a caller who has them already.
+
+    URLs of outputs do not count: they are new each time.
+    """
+    stable = [{**record, "outputs": [output["id"] for output in record["outputs"]]} for record in records]
+    ends = [body.get(name) for name in ("next_page_url", "previous_page_url", "summary")]
+    digest = blake2b(encode([stable, ends]), digest_size=16).hexdigest()
+    headers = {"etag": f'W/"{digest}"', "cache-control": "private, no-cache"}
+    if call.headers.get("if-none-match") == headers["etag"]:
+        return Response(status=304, headers=headers)
+    return Response(json=body, headers=headers)

@@ -1,0 +1,235 @@
+"""JSON Schemas of every response; a response contains no fields but these."""
+
+from collections.abc import Mapping
+
+from penstock.api.openapi.account_schemas import ACCOUNT_SCHEMAS
+from penstock.api.openapi.schema_parts import (
+    FLAG,
+    INTEGER,
+    MOMENT,
+    MONEY,
+    NUMBER,
+    SIZE,
+    TEXT,
+    Schema,
+    always,
+    array,
+    closed_object,
+    list_of,
+    one_of,
+    open_object,
+    or_null,
+    ref,
+)
+from penstock.imaging.formats import ALL_FORMATS
+from penstock.states import VIDEO
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+_ERROR = closed_object(
+    {"error": closed_object({"message": TEXT, "type": TEXT, "code": TEXT}, optional={"param": TEXT})}
+)
+
+# ----------------------------------------------------------------------------------------------------------- generation
+
+_EXECUTION = {
+    "provider_name": TEXT,
+    "provider": TEXT,
+    "upstream_id": TEXT,
+    "model": TEXT,
+    "executed_model": TEXT,
+    "cost_currency": TEXT,
+}
+_ATTEMPT = closed_object(
+    {"provider": TEXT, "model": TEXT, "outcome": TEXT},
+    optional={"message": TEXT, "count": INTEGER, "upstream_id": TEXT},
+)
+_IMAGE = closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT})
+_IMAGE_RESULT = closed_object(
+    {
+        "id": TEXT,
+        "created": MOMENT,
+        "size": SIZE,
+        "output_format": one_of(*ALL_FORMATS),
+        "data": array(_IMAGE),
+        "metadata": closed_object(
+            {**_EXECUTION, "cost": MONEY},
+            optional={"attempts": array(_ATTEMPT), "missing": INTEGER, "url_expires_at": MOMENT},
+        ),
+    }
+)
+_IMAGE_STATUS = closed_object(
+    {"id": TEXT, "object": always("image.generation"), "created": MOMENT, "status": one_of(*VIDEO), "model": TEXT},
+    optional={"error": closed_object({"code": TEXT, "message": TEXT})},
+)
+_VIDEO_OUTPUT = closed_object({"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER})
+_VIDEO_METADATA = open_object(
+    _EXECUTION,
+    optional={"cost": MONEY, "cost_estimate": MONEY, "missing": INTEGER, "attempts": array(_ATTEMPT)},
+)
+_VIDEO_CREATED = {
+    "id": TEXT,
+    "object": always("video"),
+    "created_at": MOMENT,
+    "status": one_of(*VIDEO),
+    "model": TEXT,
+    "seconds": TEXT,
+    "size": SIZE,
+    "metadata": _VIDEO_METADATA,
+}
+_VIDEO = closed_object(
+    {
+        **_VIDEO_CREATED,
+        "completed_at": or_null(MOMENT),
+        "expires_at": or_null(MOMENT),
+        "prompt": TEXT,
+        "progress": INTEGER,
+        "output": or_null(_VIDEO_OUTPUT),
+        "error": or_null(closed_object({"code": TEXT, "message": TEXT})),
+    },
+    optional={"outputs": array(_VIDEO_OUTPUT)},
+)
+_ESTIMATE = closed_object(
+    {
+        "estimated": always(True),
+        "model": TEXT,
+        "provider": TEXT,
+        "total_cost_micros": INTEGER,
+        "currency": TEXT,
+        "components": array(
+            closed_object(
+                {
+                    "type": one_of("output", "input"),
+                    "metric": TEXT,
+                    "quantity": NUMBER,
+                    "billable_quantity": NUMBER,
+                    "unit_price": MONEY,
+                    "total_cost": INTEGER,
+                }
+            )
+        ),
+        "candidates": array(
+            closed_object({"provider": TEXT, "model": TEXT, "total_cost_micros": INTEGER, "reason": TEXT})
+        ),
+        "left_out": array(closed_object({"provider": TEXT, "model": TEXT, "reason": TEXT})),
+    }
+)
+_COMPLETION = open_object(
+    {
+        "id": TEXT,
+        "object": always("chat.completion"),
+        "created": MOMENT,
+        "model": TEXT,
+        "choices": array(open_object({"index": INTEGER, "message": open_object({"role": always("assistant")})})),
+    },
+    optional={"usage": open_object({"prompt_tokens": INTEGER, "completion_tokens": INTEGER, "total_tokens": INTEGER})},
+)
+
+_RESPONSE = open_object(
+    {
+        "id": TEXT,
+        "object": always("response"),
+        "created_at": MOMENT,
+        "status": one_of("completed", "incomplete", "failed", "in_progress"),
+        "model": TEXT,
+        "output": array(
+            open_object({"id": TEXT, "type": one_of("message", "reasoning", "function_call", "image_generation_call")})
+        ),
+        "usage": or_null(
+            open_object({"input_tokens": INTEGER, "output_tokens": INTEGER, "total_tokens": INTEGER, "cost": MONEY})
+        ),
+    }
+)
+
+# -------------------------------------------------------------------------------------------------------------- models
+
+_MODEL = closed_object(
+    {
+        "id": TEXT,
+        "object": always("model"),
+        "created": MOMENT,
+        "owned_by": TEXT,
+        "name": TEXT,
+        "description": TEXT,
+        "shutdown_date": or_null(TEXT),
+        "modality": or_null(one_of("image", "video", "text")),
+        "modes": array(TEXT),
+        "providers": array(TEXT),
+        "pricing": array(
+            closed_object(
+                {
+                    "provider": TEXT,
+                    "task": TEXT,
+                    "unit": TEXT,
+                    "usd": TEXT,
+                    "source": TEXT,
+                    "as_of": or_null(TEXT),
+                    "second_hand": FLAG,
+                },
+                optional={
+                    "input_usd": TEXT,
+                    "each_usd": TEXT,
+                    "prompt_usd": TEXT,
+                    "other_usd": {"type": "object"},
+                    "when": {"type": "object"},
+                    "above": INTEGER,
+                    "from": TEXT,
+                },
+            )
+        ),
+    },
+    optional={
+        "serving": array(
+            closed_object(
+                {
+                    "provider": TEXT,
+                    "provider_name": TEXT,
+                    "model": TEXT,
+                    "kind": TEXT,
+                    "priority": NUMBER,
+                    "weight": NUMBER,
+                    "shutdown_date": or_null(TEXT),
+                    "healthy": FLAG,
+                }
+            )
+        ),
+        "example": or_null(
+            closed_object(
+                {
+                    "request_id": TEXT,
+                    "url": TEXT,
+                    "content_type": TEXT,
+                    "width": or_null(INTEGER),
+                    "height": or_null(INTEGER),
+                }
+            )
+        ),
+        "schema": open_object({"type": always("object"), "required": array(TEXT), "properties": {"type": "object"}}),
+    },
+)
+
+SCHEMAS: Mapping[str, Schema] = {
+    "Error": _ERROR,
+    "ImageResult": _IMAGE_RESULT,
+    "ImageStatus": {"anyOf": [_IMAGE_RESULT, _IMAGE_STATUS]},
+    "Video": _VIDEO,
+    "VideoCreated": closed_object(_VIDEO_CREATED),
+    "VideoList": closed_object(
+        {
+            "object": always("list"),
+            "data": array(ref("Video")),
+            "first_id": or_null(TEXT),
+            "last_id": or_null(TEXT),
+            "has_more": FLAG,
+        }
+    ),
+    "VideoDeleted": closed_object({"id": TEXT, "object": always("video.deleted"), "deleted": FLAG}),
+    "Estimate": _ESTIMATE,
+    "ChatCompletion": _COMPLETION,
+    "ModelResponse": _RESPONSE,
+    "Model": _MODEL,
+    "ModelList": list_of("Model", pages=False),
+    **ACCOUNT_SCHEMAS,
+    "Health": closed_object({"status": one_of("ok", "ready")}, optional={"warnings": array(TEXT)}),
+    "Document": {"type": "object"},
+}

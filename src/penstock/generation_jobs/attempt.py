@@ -1,0 +1,247 @@
+"""One attempt: part of a generation's outputs from one provider, from the request that is sent to its recorded end."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from penstock.accounts.prices import Line, actual_lines, reported_line
+from penstock.errors import Cancelled, UpstreamTimeout
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.generation_jobs.job import Job, billed_cost, record_attempt
+from penstock.generation_jobs.outputs import store_outputs
+from penstock.generation_jobs.parts import AttemptResult, Part
+from penstock.generation_jobs.polling import Polling
+from penstock.imaging.workers import WorkFailed
+from penstock.jobs.steps import Step
+from penstock.media.provider_files import UnusableFile
+from penstock.media.storage import FileMissing
+from penstock.media.transfer import OutputNotStored
+from penstock.providers.row_names import input_row
+from penstock.providers.spec import Result
+from penstock.schema import StoredOutput
+from penstock.store.base import Change, ConstraintViolated, Row
+from penstock.telemetry.tracing import span
+from penstock.upstream.failure_log import log_failure
+from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
+from penstock.upstream.translate import with_seed_of_part
+from penstock.upstream.watch import AttemptWatch
+from penstock.values import InputFile, nanos, new_id
+
+_FIND_PAUSES_SECONDS = (1.0, 4.0, 15.0)  # before each time that a provider is asked for a job
+_INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
+_NOT_STORED = "The output was made, but could not be stored."
+
+
+async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult | Failure:
+    """Make a part of the outputs, or go on with the attempt that an earlier run began. A part that failed in this
+    round, or for good, is not tried again.
+    """
+    if failure := job.history.final_failure(part):
+        return failure
+    with AttemptWatch(gateway.metrics, gateway.clock, part.candidate, job.request.task) as watch:
+        watch.span.set("penstock.request.id", job.id)
+        outcome = await _Attempt(gateway, job, part).run()
+        if isinstance(outcome, Failure):
+            watch.fail(outcome.kind)
+            log_failure(gateway.settings, part.candidate, outcome, job.id, (job.request.values, job.request.extras))
+        elif outcome.result.usage:
+            watch.note_tokens(outcome.result.usage)
+    job.history.add_outcome(part, outcome)
+    return outcome
+
+
+class _Attempt:
+    """What the steps of one attempt share."""
+
+    def __init__(self, gateway: Gateway, job: Job, part: Part) -> None:
+        earlier = job.history.open_attempt(part)
+        self.gateway = gateway
+        self.job = job
+        self.part = part
+        self.candidate = part.candidate
+        self.provider = part.candidate.provider
+        self.op = part.candidate.model.op
+        self.health_key = (self.provider.slug, part.candidate.model.upstream)
+        self.earlier = earlier
+        self.stored_intent = job.history.take_unsent(part)
+        self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
+        self.is_accepted = earlier is not None and earlier.ref is not None
+        self._record = partial(record_attempt, gateway, job, self.id)
+
+    async def run(self) -> AttemptResult | Failure:
+        made: Result | None = None
+        try:
+            result = await self._submit_or_resume()
+            made = await Polling(self.gateway, self.job, self.candidate, self._submit_again).wait_until_done(result)
+            outputs = await store_outputs(self.gateway, self.job, self.part, self.id, made)
+        except OutputNotStored:
+            await self._record_failure(Failure("unfetched", _NOT_STORED), made)
+            raise
+        except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
+            message = f"{self.provider.name} made the output, but this gateway cannot take it: {problem}."
+            return await self._record_failure(Failure("unfetched", message), made)
+        except AttemptFailed as problem:
+            failure = problem.failure
+            self.gateway.health.record_failure(*self.health_key, failure.kind, failure.retry_after_seconds)
+            return await self._record_failure(failure, made)
+        self.gateway.health.record_success(*self.health_key)
+        return AttemptResult(self.part, self.id, made, outputs, self._price_lines(made, outputs))
+
+    async def _record_failure(self, failure: Failure, made: Result | None) -> Failure:
+        """Store the failure, with the loss if the provider bills for it or has `made` outputs that nobody gets."""
+        loss = nanos(failure.cost_usd or "0")
+        if made:
+            loss = billed_cost(self.candidate, self.job.request, self.part.count, made)
+        await self._record("unknown" if failure.unknown else "failed", failure=failure, loss=loss)
+        return replace(failure, accepted=self.is_accepted)
+
+    def _price_lines(self, result: Result, outputs: Sequence[StoredOutput]) -> tuple[Line, ...]:
+        """The cost that the provider reports, else the price of what was delivered."""
+        if result.cost_usd is not None:
+            return (reported_line(result.cost_usd),)
+        pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)  # 0: not known
+        return actual_lines(
+            self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=result.usage
+        )
+
+    # ----------------------------------------------------------------------------------------------------- submission
+
+    async def _submit_or_resume(self) -> Result:
+        """Store the intent, send the request, and store the provider's id for the job.
+
+        An attempt whose upstream id is stored is not sent again. One with only its intent stored may or may not have
+        been sent: it is sent again only where that does no harm. Some providers can be asked for its job.
+        """
+        earlier = self.earlier
+        if earlier is not None and earlier.ref is not None:
+            return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
+        if earlier is not None and not self.op.safe_to_resubmit:
+            found = await self._find_job()
+            if found is None:
+                raise AttemptFailed(unknown_outcome(_INTERRUPTED))
+            return found
+        inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
+        try:
+            with self.job.running.send_guard.sending():
+                if earlier is None and self.stored_intent is None:
+                    await self._store_intent()
+                failpoint("submit.intent_committed")
+                self.job.running.send_guard.unsent_attempts.discard(self.id)
+                return await self._submit(inputs)
+        except AttemptFailed as problem:
+            found = await self._find_job() if problem.failure.unknown else None
+            if found is None:
+                raise
+            return found
+
+    async def _load_inputs(self) -> Mapping[str, Sequence[InputFile]]:
+        if not self.job.request.inputs:
+            return {}
+        try:
+            polarity = self.op.settings.get("mask", "alpha")
+            images = self.op.param("images") or self.op.param("input_reference")
+            max_bytes = images.max_bytes if images else None
+            in_memory, self.job.inputs = self.job.inputs, ()  # not kept, because a job may last for minutes
+            return await self.gateway.media_transfer.read_inputs(
+                self.job.request,
+                polarity,
+                max_bytes,
+                for_org=self.job.org_id,
+                in_memory=in_memory,
+                urls=await self._input_urls(),
+            )
+        except WorkFailed as problem:
+            raise AttemptFailed(Failure("rejected", f"An input image could not be prepared: {problem}")) from problem
+        except FileMissing as problem:
+            raise AttemptFailed(Failure("rejected", "The input files of the request are gone.")) from problem
+
+    async def _input_urls(self) -> dict[str, str]:
+        """Where the provider can fetch the inputs that it takes only as URLs, by media id, until the job's deadline."""
+        gateway = self.gateway
+        left_ms = self.job.row.deadline_ms - gateway.clock.steady_ms()
+        until_ms = gateway.clock.now_ms() + left_ms
+        base_url = gateway.settings.url_for_providers
+        return {
+            stored.media_id: await gateway.media.signed_url(stored.media_id, until_ms, base_url)
+            for stored in self.job.request.inputs
+            if (row := self.op.param(input_row(stored.role))) and row.by_url
+        }
+
+    async def _store_intent(self) -> None:
+        """Store the attempt before it is sent. Raises UpstreamTimeout after the generation's deadline, Cancelled when
+        its cancellation was requested.
+        """
+        gateway, job = self.gateway, self.job
+        if gateway.clock.steady_ms() >= job.row.deadline_ms:
+            raise UpstreamTimeout("The generation could not be started in time.", should_retry=False)
+
+        sent_to = {"provider": self.provider.slug, "upstream_model": self.candidate.model.upstream}
+        attempt: Row = {
+            "id": self.id,
+            "request_id": job.id,
+            "org_id": job.org_id,
+            "round": job.history.round,
+            "part": self.part.index,
+            "candidate": self.part.candidate_index,
+            "count": self.part.count,
+            **sent_to,
+            "created_at_ms": gateway.clock.now_ms(),
+        }
+        started_request = {"id": job.id, "org_id": job.org_id, **sent_to}
+        changes: list[Change] = [("add_attempt", attempt), ("start_request", started_request)]
+        job.running.send_guard.unsent_attempts.add(self.id)  # also if this raises: it may be stored all the same
+        step = Step(job.running.lease, changes, is_progress=True, unless_cancelled=True)
+        if await gateway.steps.add(step, job.org_id):
+            raise Cancelled()
+
+    async def _submit_again(self) -> Result:
+        return await self._submit(await self._load_inputs())
+
+    async def _submit(self, inputs: Mapping[str, Sequence[InputFile]]) -> Result:
+        job = self.job
+        callback = self.gateway.callbacks.url(self.candidate, self.id)
+        with span("submit"):
+            result = await self.gateway.upstream.submit(
+                self.candidate,
+                with_seed_of_part(job.request, self.candidate.model, self.part.first),
+                self.part.count,
+                inputs,
+                callback,
+                own_id=self.id,
+                for_org=job.org_id,
+                show=job.show_image,
+            )
+        failpoint("submit.response_read")
+        if result.done:
+            job.running.send_guard.run_to_the_end()
+        return await self._record_job(result)
+
+    async def _find_job(self) -> Result | None:
+        """Find the job of a submission that may have arrived, where the provider knows it by the id of the attempt.
+        None if it is not found: the attempt is not sent again.
+        """
+        if not self.op.finds_own_ids:
+            return None
+        for pause in _FIND_PAUSES_SECONDS:
+            await self.gateway.clock.sleep(pause)
+            try:
+                found = await self.gateway.upstream.find(self.candidate, self.id)
+            except AttemptFailed:
+                continue
+            return await self._record_job(found)
+        return None
+
+    async def _record_job(self, result: Result) -> Result:
+        """Store the provider's id for a job that has not ended yet."""
+        if not result.done:
+            self.is_accepted = True
+            try:
+                await self._record("submitted", result=result)
+            except ConstraintViolated:
+                message = f"{self.provider.name} returned the id of another job."
+                raise AttemptFailed(unknown_outcome(message)) from None
+            failpoint("submit.id_committed")
+        return result

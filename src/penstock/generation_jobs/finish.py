@@ -1,0 +1,298 @@
+"""End a generation, completed or failed: money, records, files and webhook messages in one transaction."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import msgspec
+import structlog
+
+from penstock.accounts import transfers
+from penstock.accounts.generation_ends import GenerationEnd
+from penstock.accounts.payloads import expiry_ms
+from penstock.accounts.prices import cost_lines
+from penstock.accounts.request_records import encode_lines
+from penstock.accounts.requests import RequestEnd, RequestUsage, count_usage, end_request
+from penstock.errors import Cancelled, Problem, StorageUnavailable
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.generation_jobs import orphans
+from penstock.generation_jobs.job import Job, attempt_end
+from penstock.generation_jobs.mailbox import CompletedGeneration
+from penstock.generation_jobs.parts import AttemptResult
+from penstock.generation_jobs.rows import Follow, GenerationRow, Recording
+from penstock.jobs.running import LeaseLost
+from penstock.media.transfer import OutputNotStored
+from penstock.recordings import recordings
+from penstock.recordings.rows import RecordingFileRow, RecordingRow
+from penstock.schema import SLOT_MS, GenerationResult, StoredOutput
+from penstock.store.base import Change, Row, Transaction
+from penstock.store.waiting import retry_while_unavailable
+from penstock.telemetry.call_report import report_result
+from penstock.telemetry.metrics import NO_PROVIDER
+from penstock.telemetry.tracing import span
+from penstock.values import ZERO, Nanos, nanos
+from penstock.webhooks import events
+
+log = structlog.get_logger()
+
+
+class NewResult(msgspec.Struct, frozen=True):
+    """The result of a generation before it is stored."""
+
+    result: GenerationResult
+    outputs: Sequence[StoredOutput]
+    attempts: Sequence[AttemptResult] = ()  # those that made the outputs; none for a replay or a mock
+    cost: Nanos = ZERO
+    recording: Recording | None = None  # if it is to be recorded
+
+
+async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
+    """Complete a generation: store its result, its outputs, its recording and the webhook message, and capture its
+    cost.
+
+    Raises LeaseLost when another worker runs it now, OutputNotStored when an image's recording cannot be stored.
+    """
+    now = max(gateway.clock.now_ms(), job.row.created_at_ms)  # the clock may have been set back
+    until = now + job.row.retention_seconds * 1000
+    copies, urls = await _prepare_files(gateway, job, new, until)
+
+    hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
+    charged = hold_end.charged
+    usage = RequestUsage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, charged)
+    changes: list[Change] = [
+        _completed_generation(gateway, job, new.result, now, until),
+        *_attempt_ends(new.attempts, now),
+        *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, new.outputs, until)),
+        _completed_request(job, new, charged, now),
+    ]
+    if isinstance(job.plan.source, Recording | Follow):
+        changes.append(("release_recording_claim", {"request_id": job.id}))
+    if job.history.has_unknown_outcome:
+        changes.append(orphans.first_checks(gateway, job.row))
+    if job.request.inputs:
+        changes.append(_expired_inputs(job.row, now))
+    if new.recording:
+        changes += recordings.new_recording(_recording_row(job, new.recording, new, now), copies)
+    message = _message(job.row, "completed", now, outputs=[{"url": url} for url in urls])
+    no_message: AbstractContextManager[list[Change]] = nullcontext([])
+    with gateway.deliveries.adding(message) if message else no_message as added, span("commit"):
+        end = GenerationEnd(hold_end, usage, now, [*changes, *added])
+        await retry_while_unavailable(gateway.clock, lambda: gateway.generation_ends.add(end), request_id=job.id)
+        failpoint("settle.after_commit")
+    sizes = [*(output.size_bytes for output in new.result.outputs), *(copy.size_bytes for copy in copies)]
+    gateway.quota.count(job.org_id, sum(sizes))
+    made_by = new.result.provider if new.attempts else new.result.origin
+    gateway.metrics.count_generation(made_by, job.request.task, "completed", charged)
+    report_result(made_by, charged)
+    if job.mailbox:
+        job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, new.result, until, new.outputs)
+    if hold_end.loss:
+        log.warning("cost above hold", request_id=job.id, loss_nanos=hold_end.loss)
+
+
+def _completed_generation(
+    gateway: Gateway, job: Job, result: GenerationResult, at_ms: int, expires_at_ms: int
+) -> Change:
+    values = {
+        "id": job.id,
+        "lease_token": job.lease_token,
+        "result": msgspec.json.encode(result),
+        "at_ms": at_ms,
+        "expires_at_ms": expires_at_ms,
+        "payload_expires_at_ms": expiry_ms(gateway.settings, at_ms),
+    }
+    return "complete_generation", values
+
+
+def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> Change:
+    attempts = new.attempts
+    made_by = attempts[0].part.candidate if attempts else None
+    lines = cost_lines([line for attempt in attempts for line in attempt.price_lines], new.cost)
+    values = {
+        "id": job.id,
+        "org_id": job.org_id,
+        "cost": charged,
+        "duration_ms": max(0, at_ms - job.row.created_at_ms),
+        "provider": made_by.provider.slug if made_by else None,
+        "upstream_model": made_by.model.upstream if made_by else None,
+        "input_tokens": _reported_tokens(attempts, "input"),
+        "output_tokens": _reported_tokens(attempts, "output"),
+        "cost_lines": encode_lines(lines),
+    }
+    return "complete_request", values
+
+
+async def _prepare_files(
+    gateway: Gateway, job: Job, new: NewResult, until_ms: int
+) -> tuple[list[RecordingFileRow], list[str]]:
+    """Store the files of the recording, if there is one, and sign the URLs for the webhook, if there is one."""
+    try:
+        recording = new.recording
+        copies = await gateway.recordings.store_files(recording.recording_id, new.outputs) if recording else []
+        linked = new.result.outputs if job.row.webhook_url else ()
+        base_url = gateway.settings.base_url
+        urls = [await gateway.media.signed_url(output.media_id, until_ms, base_url) for output in linked]
+    except StorageUnavailable as problem:
+        if job.request.task == "video":
+            raise  # its outputs can be downloaded again
+        raise OutputNotStored from problem
+    return copies, urls
+
+
+def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None:
+    """The tokens that the provider reports, for models that are billed by the token."""
+    reported = [int(attempt.result.usage[name]) for attempt in attempts if name in attempt.result.usage]
+    return sum(reported) if reported else None
+
+
+def _attempt_ends(attempts: Sequence[AttemptResult], at_ms: int) -> list[Change]:
+    """What stores successful attempts as completed, with the cost of each."""
+    return [
+        (
+            "set_attempt",
+            attempt_end(attempt.attempt_id, "completed", at_ms, result=attempt.result, cost=nanos(attempt.cost_usd)),
+        )
+        for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id)
+    ]
+
+
+def _expired_inputs(row: GenerationRow, at_ms: int) -> Change:
+    return "expire_inputs", {"request_id": row.id, "org_id": row.org_id, "at_ms": at_ms}
+
+
+def _recording_row(job: Job, recording: Recording, new: NewResult, now: int) -> RecordingRow:
+    fingerprint = recording.fingerprint
+    return RecordingRow(
+        id=recording.recording_id,
+        org_id=job.org_id,
+        request_id=job.id,
+        kind=fingerprint.kind,
+        task=job.request.task,
+        model=fingerprint.model,
+        standard=fingerprint.standard,
+        strict=fingerprint.strict,
+        request=msgspec.json.encode(fingerprint.values),
+        result=recordings.encode_result(new.result, [stored.output for stored in new.outputs]),
+        duration_ms=max(0, now - job.row.created_at_ms),
+        created_at_ms=now,
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- failing
+
+
+async def fail(
+    gateway: Gateway, row: GenerationRow, lease_token: int, problem: Problem, made: Sequence[AttemptResult] = ()
+) -> None:
+    """Fail or cancel a generation and release its hold; what was `made` for it is a loss.
+
+    Raises LeaseLost when another worker runs it, or it ended.
+    """
+    now = gateway.clock.now_ms()
+
+    async def write(tx: Transaction) -> None:
+        if not await fail_in_transaction(gateway, tx, row, lease_token, problem, now, made):
+            raise LeaseLost(row.id)
+        failpoint("settle.in_tx")
+
+    with span("commit"):
+        await gateway.store.write(write, org_id=row.org_id)
+    failpoint("settle.after_commit")
+    report_failure(gateway, row, problem)
+
+
+async def fail_in_transaction(
+    gateway: Gateway,
+    tx: Transaction,
+    row: GenerationRow,
+    lease_token: int,
+    problem: Problem,
+    now: int,
+    made: Sequence[AttemptResult] = (),
+) -> bool:
+    """Fail or cancel a generation; return False, and write nothing, when it has ended or the token is not valid. After
+    the commit the caller calls `report_failure`.
+    """
+    code = problem.code
+    message = problem.message
+    ended = await tx.run(
+        "fail_generation",
+        id=row.id,
+        lease_token=lease_token,
+        error_code=code,
+        error_message=message,
+        payload_expires_at_ms=expiry_ms(gateway.settings, now),
+    )
+    if not ended:
+        return False
+    attempt_ends = _attempt_ends(made, now)
+    changes: list[Change] = [
+        ("release_recording_claim", {"request_id": row.id}),
+        *attempt_ends,
+        orphans.first_checks(gateway, row),
+        _expired_inputs(row, now),
+    ]
+    for name, values in changes:
+        await tx.put(name, **values)
+    end = RequestEnd(
+        _request_status(problem),
+        duration_ms=max(0, now - row.created_at_ms),
+        error_code=code,
+        error_message=message,
+    )
+    usage = await end_request(tx, row.org_id, row.id, end)
+    assert usage is not None, "a generation and its request end in one transaction"
+    event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
+    if added := _message(row, event_status, now, error={"code": code, "message": message}):
+        await tx.put("add_message", **added)
+    await count_usage(tx, [usage])
+    for _, attempt in attempt_ends:
+        if attempt["cost"]:
+            await transfers.record_loss(tx, row.org_id, attempt["id"], attempt["cost"], now)
+    await transfers.end_holds(tx, [transfers.EndedHold(row.org_id, row.id, row.hold, None)], now)
+    return True
+
+
+def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem) -> None:
+    """Count a failed generation, and have its webhook message delivered."""
+    gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem))
+    if row.webhook_url:
+        gateway.deliveries.wake()
+
+
+def _request_status(problem: Problem) -> str:
+    return "cancelled" if isinstance(problem, Cancelled) else "upstream_failure"
+
+
+def _message(
+    row: GenerationRow,
+    status: str,
+    at_ms: int,
+    *,
+    outputs: Sequence[dict[str, object]] = (),
+    error: dict[str, str] | None = None,
+) -> Row | None:
+    """The webhook message of an ended generation for the query `add_message`, if its caller wants one."""
+    if not row.webhook_url:
+        return None
+    event = event_name(row, status)
+    return events.message_row(
+        org_id=row.org_id,
+        request_id=row.id,
+        url=row.webhook_url,
+        event=event,
+        body=events.event_body(event, row.id, row.model, outputs=outputs, error=error),
+        at_ms=at_ms,
+        trace_context=row.trace_context,
+    )
+
+
+def event_name(row: GenerationRow, status: str) -> str:
+    """The name of a webhook event, such as `video.completed`."""
+    return f"{'video' if row.task == 'video' else 'image'}.{status}"
+
+
+def failure_event_body(row: GenerationRow, message: str) -> bytes:
+    """The webhook event of a failed or cancelled generation, with this text instead of the stored one."""
+    event = event_name(row, "cancelled" if row.error_code == Cancelled.code else "failed")
+    return events.event_body(event, row.id, row.model, error={"code": row.error_code or "", "message": message})

@@ -1,0 +1,76 @@
+"""Download the outputs of an attempt and store them."""
+
+from msgspec.structs import replace
+
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.generation_jobs.job import Job
+from penstock.generation_jobs.parts import Part
+from penstock.generation_jobs.polling import poll_or_none
+from penstock.media.provider_files import DownloadFailed, UnusableFile
+from penstock.media.transfer import OutputNotStored
+from penstock.providers.spec import Result
+from penstock.schema import StoredOutput
+from penstock.upstream.candidate import Candidate
+from penstock.upstream.failures import AttemptFailed, Failure
+
+# How long downloading a finished output is tried; callers wait for images.
+_FETCH_VIDEO_SECONDS = 900.0
+_FETCH_IMAGE_SECONDS = 15.0
+_FETCH_PAUSE_SECONDS_MAX = 30.0
+
+
+async def store_outputs(
+    gateway: Gateway, job: Job, part: Part, attempt_id: str, result: Result
+) -> tuple[StoredOutput, ...]:
+    """Download and store what was made. It is billed already, so a failure here is tried again for some time, and
+    the outputs are never ordered a second time. Raises UnusableFile for one that is too large.
+    """
+    failpoint("fetch.start")
+    clock = gateway.clock
+    provider = part.candidate.provider
+    is_video = job.request.task == "video"
+    until = clock.monotonic() + (_FETCH_VIDEO_SECONDS if is_video else _FETCH_IMAGE_SECONDS)
+    pause = 1.0
+    while True:
+        try:
+            return await _store_files(gateway, job, part, attempt_id, result)
+        except OutputNotStored:
+            if not is_video or clock.steady_ms() >= job.row.deadline_ms:
+                raise
+        except DownloadFailed as problem:
+            if clock.monotonic() >= until:
+                message = f"{provider.name} made the output, but it could not be downloaded: {problem}."
+                raise AttemptFailed(Failure("unfetched", message)) from problem
+        except UnusableFile as problem:
+            if problem.too_large:
+                raise
+            if not problem.may_change or clock.monotonic() >= until:
+                message = f"{provider.name} delivered an unusable file: {problem}."
+                raise AttemptFailed(Failure("unreadable", message)) from problem
+        await clock.sleep(pause)
+        pause = min(2 * pause, _FETCH_PAUSE_SECONDS_MAX)
+        result = await _refresh_files(gateway, part.candidate, result)
+
+
+async def _refresh_files(gateway: Gateway, candidate: Candidate, result: Result) -> Result:
+    """Poll a finished job once more: it may have fresh URLs for its files."""
+    if candidate.model.op.poll and result.ref:
+        polled = await poll_or_none(gateway, candidate, result)
+        if polled is not None and polled.status == "completed":
+            return replace(result, files=polled.files)
+    return result
+
+
+async def _store_files(
+    gateway: Gateway, job: Job, part: Part, attempt_id: str, result: Result
+) -> tuple[StoredOutput, ...]:
+    """Store each file under a media id made from the attempt's id: storing again after a crash replaces it."""
+    outputs = []
+    for index, file in enumerate(result.files[: part.count]):
+        source = None if file.data is not None else gateway.upstream.download_source(part.candidate, file)
+        media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
+        stored = await gateway.media_transfer.store_output(media_id, file, source, job.request, for_org=job.org_id)
+        outputs.append(stored)
+        failpoint("media.after_fsync")
+    return tuple(outputs)

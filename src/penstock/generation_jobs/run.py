@@ -1,0 +1,74 @@
+"""Run an accepted generation to its end; may be interrupted at any line and run again."""
+
+from contextlib import nullcontext
+from functools import partial
+
+from penstock.errors import InternalError, Problem, StorageUnavailable, without_frames
+from penstock.gateway import Gateway
+from penstock.generation_jobs import failover, playback
+from penstock.generation_jobs.finish import NewResult, complete, fail
+from penstock.generation_jobs.job import Job, NewGeneration, new_job, read_job
+from penstock.generation_jobs.mailbox import Mailbox
+from penstock.generation_jobs.rows import Follow, Mock, Replay
+from penstock.jobs.running import Lease, RunningJob
+from penstock.media.transfer import OutputNotStored
+from penstock.store.waiting import retry_while_unavailable
+
+_RETRY_STORE_SECONDS = 5.0
+
+
+def start_generation(
+    gateway: Gateway, lease: Lease, new: NewGeneration | None, mailbox: Mailbox | None = None
+) -> RunningJob:
+    """Run a generation that this process has just accepted; the mailbox is that of a caller who waits for it."""
+    run = partial(run_generation, gateway, new=[new] if new else [], mailbox=mailbox)
+    return gateway.jobs.start(lease, run)
+
+
+async def run_generation(
+    gateway: Gateway,
+    running: RunningJob,
+    *,
+    new: list[NewGeneration] | None = None,
+    mailbox: Mailbox | None = None,
+) -> None:
+    """Bring a generation from whatever state it is in to `completed` or `failed`, waiting for an unavailable store.
+
+    A new generation is taken out of its list: the first run need not read it, and then nothing keeps it, because there
+    are thousands of jobs. Raises LeaseLost when another worker runs the generation now.
+    """
+
+    async def run() -> None:
+        job = new_job(running, new.pop(), mailbox) if new else await read_job(gateway, running, mailbox)
+        with gateway.tracing.continue_trace(job.row.trace_context) if gateway.tracing else nullcontext():
+            try:
+                await complete(gateway, job, await _make(gateway, job))
+            except StorageUnavailable:
+                raise  # nothing was decided
+            except OutputNotStored:
+                await _fail(gateway, job, StorageUnavailable("The result could not be stored.", should_retry=False))
+            except Problem as problem:
+                await _fail(gateway, job, problem)
+
+    await retry_while_unavailable(gateway.clock, run, pause_seconds=_RETRY_STORE_SECONDS, request_id=running.id)
+
+
+async def _make(gateway: Gateway, job: Job) -> NewResult:
+    """Have the outputs made as the plan says: by providers, from a recording, or by a mock."""
+    if job.running.lease.is_hopeless:
+        raise InternalError("The gateway failed repeatedly while working on this request.")
+    source = job.plan.source
+    if isinstance(source, Follow):
+        source = await playback.follow(gateway, job, source)
+    if isinstance(source, Replay):
+        return await playback.replay(gateway, job, source)
+    if isinstance(source, Mock):
+        return await playback.mock(gateway, job, source)
+    return await failover.make(gateway, job, source)
+
+
+async def _fail(gateway: Gateway, job: Job, problem: Problem) -> None:
+    await fail(gateway, job.row, job.lease_token, problem, job.history.made)
+    problem.recorded = True
+    if job.mailbox:
+        job.mailbox.end = without_frames(problem)
