@@ -90,7 +90,9 @@ async def test_migrations_run_once_and_in_order(database: Database, migrations: 
     assert query(database, "SELECT COUNT(*) FROM schema_version WHERE applied_at_ms > 1700000000000") == [(3,)]
 
 
-async def test_a_migration_with_a_reserved_number_may_come_after_later_ones(database: Database, migrations: Path) -> None:
+async def test_a_migration_with_a_reserved_number_may_come_after_later_ones(
+    database: Database, migrations: Path
+) -> None:
     (migrations / "0003_third.sql").write_text("CREATE TABLE third (a BIGINT)")
     async with database.open():
         assert versions(database) == [(1, "0001_schema"), (3, "0003_third")]
