@@ -171,6 +171,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         RetentionTime, Meta(description="How long prompts and other texts of ended requests are stored.")
     ] = "30d"
 
+    response_item_retention: Annotated[
+        RetentionTime,
+        Meta(
+            description="How long callers can refer to the items of a response by their ids; with `payloads = "
+            '"none"` they are not kept.'
+        ),
+    ] = "24h"
+
     image_wait_seconds: Annotated[
         Pause, Meta(description="How long a caller waits for an image before UPSTREAM_TIMEOUT.")
     ] = 300.0

@@ -72,5 +72,9 @@ def test_ai_sdk(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     assert (saw["types"], saw["magic"]) == (["image/png", "image/png"], "PNG")
     assert (saw["text"], saw["streamed"], saw["tokens"]) == ("one two three", "four five six", 6)
     assert (saw["turns"], saw["form"]) == ([{"city": "echo"}, "sunny in echo"], {"city": "echo"})
+    assert saw["second"] == "seven"
+    assert saw["references"] == ["sunny in echo", "eight nine", "ten"]
+    roles = [message["role"] for message in lab.chats.received[-1].fields["messages"]]
+    assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]
     assert saw["refusal"]["status"] == 404
     assert "does not exist" in saw["refusal"]["message"]

@@ -13,7 +13,7 @@ import structlog
 from penstock.accounts import transfers
 from penstock.accounts.chat_late_ends import LateEnd, log_losses, record_late_ends
 from penstock.accounts.chat_reservations import ChatReservations, Reservation
-from penstock.accounts.payloads import Payload, add_payload
+from penstock.accounts.payloads import Leftovers, add_leftovers
 from penstock.accounts.requests import (
     RequestEnd,
     RequestUsage,
@@ -45,7 +45,7 @@ class EndedCall(msgspec.Struct, frozen=True):
 
     reservation: Reservation
     end: RequestEnd  # its cost is what is charged
-    payload: Payload | None = None  # where the settings ask to store it
+    leftovers: Leftovers | None = None  # what is stored beside its record
     loss: Nanos = ZERO  # what the provider bills and the caller does not pay
 
     @property
@@ -126,9 +126,9 @@ class ChatSettlement:
         self._batches = WriteGroups(self.store, self._write_batches, _MOST_BATCHES)
 
     def settle_later(
-        self, reservation: Reservation, end: RequestEnd, payload: Payload | None = None, *, loss: Nanos = ZERO
+        self, reservation: Reservation, end: RequestEnd, leftovers: Leftovers | None = None, *, loss: Nanos = ZERO
     ) -> None:
-        """Free the reservation, and record and charge the call, and store its payload, with the next batch.
+        """Free the reservation, and record and charge the call, and store what it leaves, with the next batch.
 
         A cost above the reserved amount is not charged but recorded as a loss, in addition to `loss`.
         """
@@ -137,7 +137,7 @@ class ChatSettlement:
             log.warning("cost above hold", request_id=reservation.call.id, loss_nanos=excess)
             loss = Nanos(loss + excess)
         self.reservations.end(reservation, end.cost)
-        self.add(EndedCall(reservation, end, payload, loss))
+        self.add(EndedCall(reservation, end, leftovers, loss))
 
     def release_later(self, unconfirmed: Reservation, problem: Problem) -> None:
         """Release the hold of a call that was not sent, with the next batch. It is not known whether the hold is in the
@@ -285,9 +285,7 @@ class ChatSettlement:
         in_store = [ended for ended in batch if ended.reservation.in_store]
         held = await self._update_requests(tx, in_store, sizes)
         added = await self._add_requests(tx, [ended for ended in batch if not ended.reservation.in_store])
-        for ended in batch:
-            if ended.payload:
-                await add_payload(tx, ended.org_id, ended.id, ended.payload)
+        await add_leftovers(tx, [ended.leftovers for ended in batch])
         await count_usage(tx, [ended.usage for ended in (*held, *added)])
         for ended in (*held, *added):
             if ended.loss:
@@ -334,8 +332,7 @@ class ChatSettlement:
         written = await (self._update_requests(tx, [part], []) if in_store else self._add_requests(tx, [part]))
         if not written:
             return
-        if ended.payload:
-            await add_payload(tx, ended.org_id, ended.id, ended.payload)
+        await add_leftovers(tx, [ended.leftovers])
         await count_usage(tx, [part.usage])
         if loss := Nanos(ended.end.cost + ended.loss - charged):
             await transfers.record_loss(tx, ended.org_id, ended.id, loss, now)

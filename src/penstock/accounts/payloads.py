@@ -1,7 +1,10 @@
-"""Store the bodies of chat calls and of their responses, where the settings ask for it, until they expire."""
+"""Store what a chat call leaves until it expires: its bodies, where settings ask for it, and its response's items."""
+
+from collections.abc import Iterable
 
 import msgspec
 
+from penstock.accounts.response_items import KeptItem, add_items
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, Retention
@@ -12,11 +15,20 @@ _GRACE_MS = 2_000
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """The bodies of one chat call, to be stored until they expire."""
+    """The bodies of one chat call."""
 
     request: bytes | bytearray  # a long one is not copied, nor is a long response
     response: bytes | bytearray
     expires_at_ms: int
+
+
+class Leftovers(msgspec.Struct, frozen=True):
+    """What is stored of one chat call beside its record."""
+
+    org_id: OrgId
+    request_id: str
+    payload: Payload | None = None  # where the settings ask for it
+    items: tuple[KeptItem, ...] = ()
 
 
 def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
@@ -36,6 +48,15 @@ async def add_payload(tx: Transaction, org_id: OrgId, request_id: str, payload: 
         response=payload.response,
         expires_at_ms=payload.expires_at_ms,
     )
+
+
+async def add_leftovers(tx: Transaction, found: Iterable[Leftovers | None]) -> None:
+    """Store what chat calls leave, whose requests are in the store."""
+    calls = [leftovers for leftovers in found if leftovers]
+    for call in calls:
+        if call.payload:
+            await add_payload(tx, call.org_id, call.request_id, call.payload)
+    await add_items(tx, [item for call in calls for item in call.items])
 
 
 async def get_payload(store: Store, org_id: OrgId, request_id: str) -> Payload | None:

@@ -43,11 +43,11 @@ class UnsettledMoney:
             await asyncio.sleep(_OTHERS_BATCHES * BATCH_SECONDS)
         return await accept()
 
-    async def free_place(self, caller: Caller) -> None:
-        """Write that a call has ended, before its caller learns of it, if the key may only make so many at a time: the
-        next call may come at once, and to another process.
+    async def free_place(self, caller: Caller, *, has_items: bool = False) -> None:
+        """Write that a call has ended, before its caller learns of it, if the key may only make so many at a time, or
+        the response has items that may be referred to: the next call may come at once, and to another process.
         """
-        if caller.concurrent_requests is not None and self.store.dialect == "postgres":
+        if (has_items or caller.concurrent_requests is not None) and self.store.dialect == "postgres":
             await self.settlement.catch_up(caller.org_id)
 
     async def _is_waiting_elsewhere(self, org_id: OrgId) -> bool:

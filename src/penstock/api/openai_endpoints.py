@@ -31,8 +31,8 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "/responses",
         "yes",
         "text, images, function tools, structured outputs, reasoning, streams, and the `image_generation` tool; passed "
-        "through to providers that speak it, translated for the others; stateless: nothing is stored, so "
-        "`previous_response_id` and `background` are refused",
+        "through to providers that speak it, translated for the others; `item_reference` finds items of the last day; "
+        "conversations are not stored, so `previous_response_id` and `background` are refused",
     ),
     OpenAiEndpoint("GET", "/responses", "no", _NO_STATE),
     OpenAiEndpoint(

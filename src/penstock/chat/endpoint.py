@@ -5,9 +5,11 @@ from functools import partial
 import msgspec
 
 from penstock.accounts.limits import check_model
+from penstock.accounts.response_items import ResponseItem
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm
 from penstock.chat.images import inline_images
+from penstock.chat.kept_items import items_of
 from penstock.chat.mock import with_replay_header
 from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost
@@ -75,13 +77,13 @@ async def complete(
     except Problem as problem:
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
         reserved.settle(status, problem=problem, response_bytes=len(msgspec.json.encode(problem.body())))
-        await gateway.unsettled_money.free_place(call.caller)
+        await reserved.free_place()
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
         raise
     if response.chunks is None:
-        await gateway.unsettled_money.free_place(call.caller)
+        await reserved.free_place()
     return response
 
 
@@ -158,13 +160,13 @@ async def _forward_whole(
     )
     try:
         read = partial(_read_whole, reserved, candidate, api, reply.body)
-        body, bill = read() if len(reply.body) <= LONG_BYTES else await run_aside(len(reply.body), read)
+        body, bill, items = read() if len(reply.body) <= LONG_BYTES else await run_aside(len(reply.body), read)
     except TooComplex as problem:
         raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
     except MALFORMED:
         raise _unreadable(candidate, "returned a malformed response") from None
     watch.note_tokens(bill.tokens)
-    reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body)
+    reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body, items=items)
     whole = body if isinstance(body, bytes) else LongBody([body])
     return Response(body=whole, headers=executed_model_header(candidate))
 
@@ -175,9 +177,11 @@ def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
 
 def _read_whole(
     reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes | bytearray
-) -> tuple[bytes | bytearray, Bill]:
-    """The body for the caller and the bill, from a provider's response. Raises AttemptFailed for an error in it, and if
-    nothing was written, or a MALFORMED; what the provider bills for a response that cannot be used is a loss.
+) -> tuple[bytes | bytearray, Bill, list[ResponseItem]]:
+    """The body for the caller, the bill and the items to keep, from a provider's response.
+
+    Raises AttemptFailed for an error in it, and if nothing was written, or a MALFORMED; what the provider bills for a
+    response that cannot be used is a loss.
     """
     outline = json_outline.outline(body)
     found = api.read(outline.json)
@@ -191,7 +195,8 @@ def _read_whole(
     usage = usage or estimated_usage(reserved.chat, output_bytes=len(body))
     bill = make_bill(candidate.model, usage)
     try:
-        return outline.fill(api.whole(outline.json, usage, bill.cost)), bill
+        shown = outline.fill(api.whole(outline.json, usage, bill.cost))
+        return shown, bill, items_of(shown) if reserved.keeps_items else []
     except MALFORMED:
         reserved.losses.append(bill.cost)
         raise

@@ -24,6 +24,9 @@ class ResponseForm(Protocol):
     def fail(self, problem: Problem) -> bytes:
         """The last bytes of a stream that the provider broke off."""
 
+    def output_json(self) -> bytes:
+        """JSON with the `output` of a stream of the Responses API as far as it has come; empty for other APIs."""
+
 
 class ChatForm:
     """Chat completions as they are."""
@@ -39,6 +42,9 @@ class ChatForm:
 
     def fail(self, problem: Problem) -> bytes:
         return b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
+
+    def output_json(self) -> bytes:
+        return b""
 
 
 class _Function(msgspec.Struct):

@@ -181,6 +181,9 @@ class ResponsesApi:
     def fail(self, problem: Problem) -> bytes:
         return self._relay.failed_event(problem)
 
+    def output_json(self) -> bytes:
+        return self._relay.output_json()
+
 
 class _ResponsesRelay:
     """Passes the events of a stream on; the first ones come together with the first one that has content.
@@ -262,6 +265,10 @@ class _ResponsesRelay:
         response = _encode(_with_cost(self._response, usage, cost))
         kind: str = msgspec.json.decode(self._last["type"])
         return self._held.take() + named_event(kind, _encode({**self._last, "response": msgspec.Raw(response)}))
+
+    def output_json(self) -> bytes:
+        """JSON with the items of the whole response; they are known when it has ended."""
+        return _encode({"output": self._response["output"]}) if self.done and "output" in self._response else b""
 
     def failed_event(self, problem: Problem) -> bytes:
         """The event that ends a stream which did not end well."""

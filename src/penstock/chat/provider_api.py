@@ -82,6 +82,9 @@ class ProviderApi(Protocol):
     def fail(self, problem: Problem) -> bytes:
         """The last bytes of a stream that the provider broke off."""
 
+    def output_json(self) -> bytes:
+        """JSON with the `output` of a stream of the Responses API as far as it has come; empty for other APIs."""
+
 
 class CompletionsApi:
     """Chat completions, which the form of the call may translate for the caller."""
@@ -95,6 +98,7 @@ class CompletionsApi:
         self.feed = form.feed
         self.finish = form.finish
         self.fail = form.fail
+        self.output_json = form.output_json
 
     def body(self, default_output_tokens: int) -> dict[str, Any]:
         return provider_body(self._chat, self.candidate.model, default_output_tokens)

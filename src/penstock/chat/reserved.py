@@ -1,12 +1,14 @@
 """A chat call whose money is reserved: its failed attempts, its losses and how it is settled."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
 from penstock.accounts.chat_reservations import Reservation
-from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
+from penstock.accounts.payloads import MESSAGE_NOT_STORED, Leftovers, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
+from penstock.accounts.response_items import ResponseItem, kept_items
 from penstock.chat.form import ResponseForm
 from penstock.chat.pricing import Bill
 from penstock.chat.request import ChatRequest
@@ -55,11 +57,12 @@ class ReservedCall(msgspec.Struct, frozen=True):
         bill: Bill | None = None,
         response_bytes: int = 0,
         response: bytes | bytearray = b"",
+        items: Sequence[ResponseItem] = (),
         problem: Problem | None = None,
     ) -> None:
         """Record how the call ended and charge the bill of the candidate that served it; what exceeds the reserved
         amount is a loss, and so are the `losses`. The `response` is stored together with the request where the settings
-        ask for it.
+        ask for it, and its `items` are kept for later calls.
         """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
         model = candidate.model if candidate else None
@@ -83,11 +86,16 @@ class ReservedCall(msgspec.Struct, frozen=True):
         )
         if problem:
             problem.recorded = True
-        payload = self._payload(response)
-        self.gateway.chat_settlement.settle_later(self.reservation, end, payload, loss=Nanos(sum(self.losses)))
+        leftovers = self._leftovers(response, items)
+        self.gateway.chat_settlement.settle_later(self.reservation, end, leftovers, loss=Nanos(sum(self.losses)))
         charged = min(cost, self.reservation.amount)
         self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
         report_result(end.provider, charged)
+
+    async def free_place(self) -> None:
+        """Let the caller's next call, which may go to another process, find this one as it ended."""
+        caller = self.reservation.call.caller
+        await self.gateway.unsettled_money.free_place(caller, has_items=self.keeps_items)
 
     def record_failure(self, candidate: Candidate, failure: Failure) -> None:
         """Note a failed attempt: in the log, for the health of the candidate, and for the record of the call."""
@@ -112,11 +120,21 @@ class ReservedCall(msgspec.Struct, frozen=True):
     def stores_payload(self) -> bool:
         return self.gateway.settings.payloads == "all"
 
-    def _payload(self, response: bytes | bytearray) -> Payload | None:
-        if not self.stores_payload:
+    @property
+    def keeps_items(self) -> bool:
+        """Whether later calls may refer to the items of the response."""
+        responses = self.chat.responses
+        return responses is not None and responses.keeps_items and self.gateway.settings.payloads != "none"
+
+    def _leftovers(self, response: bytes | bytearray, items: Sequence[ResponseItem]) -> Leftovers | None:
+        if not self.stores_payload and not items:
             return None
-        expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())
-        return Payload(self.reservation.call.body, response, expires_at_ms)
+        settings = self.gateway.settings
+        call = self.reservation.call
+        now = self.gateway.clock.now_ms()
+        payload = Payload(call.body, response, expiry_ms(settings, now)) if self.stores_payload else None
+        kept = kept_items(settings, call.caller.org_id, call.id, items, now)
+        return Leftovers(call.caller.org_id, call.id, payload, kept)
 
     def _stored_message(self, message: str) -> str:
         """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""

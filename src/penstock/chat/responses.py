@@ -1,19 +1,22 @@
 """Handle a call of OpenAI's Responses API: passed on or as a chat call, with images where the model asks for them."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import msgspec
 
+from penstock.accounts.response_items import ResponseItem, add_items, kept_items
 from penstock.chat.endpoint import complete
 from penstock.chat.form import KeptForm
 from penstock.chat.image_tool import ImageTool, conversation_images
+from penstock.chat.kept_items import image_item, with_items
 from penstock.chat.pricing import Usage
+from penstock.chat.responses_items import ImageCall, Item
 from penstock.chat.responses_names import use_callers_names
 from penstock.chat.responses_output import ResponsesForm
 from penstock.chat.responses_request import IMAGE_TOOL, ResponsesRequest, read_responses_request
-from penstock.errors import Problem
+from penstock.errors import Problem, StorageUnavailable
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
@@ -30,6 +33,7 @@ _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 async def create_response(gateway: Gateway, call: Call) -> Response:
     """Answer as OpenAI's Responses API does. Nothing is stored, so each call has the whole conversation."""
+    call = await with_items(gateway, call)
     request = await run_aside(call.size_bytes, read_responses_request, call)
     try:
         return await _respond(gateway, call, request)
@@ -49,6 +53,7 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     if not request.stream:
         async for _ in turn.steps(first):
             pass
+        await turn.keep_items()
         return Response(json=form.response(turn.usage, turn.cost))
     return Response(chunks=turn.events(first), headers=_STREAM_HEADERS, media_type="text/event-stream")
 
@@ -67,6 +72,8 @@ class _Turn:
         self._form = form
         self._chat = {**request.chat, "stream": False, "tools": self._tool.chat_tools(request.chat["tools"])}
         self._asked = False
+        self._keeps_items = request.keeps_items
+        self._image_requests: dict[str, str] = {}  # by the ids of their items
         self.usage = Usage(prompt_tokens=0, completion_tokens=0)
         self.cost: Nanos = ZERO
 
@@ -120,6 +127,7 @@ class _Turn:
             last = self._form.failed_events(problem)
         else:
             last = self._form.last_events(self.usage, self.cost)
+            await self.keep_items()
         for piece in pieces_of(last):
             yield piece
 
@@ -147,7 +155,25 @@ class _Turn:
         self._count(Usage(prompt_tokens=0, completion_tokens=0), nanos(image["metadata"]["cost"]))
         results.append("The image was generated and is shown to the user.")
         shown = {name: image[name] for name in _IMAGE_FIELDS}
+        self._image_requests[self._form.output[-1].id] = image["id"]
         yield self._form.end_image(result=image["b64_json"], **shown)
+
+    async def keep_items(self) -> None:
+        """Keep the items of the response for later calls."""
+        if not self._keeps_items:
+            return
+        settings = self._gateway.settings
+        items = [self._kept(item) for item in self._form.output]
+        call = self._call
+        kept = kept_items(settings, call.caller.org_id, call.id, items, self._gateway.clock.now_ms())
+        with suppress(StorageUnavailable):  # the response is here, and can be sent back as it is
+            await self._gateway.store.write(lambda tx: add_items(tx, kept), org_id=call.caller.org_id)
+
+    def _kept(self, item: Item) -> ResponseItem:
+        if isinstance(item, ImageCall):
+            fields = msgspec.to_builtins(msgspec.structs.replace(item, result=None))
+            return image_item(fields, self._image_requests.get(item.id))
+        return ResponseItem(item.id, msgspec.json.encode(item))
 
     async def _next_call(self, endpoint: str, body: dict[str, Any]) -> Call:
         """The call of one step. The first one has the id of the caller's call; each has a request of its own."""

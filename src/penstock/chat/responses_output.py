@@ -174,6 +174,11 @@ class ResponsesForm:
     def fail(self, problem: Problem) -> bytes:
         return bytes(self.failed_events(problem))
 
+    def output_json(self) -> bytes:
+        """JSON with the items, of which those that have not ended are incomplete."""
+        self._items.break_off()
+        return _encode({"output": self.output})
+
     def last_events(self, usage: Usage, cost: Nanos) -> bytes | LongBody:
         """As `finish`, for an output that may have images."""
         self._items.end(self._last_status)

@@ -77,6 +77,11 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
         return bool(self.body.get("stream"))
 
     @property
+    def keeps_items(self) -> bool:
+        """Whether the caller's later calls may refer to the items of the response."""
+        return self.body.get("store") is not False
+
+    @property
     def may_pass_through(self) -> bool:
         """Whether a provider that speaks the Responses API may get the call as it is.
 
@@ -119,6 +124,14 @@ def read_responses_request(call: Call) -> ResponsesRequest:
         has_images_of_ours=any(item.get("type") == "image_generation_call" for item in items),
         reasoning_bytes=sum(encoded_size(item, call.size_bytes) for item in items if has_encrypted_reasoning(item)),
     )
+
+
+def is_reference(item: Any) -> bool:
+    """Whether an item stands for one of an earlier response, which it names. OpenAI lets callers leave out the type."""
+    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+        return False
+    kind = item.get("type")
+    return kind == "item_reference" or (kind is None and item.keys() <= {"id", "type"})
 
 
 def has_encrypted_reasoning(item: Mapping[str, Any]) -> bool:
@@ -185,7 +198,7 @@ def _messages(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[Orig
         where = f"input[{number}]"
         if not isinstance(item, dict):
             _refuse(where, "must be an object")
-        kind = item.get("type", "message")
+        kind = "item_reference" if is_reference(item) else item.get("type", "message")
         if not isinstance(kind, str) or kind not in _ITEMS:
             known = ", ".join(f"`{name}`" for name in _ITEMS)
             _refuse(f"{where}.type", f"must be one of {known}")
@@ -280,11 +293,9 @@ def _skip(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -
 
 
 def _skip_reference(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
-    """Clients that believe that responses are stored refer to reasoning by its id. Nothing else can be left out."""
+    """A reference to an item that is not kept. Reasoning can be left out, and nothing else."""
     if not str(item.get("id")).startswith(_REASONING_ID):
-        _refuse(
-            f"{where}.type", "must not be `item_reference`, because this gateway stores no responses: send the item"
-        )
+        _refuse(where, "refers to an item that this gateway does not keep, or no longer: send the item itself")
 
 
 _ITEMS: Mapping[str, Callable[[list[dict[str, Any]], Mapping[str, Any], str], None]] = {

@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.chat.candidates import executed_model_header
 from penstock.chat.form import SentBytes
+from penstock.chat.kept_items import items_of
 from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill
 from penstock.chat.provider_api import ProviderApi, StreamRelay
 from penstock.chat.reserved import ReservedCall
@@ -154,7 +155,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 sent.count(shown)
                 self._settle(bill, problem, sent)
                 is_settled = True
-                await self.reserved.gateway.unsettled_money.free_place(self.reserved.reservation.call.caller)
+                await self.reserved.free_place()
                 yield shown
             except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
                 problem = self._note_problem(error)
@@ -223,11 +224,13 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         if not is_charged:
             self.reserved.losses.append(bill.cost)
         is_cancelled = isinstance(problem, Cancelled | Unavailable)
+        keeps_items = is_charged and self.reserved.keeps_items
         self.reserved.settle(
             "completed" if problem is None else "cancelled" if is_cancelled else "upstream_failure",
             candidate=self.candidate,
             bill=bill if is_charged else None,
             response_bytes=sent.size,
             response=bytes(sent.stored),
+            items=items_of(self.api.output_json()) if keeps_items else (),
             problem=problem,
         )

@@ -45,6 +45,7 @@ async def purge(gateway: Gateway, call: Call) -> Response:
         attempts = attempts_without_messages(record)
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms(), attempts=attempts)
         await tx.run("delete_payload", request_id=request_id, org_id=org_id)
+        await tx.run("delete_response_items", request_id=request_id, org_id=org_id)
         if row and row.status == "failed":
             await tx.run("purge_message", request_id=request_id, org_id=org_id, body=failure_event_body(row, "Purged."))
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from penstock.accounts.chat_settlement import ChatSettlement
-from penstock.accounts.payloads import Payload
+from penstock.accounts.payloads import Leftovers
 from penstock.api.responses import encode_body
 from penstock.chat.endpoint import complete
 from penstock.errors import Problem
@@ -76,15 +76,15 @@ async def test_long_bodies_are_neither_copied_nor_sent_in_one_piece(
     """All other calls would wait meanwhile. What is stored are the buffers in which they were collected."""
     text = "word " * 400_000
     replies: list[Reply] = []
-    settled: list[Payload] = []
+    settled: list[Leftovers] = []
     async with open_gateway(payloads="all") as running:
         gateway = running.gateway
         gateway.upstream.on_exchange = lambda candidate, sent, reply: replies.append(reply)
         settle_later = ChatSettlement.settle_later
 
-        def settle(settlement: ChatSettlement, reservation: Any, end: Any, payload: Payload, **more: Any) -> None:
-            settled.append(payload)
-            settle_later(settlement, reservation, end, payload, **more)
+        def settle(settlement: ChatSettlement, reservation: Any, end: Any, leftovers: Leftovers, **more: Any) -> None:
+            settled.append(leftovers)
+            settle_later(settlement, reservation, end, leftovers, **more)
 
         monkeypatch.setattr(ChatSettlement, "settle_later", settle)
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
@@ -92,7 +92,9 @@ async def test_long_bodies_are_neither_copied_nor_sent_in_one_piece(
         call = running.call({"model": "lab/chat", "messages": [{"role": "user", "content": text}], "max_tokens": 20})
         call = msgspec.structs.replace(call, body=bytearray(call.body))
         response = await complete(gateway, call)
-        (payload,) = settled
+        (leftovers,) = settled
+        payload = leftovers.payload
+        assert payload is not None
         assert payload.request is call.body
         assert payload.response is replies[0].body
         pieces = list(pieces_of(encode_body(response)))

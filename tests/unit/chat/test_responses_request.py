@@ -96,7 +96,7 @@ def test_tools_and_choices_are_translated() -> None:
         ),
         ({"input": [{"role": "user", "content": "x", "file_url": "y"}]}, "input[0].file_url"),
         ({"tools": [{"type": "custom"}]}, "tools[0].name"),
-        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].type"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]"),
         ({"input": [{"type": ["message"]}]}, "input[0].type"),
         ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "tools": None}}, "tool_choice.tools"),
         ({"tools": [{"type": "image_generation", "model": {"id": "m"}}]}, "tools[0].model"),

@@ -32,6 +32,7 @@ def run(data: Path, *words: str | Path, status: int = 0) -> str:
         env=environment | {"PENSTOCK_DATA": str(data)},
         capture_output=True,
         text=True,
+        check=False,
     )
     assert ended.returncode == status, ended
     return ended.stdout + ended.stderr
