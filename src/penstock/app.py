@@ -44,6 +44,7 @@ from penstock.jobs.steps import Steps
 from penstock.media.files import MediaFiles
 from penstock.media.opening import open_storage
 from penstock.media.quota import StorageQuota
+from penstock.media.storage_writes import StorageWrites
 from penstock.media.transfer import Transfer
 from penstock.models import shutdowns
 from penstock.models.catalog import Catalog
@@ -136,6 +137,7 @@ async def build_gateway(
             stack.push_async_callback(server.close)
         url_endpoint = settings.media_public_endpoint if settings.media_urls == "store" else None
         storage = open_storage(settings.media, settings.media_options, settings.data, url_endpoint=url_endpoint)
+        storage_writes = StorageWrites(storage, clock)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         upstream = Upstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
@@ -162,7 +164,8 @@ async def build_gateway(
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,
-            media_transfer=Transfer(storage, pool, http_client, settings, unfinished),
+            media_transfer=Transfer(storage, storage_writes, pool, http_client, settings, unfinished),
+            storage_writes=storage_writes,
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,

@@ -21,6 +21,7 @@ from penstock.jobs.leases import Jobs
 from penstock.jobs.steps import Steps
 from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
+from penstock.media.storage_writes import StorageWrites
 from penstock.media.transfer import Transfer
 from penstock.models.catalog import Catalog
 from penstock.models.health import Health
@@ -57,6 +58,7 @@ class Gateway:
     routing: Routing
     upstream: Upstream
     media_transfer: Transfer
+    storage_writes: StorageWrites
     media: MediaFiles
     quota: StorageQuota
     jobs: Jobs
@@ -87,6 +89,4 @@ class Gateway:
         """Whether calls are accepted: not while draining, before the first start is complete, or while the database
         cannot be written.
         """
-        if self.draining or await self.store.one("get_fact", name="first_org") is None:
-            return False
-        return await self.write_probe.succeeds()
+        return not self.draining and await self.write_probe.succeeds()

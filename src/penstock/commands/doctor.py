@@ -18,7 +18,8 @@ from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.media.opening import open_storage
-from penstock.media.storage import FileMissing, storage_key
+from penstock.media.storage import FileMissing
+from penstock.media.storage_writes import probe
 from penstock.models import shutdowns
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
@@ -26,10 +27,8 @@ from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.typed_config import Misconfigured
-from penstock.values import new_id
 
 State = Literal["ok", "note", "problem"]
-_PROBE = b"penstock doctor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +110,13 @@ async def _check_storage(settings: Settings) -> AsyncIterator[Finding]:
     name = settings.media or str(settings.data / "media")
     if not settings.media and not settings.data.exists():
         return
-    key = storage_key(new_id("probe", Clock().now_ms()))
     try:
         storage = open_storage(settings.media, settings.media_options, settings.data)
-        await storage.create(key, _PROBE, "text/plain")
-        content = b"".join([part async for part in storage.read(key, 0, len(_PROBE))])
-        await storage.delete(key)
+        is_same = await probe(storage, Clock().now_ms())
     except (Problem, FileMissing, RuntimeError, OSError) as problem:
         yield Finding("storage", "problem", f"{name}: {problem}", "check the bucket, its credentials and media_options")
         return
-    if content != _PROBE:
+    if not is_same:
         advice = "check the disk, or what changes files between the gateway and the bucket"
         yield Finding("storage", "problem", f"{name} returns other bytes than were written", advice)
         return

@@ -61,6 +61,8 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     is refused no input files are kept. Where the balance does not cover the dearest candidates, the call is accepted
     without them.
     """
+    if planned.request.task != "video":  # a video waits at its provider until it can be stored
+        await gateway.storage_writes.check()
     await gateway.quota.check(call.caller.org_id, _size_bytes(planned))
     failpoint("accept.before_tx")
     stored_inputs = await gateway.media_transfer.store_inputs(planned.inputs, call.at_ms)

@@ -27,6 +27,7 @@ from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.download import Download
 from penstock.media.provider_files import ProviderFiles, UnusableFile
 from penstock.media.storage import Storage, storage_key
+from penstock.media.storage_writes import StorageWrites
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.guard import egress_rules
@@ -56,9 +57,16 @@ class Transfer:
     """Brings files from callers and providers into the storage."""
 
     def __init__(
-        self, storage: Storage, pool: WorkerPool, http_client: HttpClient, settings: Settings, scratch: Path
+        self,
+        storage: Storage,
+        writes: StorageWrites,
+        pool: WorkerPool,
+        http_client: HttpClient,
+        settings: Settings,
+        scratch: Path,
     ) -> None:
         self._storage = storage
+        self._writes = writes
         self._pool = pool
         self._http_client = http_client
         self._settings = settings
@@ -137,7 +145,8 @@ class Transfer:
         stored = []
         for file in inputs:
             media_id = new_id("med", at_ms)
-            await self._storage.create(storage_key(media_id), file.data, file.content_type)
+            with self._writes.watching():
+                await self._storage.create(storage_key(media_id), file.data, file.content_type)
             record = Input(
                 role=file.role,
                 media_id=media_id,
@@ -248,7 +257,7 @@ class Transfer:
     async def copy_file(self, source_key: str, output: Output) -> None:
         """Store a copy of a stored file as an output; raises FileMissing or OutputNotStored."""
         try:
-            with span("store"):
+            with span("store"), self._writes.watching():
                 await self._storage.copy(source_key, storage_key(output.media_id))
         except StorageUnavailable as error:
             raise _not_stored(output.media_id, error) from error
@@ -266,7 +275,7 @@ class Transfer:
 
     async def _put(self, media_id: str, data: Buffer | Path, content_type: str) -> None:
         try:
-            with span("store"):
+            with span("store"), self._writes.watching():
                 await self._storage.replace(storage_key(media_id), data, content_type)
         except StorageUnavailable as error:
             raise _not_stored(media_id, error) from error

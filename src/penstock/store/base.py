@@ -16,6 +16,7 @@ __all__ = [
     "ConstraintKind",
     "ConstraintViolated",
     "Dialect",
+    "DiskFull",
     "QueryMisused",
     "Row",
     "RowsLocked",
@@ -77,10 +78,11 @@ class Transaction(Protocol):
 
 
 class Timing(msgspec.Struct):
-    """Number of writes, and how long their callers waited in total."""
+    """Number of writes, and how long their callers waited in total; and how many failed because the disk was full."""
 
     count: int = 0
     seconds: float = 0.0
+    without_space: int = 0
 
     def add(self, seconds: float) -> None:
         self.count += 1
@@ -142,6 +144,10 @@ class Store(Protocol):
 
 class StorageMisconfigured(RuntimeError):
     """The database or its setup cannot be used; the message says what is wrong."""
+
+
+class DiskFull(StorageUnavailable, same_code=True):
+    """The database could not write because its disk is full."""
 
 
 class RowsLocked(Exception):

@@ -23,6 +23,7 @@ from psycopg_pool import AsyncConnectionPool
 from penstock.fair_shares import SharedPlaces
 from penstock.store.base import (
     BackupRefused,
+    DiskFull,
     QueryMisused,
     Row,
     RowsLocked,
@@ -171,6 +172,9 @@ class PostgresStore:
             with self._use():
                 async with self._shares.take(org_id):
                     return await self._write(work, lock_ms, unlocks_early)
+        except DiskFull:
+            self.timing.without_space += 1
+            raise
         finally:
             self.timing.add(perf_counter() - started)
 

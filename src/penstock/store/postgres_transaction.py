@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 from psycopg.errors import DeadlockDetected, IntegrityError, ReadOnlySqlTransaction, SerializationFailure
 
-from penstock.store.base import Change, ConstraintKind, ConstraintViolated, Row, StorageUnavailable, single
+from penstock.store.base import Change, ConstraintKind, ConstraintViolated, DiskFull, Row, StorageUnavailable, single
 from penstock.store.postgres_session import PostgresConnection, Result, Statement
 from penstock.store.queries import Queries, Query
 
@@ -49,8 +49,9 @@ _KINDS: Final[dict[str, ConstraintKind]] = {
     "23502": "not_null",
 }
 # Reasons that callers may see. The message of the server is only in the cause of the exception.
+_NO_SPACE: Final = "53100"
 _REASONS: Final = {
-    "53100": "the database has no space left",
+    _NO_SPACE: "the database has no space left",
     "55P03": "another transaction holds a lock for too long",
     "57014": "the query was cancelled by the server",
     "25006": "the database is read-only at the moment",
@@ -233,4 +234,5 @@ def store_error(error: Exception, connection: psycopg.AsyncConnection[Any]) -> E
     elif not isinstance(error, psycopg.OperationalError):
         return error
     reason = _REASONS.get(error.sqlstate or "", "the database failed")
-    return StorageUnavailable(f"Storage is unavailable: {reason}.")
+    kind = DiskFull if error.sqlstate == _NO_SPACE else StorageUnavailable
+    return kind(f"Storage is unavailable: {reason}.")

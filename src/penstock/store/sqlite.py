@@ -12,7 +12,16 @@ import apsw
 
 from penstock.durability import sync_folder
 from penstock.fair_shares import SharedPlaces
-from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Timing, Transaction, single
+from penstock.store.base import (
+    BackupRefused,
+    DiskFull,
+    QueryMisused,
+    Row,
+    StorageUnavailable,
+    Timing,
+    Transaction,
+    single,
+)
 from penstock.store.migrate import Migration, migrate_sqlite
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.shares import share_of
@@ -84,6 +93,9 @@ class SqliteStore:
         started = perf_counter()
         try:
             return await self._writer.write(work)
+        except DiskFull:
+            self.timing.without_space += 1
+            raise
         finally:
             self.timing.add(perf_counter() - started)
 

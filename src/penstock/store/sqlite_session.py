@@ -8,7 +8,14 @@ from typing import Any, Final
 
 import apsw
 
-from penstock.store.base import ConstraintKind, ConstraintViolated, Row, StorageMisconfigured, StorageUnavailable
+from penstock.store.base import (
+    ConstraintKind,
+    ConstraintViolated,
+    DiskFull,
+    Row,
+    StorageMisconfigured,
+    StorageUnavailable,
+)
 from penstock.store.queries import Queries, Query
 
 # Before this release, two connections that reset the write-ahead log at the same time could corrupt the file.
@@ -173,7 +180,7 @@ def store_error(error: Exception) -> Exception:
     if isinstance(error, apsw.ConstraintError):
         return ConstraintViolated(_KINDS.get(_extended_code(error), "other"), str(error))
     if isinstance(error, apsw.FullError):
-        return StorageUnavailable("Storage is unavailable: the database has no space left.")
+        return DiskFull("Storage is unavailable: the database has no space left.")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return StorageUnavailable("Storage is unavailable: the database file is damaged; restore a backup.")
     if isinstance(error, _BUSY):

@@ -161,13 +161,13 @@ async def test_requests_wait_unparsed_until_the_one_before_them_was_answered(
 ) -> None:
     """Parsing thirty requests of each of two thousand clients at once held up the event loop for a second and more."""
     parsed: list[CallerConnection] = []
-    begin = CallerConnection.begin_request
+    complete = CallerConnection.on_headers_complete
 
-    def note(connection: CallerConnection, scope: dict[str, Any], **how: Any) -> None:
+    def note(connection: CallerConnection) -> None:
         parsed.append(connection)
-        begin(connection, scope, **how)
+        complete(connection)
 
-    monkeypatch.setattr(CallerConnection, "begin_request", note)
+    monkeypatch.setattr(CallerConnection, "on_headers_complete", note)
     gate = Gate()
     async with (
         server(tmp_path, Route("GET", "/gate", gate, "Gate", access="open")) as served,

@@ -9,8 +9,10 @@ import pytest
 
 from penstock.errors import StorageUnavailable
 from penstock.store import sqlite_writer
+from penstock.store.postgres_session import PostgresConnection
 from penstock.store.probe import WriteProbe
 from tests.gateway import OpenGateway, postgres_only, sqlite_only
+from tests.loop_time import pass_time
 from tests.manual_clock import ManualClock
 
 
@@ -32,6 +34,66 @@ async def test_a_result_is_used_for_two_seconds(open_gateway: OpenGateway, monke
         assert running.gateway.store.timing.count == count
         clock.advance(2)
         assert await probe.succeeds()
+
+
+@postgres_only
+async def test_a_database_that_hangs_is_waited_for_only_once(open_gateway: OpenGateway) -> None:
+    """Nobody waits for the end of the write that hangs, and nobody begins another one meanwhile."""
+    async with open_gateway(works=False) as running:
+        assert await running.gateway.ready()
+        async with await psycopg.AsyncConnection.connect(running.gateway.settings.database) as other:
+            await other.execute("SELECT FROM facts WHERE name = 'last_write' FOR UPDATE")
+            running.clock.advance(2)
+            asked = asyncio.create_task(running.gateway.ready())
+            await wait_for_lock(other)
+            pass_time(3)
+            assert not await asked
+            running.clock.advance(3)
+            assert not await running.gateway.ready()
+            running.clock.advance(60)
+            assert not await running.gateway.ready()
+            waiting = await other.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            assert await waiting.fetchone() == (1,)
+        await running.gateway.store.write(lambda tx: tx.run("set_fact", name="last_write", value=""))
+        running.clock.advance(2)
+        assert await running.gateway.ready()
+
+
+async def wait_for_lock(connection: psycopg.AsyncConnection) -> None:
+    async with asyncio.timeout(60):
+        while await (await connection.execute("SELECT FROM pg_locks WHERE NOT granted")).fetchone() is None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+@postgres_only
+async def test_not_ready_for_a_while_after_a_write_failed_on_a_full_disk(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe may still find room on the pages of its own table."""
+
+    async def fail(*args: object) -> None:
+        raise psycopg.errors.DiskFull("could not extend file")
+
+    async with open_gateway(works=False) as running:
+        assert await running.gateway.ready()
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresConnection, "run_together", fail)
+            with pytest.raises(StorageUnavailable, match="no space left"):
+                await running.gateway.store.write(lambda tx: tx.run("set_fact", name="other", value=""))
+        assert not await running.gateway.ready()
+        running.clock.advance(9)
+        assert not await running.gateway.ready()
+        running.clock.advance(2)
+        assert await running.gateway.ready()
+
+
+async def test_the_probe_needs_a_page_of_new_data(open_gateway: OpenGateway) -> None:
+    """A small change of one row fits into a page that the database has already, also on a full disk."""
+    async with open_gateway(works=False) as running:
+        assert await running.gateway.ready()
+        row = await running.gateway.store.one("get_fact", name="last_write")
+        assert row is not None
+        assert len(row["value"]) >= 8192
 
 
 @sqlite_only
