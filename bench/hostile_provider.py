@@ -78,6 +78,14 @@ def _whole(body: bytes, content_type: bytes = b"application/json", more: bytes =
     yield body
 
 
+def _crumbs(content_type: bytes = b"application/json", size: int = 24_000_000) -> Iterator[bytes]:
+    """A body in chunks of one byte."""
+    yield _HEADER % (content_type, _CHUNKED)
+    for _ in range(size // 10_000):
+        yield b"1\r\n \r\n" * 10_000
+    yield b"0\r\n\r\n"
+
+
 def _image(data: bytes) -> bytes:
     return b'{"created":1794709785,"data":[{"b64_json":"%b"}]}' % base64.b64encode(data)
 
@@ -129,6 +137,13 @@ def _event(text: str) -> bytes:
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
+def _comments() -> Iterator[bytes]:
+    yield _HEADER % (b"text/event-stream", _CHUNKED)
+    for _ in range(200):
+        yield b"1fff8\r\n" + b":\n\n" * (0x1FFF8 // 3) + b":" * (0x1FFF8 % 3) + b"\r\n"
+    yield from (b"%x\r\n%b\r\n" % (len(event), event) for event in (_event("a"), b"data: [DONE]\n\n", b""))
+
+
 def _unended_line() -> Iterator[bytes]:
     yield _HEADER % (b"text/event-stream", _CHUNKED)
     for _ in range(1024):
@@ -148,17 +163,20 @@ MODELS: dict[str, tuple[str, Answer]] = {
     "image-at-bomb": ("image", lambda: _whole(_image_at("bomb"))),
     "image-at-members": ("image", lambda: _whole(_image_at("members"))),
     "image-values": ("image", lambda: _whole(_values())),
+    "image-crumbs": ("image", _crumbs),
     "image-noisy": ("image", lambda: _whole(_noisy_image())),
     "image-wide": ("image", lambda: _whole(_image(wide_png()))),
     "chat-small": ("chat", lambda: _whole(_chat("hello"))),
     "chat-large": ("chat", lambda: _whole(_large_chat())),
     "chat-crumbs": ("chat", lambda: _events(_event("a"), 40_000)),
+    "chat-comments": ("chat", _comments),
     "chat-large-events": ("chat", lambda: _events(_large_event(), 24)),
     "chat-unended-line": ("chat", _unended_line),
 }
 FILES: dict[str, Answer] = {
     "bomb": lambda: _whole(bomb(), b"image/png", _GZIP),
     "members": lambda: _whole(empty_members(), b"image/png", _GZIP),
+    "crumbs": lambda: _crumbs(b"image/png"),
     "noisy": lambda: _whole(noisy_png(), b"image/png"),
     "wide": lambda: _whole(wide_png(), b"image/png"),
 }

@@ -160,6 +160,7 @@ def _fetched(name: str) -> Callable[[Target], bytes]:
 
 add_posts("image: a URL with a gzip bomb", f"{VIDEOS}?dryRun=true", _fetched("bomb"))
 add_posts("image: a URL with empty gzip members", f"{VIDEOS}?dryRun=true", _fetched("members"))
+add_posts("image: a URL in chunks of one byte", f"{VIDEOS}?dryRun=true", _fetched("crumbs"))
 add_posts("image: a URL with forty megapixels", f"{VIDEOS}?dryRun=true", _fetched("wide"))
 add_posts("image: drawings by the built-in provider", IMAGES, lambda _: json_body(
     model="atelier/sketch", prompt="a fox in a forest, a lake, mountains", size="1792x1024"))  # fmt: skip

@@ -88,3 +88,42 @@ async def _send_many_bodies(target: Target, begin: Begin) -> None:
     body = json_body(**{**VALID[IMAGES], "prompt": "a" * (JSON_BYTES - MIB)})
     await begin()
     await target.repeat(lambda: target.call("POST", IMAGES, body), at_once=30)
+
+
+def _crumbs(path: str, key: str = "") -> bytes:
+    """A body in chunks of one byte: six bytes on the wire, and a callback of the parser, for each."""
+    return head("POST", path, key, None, {"transfer-encoding": "chunked"}) + b"1\r\nx\r\n" * 200_000
+
+
+async def _send_crumbs(target: Target, begin: Begin, data: bytes) -> None:
+    async def use(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        await reader.read()
+
+    await _hold_connections(target, begin, 100, use)
+
+
+@attack("connections: chunks of one byte without a key")
+async def _send_crumbs_without_key(target: Target, begin: Begin) -> None:
+    await _send_crumbs(target, begin, _crumbs("/callbacks/lab/x"))
+
+
+@attack("connections: chunks of one byte that are dropped")
+async def _send_crumbs_to_be_dropped(target: Target, begin: Begin) -> None:
+    await _send_crumbs(target, begin, _crumbs(IMAGES))
+
+
+@attack("connections: delayed mocks")
+async def _wait_for_mocks(target: Target, begin: Begin) -> None:
+    body = json_body(**VALID[IMAGES])
+    headers = {"x-service-replay": "mock", "x-service-replay-latency": "60000,60000"}
+    data = head("POST", IMAGES, target.key, len(body), headers) + body
+
+    async def use(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        status = (await reader.readuntil(b"\r\n"))[9:12].decode()
+        target.answers[status] += 1
+        await asyncio.sleep(1)
+
+    await _hold_connections(target, begin, 2500, use)

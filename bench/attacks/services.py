@@ -130,6 +130,8 @@ _add_answers("an image of 19 MB, in base64", "image-noisy", response_format="b64
 _add_answers("an image of forty megapixels", "image-wide", output_format="webp")
 _add_answers("a chat of 30 MB", "chat-large")
 _add_answers("a stream of 40,000 events", "chat-crumbs", stream=True)
+_add_answers("an image in chunks of one byte", "image-crumbs")
+_add_answers("a stream of comments", "chat-comments", stream=True)
 _add_answers("a stream of events of 900 kB", "chat-large-events", stream=True)
 _add_answers("a stream without line ends", "chat-unended-line", stream=True)
 

@@ -157,6 +157,7 @@ class AsgiApp:
                 body,
                 is_head=scope["method"] == "HEAD",
                 unread=state.unread,
+                has_key=state.caller is not None and state.caller is not _ANONYMOUS,
                 receive=receive,
                 send=send,
                 line=scope.get(LINE) or CallerLine(),

@@ -30,6 +30,7 @@ _JSON_HEADERS = [
 NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains a secret
 _DISCARD_SECONDS = 5.0
 _DISCARD_BYTES = 64 * 1024**2
+_STRANGERS_DISCARD_BYTES = 1024**2
 _BY_CALLERS = Interrupts()  # of streams; when the process stops, endpoints themselves end them
 
 
@@ -40,12 +41,14 @@ async def send_response(
     *,
     is_head: bool,
     unread: bool,
+    has_key: bool,
     receive: Receive,
     send: Send,
     line: CallerLine,
     overhead_ms: float | None = None,
 ) -> None:
     """Send a response; if `unread`, the caller may still be sending, and the connection is closed afterwards.
+    What is still sent is read and dropped, less of it if the caller showed no valid key (`has_key`).
 
     `overhead_ms` is what the gateway itself took until now; it is sent in a header.
     """
@@ -68,7 +71,7 @@ async def send_response(
         body = b""
     if unread:
         await send({"type": "http.response.body", "body": body, "more_body": True})
-        await discard(receive, _DISCARD_SECONDS, _DISCARD_BYTES)
+        await discard(receive, _DISCARD_SECONDS, _DISCARD_BYTES if has_key else _STRANGERS_DISCARD_BYTES)
         await send({"type": "http.response.body", "body": b""})
     else:
         await send({"type": "http.response.body", "body": body})

@@ -29,6 +29,10 @@ from penstock.upstream.replies import MALFORMED
 
 P = ParamSpec("P")
 
+# Both find all that follow each other at once: a provider may send thousands.
+_EVENTS_OF_COMMENTS = re.compile(rb"(?:\A|(?<=\n\n))(?:(?::[^\n]*\n)+\n+)+")
+_COMMENTS_IN_EVENT = re.compile(rb"^(?::[^\n]*\n)+", re.MULTILINE)
+
 _MAX_EVENT_BYTES = 1024 * 1024
 _END_SECONDS = 2.0  # how long the usage is waited for after a caller has left with the whole answer
 _IDLE_SECONDS = 60.0  # a stream may be silent for so long
@@ -340,7 +344,4 @@ def _without_comments(events: bytes) -> bytes:
 
     As long as nothing is passed on, the call can still go to another provider.
     """
-    kept = (
-        b"\n".join(line for line in event.split(b"\n") if not line.startswith(b":")) for event in events.split(b"\n\n")
-    )
-    return b"".join(event + b"\n\n" for event in kept if event)
+    return _COMMENTS_IN_EVENT.sub(b"", _EVENTS_OF_COMMENTS.sub(b"", events))

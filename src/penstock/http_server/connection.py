@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection of a client: parses its requests strictly, and ends it if the client is too slow.
+"""One HTTP/1.1 connection of a client: answers its requests in turn, and ends it if the client is too slow.
 
 `uvicorn.Server` makes a `CallerConnection` for each client that connects. Of what uvicorn does not document,
 `ServerState`, `FlowControl` and the functions for addresses are used. pyproject.toml allows only the minor release that
@@ -12,16 +12,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import httptools
 import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
-from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
-from penstock.http_server import request_head
+from penstock.errors import InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.http_server.addresses import Proxies, address_group
 from penstock.http_server.open_connections import OpenConnections
+from penstock.http_server.request_head import LINE
+from penstock.http_server.request_parser import RequestParser
 from penstock.http_server.response_cycle import ResponseCycle, response_bytes
 from penstock.http_server.response_transport import ResponseTransport
 from penstock.http_server.transfer_speed import Transferred, TransferSpeed
@@ -43,7 +43,6 @@ _TOO_MANY_BYTES = InvalidRequest(
     f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request."
 )
 _TOO_MANY_REQUESTS = InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
-_LONG_TRAILER = HeadersTooLarge(f"The trailer of a body may have {request_head.HEADER_BYTES} bytes at most.")
 
 
 class CallerConnection(asyncio.Protocol):
@@ -60,20 +59,10 @@ class CallerConnection(asyncio.Protocol):
         self._app = config.loaded_app
         self._asgi = {"version": config.asgi_version, "spec_version": "2.3"}
         self._server_state = server_state
-        self._parser = httptools.HttpRequestParser(self)
-        # More requests may follow one that asks to close the connection; they are not answered.
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        # These three are about the head that is being read.
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._expects_continue = False
+        self._parser = RequestParser(self)
         self.unanswered: deque[ResponseCycle] = deque()  # the first is being answered, the last may still be read
-        self._in_head = True  # the parser reads a head, or waits for one
-        self._head_bytes = 0
-        self._trailer_bytes = 0  # since the last bytes of a body: of its trailer, or of what separates its chunks
         self._unparsed = b""  # the requests after the one that is being answered
         self._ignores_input = False  # after a refusal
-        self._problem: Problem | None = None  # of a head
         self._last_refusal: Problem | None = None  # of the last request, after the responses to those before it
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = ""  # for which the connection is counted
@@ -98,7 +87,7 @@ class CallerConnection(asyncio.Protocol):
             "client": client,
             "scheme": "https" if is_ssl(transport) else "http",
             "root_path": "",
-            request_head.LINE: self._line,
+            LINE: self._line,
         }
         with suppress(OSError, AttributeError):  # not every system has it
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
@@ -127,7 +116,7 @@ class CallerConnection(asyncio.Protocol):
         while self.unanswered:
             self.unanswered.pop().disconnect()
         self.flow.resume_writing()
-        self._parser = None  # type: ignore[assignment]  # it refers to this connection
+        self._parser.close()
         self._line.close()
 
     def shutdown(self) -> None:
@@ -148,7 +137,7 @@ class CallerConnection(asyncio.Protocol):
         To parse many requests that a client sends at once takes long, and their parts stay in memory, while the client
         may not even read the first response.
         """
-        end = data.find(_HEAD_END) + len(_HEAD_END) if self._in_head and not self._must_wait else 0
+        end = data.find(_HEAD_END) + len(_HEAD_END) if self._parser.in_head and not self._must_wait else 0
         if len(_HEAD_END) <= end < len(data) and data.find(_HEAD_END, end) >= 0:  # another head may follow
             self._parse(data[:end])
             data = data[end:]
@@ -165,28 +154,19 @@ class CallerConnection(asyncio.Protocol):
     @property
     def _must_wait(self) -> bool:
         """Whether the next request waits for the response to one that has arrived."""
-        return self._is_response_unread or bool(self._unparsed) or (self._in_head and bool(self.unanswered))
+        return self._is_response_unread or bool(self._unparsed) or (self._parser.in_head and bool(self.unanswered))
 
     def _parse(self, data: bytes) -> None:
-        was_in_head = self._in_head
-        if was_in_head:
-            self._head_bytes += len(data)
-            if not self.unanswered:
-                self.open_connections.start_head(self)
-        else:
-            self._trailer_bytes += len(data)
+        parser = self._parser
+        was_in_head = parser.in_head
+        if was_in_head and not self.unanswered:
+            self.open_connections.start_head(self)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._decline_upgrade(data[upgrade.args[0] :])
-        except httptools.HttpParserError:
-            self.refuse(self._problem or InvalidRequest("The request is not valid HTTP/1.1."))
+            parser.feed(data)
+        except Problem as problem:
+            self.refuse(problem)
         else:
-            if self._in_head and self._head_bytes > request_head.LINE_BYTES + request_head.HEADER_BYTES:
-                self.refuse(request_head.HEAD_TOO_LARGE)
-            elif not self._in_head and self._trailer_bytes > request_head.HEADER_BYTES:
-                self.refuse(_LONG_TRAILER)
-            elif was_in_head and not self._in_head:
+            if was_in_head and not parser.in_head:
                 self._speed.restart(self._transferred())  # the client has to send something from now on
 
     def _end_response(self) -> None:
@@ -220,9 +200,9 @@ class CallerConnection(asyncio.Protocol):
         elif self._unparsed:
             unparsed, self._unparsed = self._unparsed, b""
             self._read(unparsed)
-        if self.transport.is_closing() or self.unanswered or not self._in_head:
+        if self.transport.is_closing() or self.unanswered or not self._parser.in_head:
             return
-        if self._head_bytes:
+        if self._parser.head_bytes:
             self.open_connections.start_head(self)
         else:
             self.open_connections.set_idle(self)
@@ -232,9 +212,9 @@ class CallerConnection(asyncio.Protocol):
         if self.transport.get_write_buffer_size():
             self.transport.close()
             self._abort_timer = self.loop.call_later(_ABORT_SECONDS, self.transport.abort)
-        elif self._head_bytes:
+        elif self._parser.head_bytes:
             self.refuse(RequestTimeout("The head of the request took too long to arrive."))
-        elif not self._in_head:
+        elif not self._parser.in_head:
             self.refuse(RequestTimeout("The body arrived too slowly, and others need the connection."))
         else:
             self.transport.close()
@@ -293,52 +273,27 @@ class CallerConnection(asyncio.Protocol):
             return None
         if self.flow.write_paused:
             return self._speed.taken_per_second(self._transferred())
-        if not self._in_head and not self.flow.read_paused:
+        if not self._parser.in_head and not self.flow.read_paused:
             return self._speed.received_per_second(self._transferred())
         return None
 
     # ------------------------------------------------------------------------------------------- called by the parser
 
-    def on_message_begin(self) -> None:
-        # The first bytes of a head may come with the last ones of the request before it; so they count as one.
-        self._head_bytes = self._head_bytes or 1
-        self._url = b""
-        self._headers = []
-        self._expects_continue = False
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:  # it is a trailer, which must not be taken for a header that a proxy has checked
-            return
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects_continue = True
-        self._headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        self._head_bytes = 0
-        self._trailer_bytes = 0
+    def begin_request(self, scope: dict[str, Any], *, keep_alive: bool, expects_continue: bool) -> None:
+        """Answer a request whose head has arrived, when those before it were answered; raise what is wrong with it."""
         self.open_connections.stop_waiting(self)
-        version = self._parser.get_http_version()
-        problem = request_head.head_problem(self._url, self._headers, version)
-        if problem is None and len(self.unanswered) > _MAX_PIPELINED:
-            problem = _TOO_MANY_REQUESTS
-        if problem is None and self._is_proxied:
-            problem = self._count_for_client()
-        if problem is not None:
-            self._problem = problem
-            raise ValueError(problem.message)  # `_parse` gets it as an error of the parser
+        if len(self.unanswered) > _MAX_PIPELINED:
+            raise _TOO_MANY_REQUESTS
+        if self._is_proxied:
+            self._count_for_client(scope["headers"])
         cycle = ResponseCycle(
-            {**self._scope, **request_head.request_scope(self._url, self._parser.get_method(), version, self._headers)},
+            {**self._scope, **scope},
             self.transport,
             self.flow,
             self._server_state.default_headers,
             self._end_response,
-            keep_alive=version != "1.0" and self._parser.should_keep_alive(),
-            expects_continue=version != "1.0" and self._expects_continue,
+            keep_alive=keep_alive,
+            expects_continue=expects_continue,
         )
         self.unanswered.append(cycle)
         if len(self.unanswered) == 1:
@@ -346,20 +301,22 @@ class CallerConnection(asyncio.Protocol):
         else:
             self.flow.pause_reading()
 
-    def on_body(self, body: bytes) -> None:
-        self._trailer_bytes = 0
+    def add_body(self, body: bytes) -> None:
+        """Keep the next bytes of a body until the application takes them."""
         if self.unanswered:  # otherwise this request was answered before its end
             cycle = self.unanswered[-1]
             cycle.add_body(body)
             if len(cycle.body) > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
 
-    def on_message_complete(self) -> None:
-        if self._parser.should_upgrade():
-            return  # the parser stops here, but `_decline_upgrade` goes on reading the body
-        self._in_head = True
+    def end_request(self) -> None:
+        """Note that a body is complete."""
         if self.unanswered:
             self.unanswered[-1].end_body()
+
+    def end_after_response(self) -> None:
+        """Close the connection after the response to the request that was begun last."""
+        self.unanswered[-1].keep_alive = False
 
     def _start_call(self, cycle: ResponseCycle) -> None:
         """Have the application answer a request, in a task of its own."""
@@ -369,31 +326,11 @@ class CallerConnection(asyncio.Protocol):
         else:
             start()
 
-    def _count_for_client(self) -> Problem | None:
-        """Count a connection of a proxy for the client that the request comes from; return what is wrong if that
-        client has too many.
+    def _count_for_client(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """Count a connection of a proxy for the client that the request comes from; raise what is wrong if that client
+        has too many.
         """
         self.open_connections.leave_address(self)
-        forwarded = b",".join(value for name, value in self._headers if name == b"x-forwarded-for")
+        forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
         if forwarded and not self._take_place(self.proxies.client(forwarded.decode("latin-1"))):
-            return _TOO_MANY_CONNECTIONS
-        return None
-
-    def _decline_upgrade(self, rest: bytes) -> None:
-        """Go on in HTTP/1.1, as a server may that does not support the offered protocol.
-
-        Some clients offer HTTP/2 with every request. The parser stops at such an offer and would drop the body. So a
-        second parser reads the body, after a made-up head that contains only the framing headers of the real one, and
-        that no other request may follow. The connection is closed after the response.
-        """
-        self.unanswered[-1].keep_alive = False
-        self._parser = httptools.HttpRequestParser(_BodyCallbacks(self))
-        self._parse(request_head.framing_head(self._headers) + rest)
-
-
-class _BodyCallbacks:
-    """Passes only the body on from a parser; its heads are ignored."""
-
-    def __init__(self, connection: CallerConnection) -> None:
-        self.on_body = connection.on_body
-        self.on_message_complete = connection.on_message_complete
+            raise _TOO_MANY_CONNECTIONS

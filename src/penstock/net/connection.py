@@ -10,13 +10,17 @@ from typing import cast
 
 import httptools
 
+from penstock.long_bodies.arrivals import STEP_BYTES, Arrivals
 from penstock.long_bodies.long_body import LongBody
 from penstock.net.errors import MaybeSent
 from penstock.net.response import Headers
 
 _MAX_HEAD_BYTES = 64 * 2**10
 _READ_AHEAD_BYTES = 256 * 2**10
+_MAX_HEADER_LINES = 256
+_LEAST_CHUNK_BYTES = 16  # on average; a stream may have small events
 _PIECE_BYTES = 256 * 2**10  # of a request that are written at once
+_BODILESS = (204, 304)
 _TIMER_SECONDS = 0.001  # how precise timers are
 
 
@@ -28,6 +32,8 @@ class Connection(asyncio.Protocol):
         self._arrivals = select.poll()  # shows bytes and the end also before the event loop has seen them
         self._arrivals.register(sock, select.POLLIN)
         self._loop = asyncio.get_running_loop()
+        self._parsed = Arrivals(_LEAST_CHUNK_BYTES)  # of the body, since it was last taken
+        self.on_body = self._parsed.add  # called by the parser
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
         self._wait_ends_at = 0.0
@@ -45,6 +51,8 @@ class Connection(asyncio.Protocol):
         self._deadline = deadline
         self._read_seconds = read_seconds
         self._head_bytes = 0  # since the last bytes of a body, so those of its trailer, too
+        self._header_lines = 0
+        self._parsed.restart()
         self._chunks: deque[bytes] = deque()
         self._buffered_bytes = 0
         self._is_reading = True
@@ -137,10 +145,6 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, reason: str) -> None:
-        self._failure = reason
-        self._wake()
-
     # ---------------------------------------------------------------------------------------------------------- reuse
 
     def release(self) -> bool:
@@ -186,19 +190,41 @@ class Connection(asyncio.Protocol):
         if self._is_idle or self._is_complete:
             self.abort()  # nothing was asked for, so nothing may be taken for the next response
             return
+        for start in range(0, len(data), STEP_BYTES):
+            self._parse(data[start : start + STEP_BYTES])
+            if self._failure:
+                break
+        self._take_body()
+        if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
+            self._is_reading = False
+            self._transport.pause_reading()
+        self._wake()
+
+    def _parse(self, data: bytes) -> None:
         self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._keeps_alive = False
             if not self._is_complete:
-                self._fail("the response is malformed")
-        if self._head_bytes > _MAX_HEAD_BYTES and not self._is_complete:
-            self._fail("the headers of the response are too long")
-        if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
-            self._is_reading = False
-            self._transport.pause_reading()
-        self._wake()
+                self._failure = self._failure or "the response is malformed"
+        if self._is_complete:
+            return
+        if self._parsed:
+            self._head_bytes = 0
+        if self._head_bytes > _MAX_HEAD_BYTES:
+            self._failure = "the headers of the response are too long"
+        elif self._parsed.are_too_small:
+            self._failure = "the chunks of the response are too small"
+
+    def _take_body(self) -> None:
+        """Keep what was parsed of the body until it is read."""
+        if not self._parsed:
+            return
+        chunks = self._parsed.take_few()
+        if self.has_head and not self._is_complete:
+            self._chunks.extend(chunks)
+            self._buffered_bytes += sum(map(len, chunks))
 
     # ------------------------------------------------------------------------------------------- called by the parser
 
@@ -207,6 +233,10 @@ class Connection(asyncio.Protocol):
             self._keeps_alive = False  # a second response that nobody asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_lines += 1
+        if self._header_lines > _MAX_HEADER_LINES:
+            self._failure = "the response has too many headers"
+            raise ValueError(self._failure)  # ends the parser
         if self.has_head:  # it is a trailer
             return
         lower = _lower_name(name)
@@ -217,25 +247,30 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if self._is_complete or status < 200:
+        if self._is_complete:
+            return
+        announces_length = "content-length" in self.headers
+        announces_chunks = "transfer-encoding" in self.headers
+        if status < 200:
+            if announces_length or announces_chunks:
+                self._failure = "an interim response announces a body"
+                raise ValueError(self._failure)  # ends the parser
             return
         self.status = status
         self.has_head = True
         self._head_bytes = 0
-        self._ends_with_connection = not ("content-length" in self.headers or "transfer-encoding" in self.headers)
-
-    def on_body(self, data: bytes) -> None:
-        if self.has_head and not self._is_complete:
-            self._head_bytes = 0
-            self._chunks.append(data)
-            self._buffered_bytes += len(data)
+        self._ends_with_connection = not (announces_length or announces_chunks)
+        has_body = announces_chunks or self.headers.get("content-length", "0") != "0"
+        # What such a server sends next may be the body of this response.
+        self._is_contradictory = (status in _BODILESS and has_body) or (announces_length and announces_chunks)
 
     def on_message_complete(self) -> None:
+        self._take_body()
         if not self.has_head:  # of a response with a status below 200, which another follows
             self.headers = Headers()
             return
         if not self._is_complete:
-            self._keeps_alive = self._parser.should_keep_alive()
+            self._keeps_alive = self._parser.should_keep_alive() and not self._is_contradictory
             self._is_complete = True
 
 

@@ -9,11 +9,12 @@ from penstock.long_bodies.json_encoding import encode_with_files
 from penstock.long_bodies.long_body import LongBody
 
 _END = b"\n\n"
+_MAX_LINES = 10_000  # of an event
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class EventTooLong(Exception):
-    """An event is longer than the limit."""
+    """An event has more bytes than the limit, or more lines than any event needs."""
 
 
 class EventBuffer:
@@ -22,11 +23,12 @@ class EventBuffer:
     Each byte is searched once, however many pieces an event comes in: one with an image has megabytes.
     """
 
-    __slots__ = ("_max_bytes", "_rest")
+    __slots__ = ("_lines", "_max_bytes", "_rest")
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._rest = bytearray()  # the incomplete event
+        self._lines = 0  # in it
 
     @property
     def size_bytes(self) -> int:
@@ -36,7 +38,7 @@ class EventBuffer:
     def feed(self, data: bytes) -> bytes:
         """Return the events that are complete now, each with the empty line at its end, and lines that end with LF.
 
-        Raises EventTooLong when the incomplete event is longer than the limit.
+        Raises EventTooLong for an incomplete event.
         """
         rest = self._rest
         if rest.endswith(b"\r"):  # which may be the first half of CR LF
@@ -51,7 +53,8 @@ class EventBuffer:
         end = rest.rfind(_END, searched)
         events = b"" if end < 0 else bytes(rest[: end + len(_END)])
         del rest[: len(events)]
-        if len(rest) > self._max_bytes:
+        self._lines = rest.count(b"\n") if events else self._lines + data.count(b"\n")
+        if len(rest) > self._max_bytes or self._lines > _MAX_LINES:
             raise EventTooLong
         return events
 

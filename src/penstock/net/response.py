@@ -16,6 +16,7 @@ from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
 MAX_RESPONSE_BYTES = 64 * 2**20
 DECOMPRESSED_BYTES = 64 * 2**10  # at most, in one step
 _MAX_MEMBERS = 16
+_STREAMED_BYTES = 16 * 2**10  # at most, in one piece of a stream
 _UNPACKED_AT_ONCE = 2**18
 
 
@@ -66,13 +67,16 @@ class Writer(Protocol):
 class OpenResponse(ABC):
     """A response whose body is read while it arrives.
 
-    An async context manager, and an iterator over the chunks of the body. Leaving the context before the end of the
+    An async context manager, and an iterator over pieces of the body, between which other tasks run: a short piece may
+    have thousands of events. Leaving the context before the end of the
     body closes the connection. Everything raises MaybeSent when the connection fails or the time is over.
     """
 
     def _begin(self, status: int, headers: Headers) -> None:
         self.status = status
         self.headers = headers
+        self._rest = b""  # of what has arrived, and was not iterated over
+        self._streamed_bytes = 0  # since other tasks could run
         self._is_compressed = "content-encoding" in headers and bool(headers.encoding)
 
     @abstractmethod
@@ -96,10 +100,16 @@ class OpenResponse(ABC):
     async def __anext__(self) -> bytes:
         if self._is_compressed:
             raise MaybeSent("the stream is compressed, which was not asked for")
-        chunk = await self._read_chunk()
+        if self._streamed_bytes >= _STREAMED_BYTES:
+            self._streamed_bytes = 0
+            await asyncio.sleep(0)
+        chunk = self._rest or await self._read_chunk()
         if chunk is None:
             raise StopAsyncIteration
-        return chunk
+        self._rest = chunk[_STREAMED_BYTES:]
+        piece = chunk[:_STREAMED_BYTES] if self._rest else chunk
+        self._streamed_bytes += len(piece)
+        return piece
 
     async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
         """Read the whole body; raise ResponseTooLarge beyond `max_bytes`, whatever length the headers state."""

@@ -11,7 +11,7 @@ import msgspec
 from penstock.event_loop import LoopTurns, run_aside
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, ResponseTooLarge
-from penstock.net.event_stream import EventBuffer, data_of_events
+from penstock.net.event_stream import EventBuffer, EventTooLong, data_of_events
 from penstock.net.response import MAX_RESPONSE_BYTES
 from penstock.providers.spec import HttpRequest, Reply
 
@@ -44,7 +44,7 @@ async def send_streamed(
             size_bytes += len(chunk)
             if size_bytes > max_bytes:
                 raise ResponseTooLarge(max_bytes)
-            for data in data_of_events(buffer.feed(chunk)):
+            for data in data_of_events(_events(buffer, chunk)):
                 await turns.wait_turn(len(data))  # showing it will hold up the event loop
                 fields = await run_aside(len(data), _decode, data)
                 kind = str(fields.get("type"))
@@ -57,6 +57,13 @@ async def send_streamed(
     if not last:
         raise MaybeSent("the stream ended before the image was complete")
     return await run_aside(size_bytes, _whole_reply, last, response.headers)
+
+
+def _events(buffer: EventBuffer, chunk: bytes) -> bytes:
+    try:
+        return buffer.feed(chunk)
+    except EventTooLong:
+        raise MaybeSent("the stream has an event that is too long") from None
 
 
 def _decode(data: bytes) -> Mapping[str, Any]:

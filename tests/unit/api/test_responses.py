@@ -37,13 +37,16 @@ class Peer:
         await self.flowing.wait()
         self.sent.append(message)
 
-    async def get(self, response: Response, *, is_head: bool = False, unread: bool = False) -> None:
+    async def get(
+        self, response: Response, *, is_head: bool = False, unread: bool = False, has_key: bool = True
+    ) -> None:
         await responses.send_response(
             ID,
             response,
             responses.encode_body(response),
             is_head=is_head,
             unread=unread,
+            has_key=has_key,
             receive=self.receive,
             send=self.send,
             line=self.line,
@@ -156,6 +159,22 @@ async def test_while_the_caller_still_sends_the_connection_closes_after_the_resp
     assert peer.headers[b"connection"] == b"close"
     assert sent_when_read == [b'{"error":1}', b'{"error":1}']
     assert not arriving
+    assert peer.is_complete
+
+
+@pytest.mark.parametrize(("has_key", "dropped_mib"), [(False, 1), (True, 64)])
+async def test_less_is_dropped_of_what_strangers_send(has_key: bool, dropped_mib: int) -> None:
+    peer = Peer()
+    received = 0
+
+    async def receive() -> dict[str, Any]:
+        nonlocal received
+        received += 1
+        return {"type": "http.request", "body": bytes(2**16), "more_body": True}
+
+    peer.receive = receive  # type: ignore[method-assign]
+    await peer.get(Response(status=401, json={"error": 1}), unread=True, has_key=has_key)
+    assert received == dropped_mib * 16
     assert peer.is_complete
 
 

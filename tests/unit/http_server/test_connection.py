@@ -161,13 +161,13 @@ async def test_requests_wait_unparsed_until_the_one_before_them_was_answered(
 ) -> None:
     """Parsing thirty requests of each of two thousand clients at once held up the event loop for a second and more."""
     parsed: list[CallerConnection] = []
-    complete = CallerConnection.on_headers_complete
+    begin = CallerConnection.begin_request
 
-    def note(connection: CallerConnection) -> None:
+    def note(connection: CallerConnection, scope: dict[str, Any], **how: Any) -> None:
         parsed.append(connection)
-        complete(connection)
+        begin(connection, scope, **how)
 
-    monkeypatch.setattr(CallerConnection, "on_headers_complete", note)
+    monkeypatch.setattr(CallerConnection, "begin_request", note)
     gate = Gate()
     async with (
         server(tmp_path, Route("GET", "/gate", gate, "Gate", access="open")) as served,

@@ -95,7 +95,7 @@ async def test_a_response_with_a_long_trailer_is_given_up(trailer: bytes) -> Non
         await connection.wait_closed()
 
     async with client_and_server(script) as (client, server):
-        with pytest.raises(MaybeSent, match="headers of the response are too long"):
+        with pytest.raises(MaybeSent, match=r"headers of the response are too long|too many headers"):
             await client.send(post_request(server), timeout_seconds=60)
 
 
@@ -197,3 +197,76 @@ async def test_a_connection_is_not_used_once_its_server_has_closed_it_or_sent_so
             theirs.close()
         assert not connection.is_fresh()
         transport.abort()
+
+
+async def test_chunks_that_arrive_together_are_read_together() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("transfer-encoding: chunked") + chunk(b"x" * 20) * 10_000 + b"0\r\n\r\n")
+        await connection.wait_closed()
+
+    pieces = []
+    async with client_and_server(script) as (client, server):
+        request = post_request(server)
+        async with client.stream(request, read_timeout_seconds=60, timeout_seconds=60) as stream:
+            async for piece in stream:
+                pieces.append(piece)
+    assert b"".join(pieces) == b"x" * 200_000
+    assert len(pieces) < 200
+
+
+async def send_tiny_chunks(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("transfer-encoding: chunked"))
+    while True:
+        await connection.send(chunk(b"x") * 10_000)
+
+
+async def send_many_headers(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * 10_000)
+    await connection.wait_closed()
+
+
+@pytest.mark.parametrize(("script", "says"), [(send_tiny_chunks, "too small"), (send_many_headers, "too many headers")])
+async def test_work_that_comes_in_few_bytes_is_given_up(script: Script, says: str) -> None:
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent, match=says):
+            await client.send(post_request(server), timeout_seconds=60)
+        await server.wait_ended()
+
+
+@pytest.mark.parametrize(
+    ("status", "header"),
+    [
+        (204, "content-length: 6"),
+        (204, "transfer-encoding: chunked"),
+        (304, "content-length: 6"),
+    ],
+)
+async def test_a_connection_is_not_used_again_after_an_empty_response_that_announces_a_body(
+    status: int, header: str
+) -> None:
+    async def script(connection: Connection) -> None:
+        while True:
+            await connection.read_request()
+            await connection.send(f"HTTP/1.1 {status} X\r\n{header}\r\n\r\n".encode())
+
+    async with client_and_server(script) as (client, server):
+        for _ in range(3):
+            reply = await client.send(post_request(server), timeout_seconds=60)
+            assert (reply.status, bytes(reply.body)) == (status, b"")
+        await server.wait_ended()
+    assert len(server.tasks) == 3
+
+
+@pytest.mark.parametrize("header", [b"content-length: 2", b"transfer-encoding: chunked"])
+async def test_an_interim_response_that_announces_a_body_fails(header: bytes) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(b"HTTP/1.1 100 Continue\r\n" + header + b"\r\n\r\n" + OK)
+        await connection.wait_closed()
+
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent, match="interim response"):
+            await client.send(post_request(server), timeout_seconds=60)

@@ -65,3 +65,13 @@ def test_what_is_written_is_read() -> None:
     assert named_event("error", b"{}") == b"event: error\ndata: {}\n\n"
     assert event_data(named_event("error", b"{}")) == b"{}"
     assert event_data(b": data: none\nretry: 1") == b""
+
+
+def test_an_event_has_a_limit_of_lines() -> None:
+    buffer = EventBuffer(2**20)
+    for _ in range(9):
+        assert buffer.feed(b"data:\n" * 1000) == b""
+    assert buffer.feed(b"\n") == b"data:\n" * 9000 + b"\n"
+    buffer.feed(b"data:\n" * 9000)
+    with pytest.raises(EventTooLong):
+        buffer.feed(b":\n" * 2000)

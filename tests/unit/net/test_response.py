@@ -205,3 +205,33 @@ def test_the_encoding_is_lower_case_and_empty_for_identity(found: dict[str, str]
 async def test_an_encoding_that_is_not_text_is_an_error() -> None:
     with pytest.raises(MaybeSent, match="compressed"):
         await send_and_read(b"whatever", "content-encoding: gz\xefp")
+
+
+async def test_other_tasks_run_between_the_pieces_of_a_stream() -> None:
+    """A piece that has arrived may have thousands of events."""
+
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("transfer-encoding: chunked") + chunk(b":\n\n" * 60_000) + b"0\r\n\r\n")
+        await connection.wait_closed()
+
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count_turns())
+    pieces = []
+    async with client_and_server(script) as (client, server):
+        request = post_request(server)
+        async with client.stream(request, read_timeout_seconds=60, timeout_seconds=60) as stream:
+            before = turns
+            async for piece in stream:
+                pieces.append(piece)
+            assert turns - before >= len(pieces) // 2
+    counting.cancel()
+    assert sum(map(len, pieces)) == 180_000
+    assert max(map(len, pieces)) <= 16 * 1024
