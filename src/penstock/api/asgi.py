@@ -1,8 +1,6 @@
 """The ASGI application: find the route of a call, run its endpoint, send the response or an error."""
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,12 +22,13 @@ from penstock.api.body import (
     read_body,
 )
 from penstock.api.body_budget import BodyBudget
+from penstock.api.call_shares import CallShares
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.refusals import named_model, refused_fields
 from penstock.api.route import Route
 from penstock.api.router import Router
-from penstock.api.routes import HEALTH_PATHS, ROUTES
+from penstock.api.routes import ROUTES
 from penstock.errors import (
     AuthenticationFailed,
     BudgetReached,
@@ -42,7 +41,7 @@ from penstock.errors import (
 )
 from penstock.gateway import Gateway
 from penstock.http_server.addresses import address_group
-from penstock.http_server.request_head import ARRIVED, LINE
+from penstock.http_server.request_head import ARRIVED, HEALTH_PATHS, LINE, PLACES, base_url, host_name
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.long_bodies.long_body import LongBody
 from penstock.schema import Call, Caller, Response, do_nothing
@@ -55,9 +54,9 @@ Scope = MutableMapping[str, Any]
 log = structlog.get_logger("penstock.api")
 
 _ANONYMOUS = Caller(org_id=OrgId(""), key_id="")
+_PLACES = 2000  # of connections, for servers that do not say
 _NO_QUERY: Mapping[str, str] = {}
 _NO_HEADERS: Mapping[str, str] = {}
-_HOST = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 class CallState:
@@ -65,7 +64,7 @@ class CallState:
 
     __slots__ = (
         "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query", "reached", "report",
-        "route", "started", "status", "trace_id", "unread", "values",
+        "route", "share_of", "started", "status", "trace_id", "unread", "values",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
@@ -80,6 +79,7 @@ class CallState:
         self.query = _NO_QUERY
         self.headers_out: Mapping[str, str] = _NO_HEADERS  # of whatever response there will be
         self.caller: Caller | None = None
+        self.share_of = OrgId("")  # the organization for which the call is counted
         self.call: Call | None = None
         self.reached = False  # the endpoint was called
         self.status = 0  # of the response
@@ -99,6 +99,7 @@ class AsgiApp:
         self._rates = CallRates(gateway.clock, gateway.settings.processes)
         self._hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
         self._cors = Cors(gateway.settings.cors_origins) if gateway.settings.cors_origins else None
+        self._shares = CallShares()
         self._access_log = AccessLog.of(gateway.settings)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
@@ -201,6 +202,7 @@ class AsgiApp:
 
     def _end_call(self, state: CallState, status: int) -> None:
         """Write the access line, unless it is a health check that succeeded: there are very many of those."""
+        self._shares.leave(state.share_of)
         state.status = status
         if self._access_log is None or (state.route.path in HEALTH_PATHS and status < 400):
             return
@@ -235,7 +237,7 @@ class AsgiApp:
         route = state.route
         headers = state.headers
         check_headers(scope["headers"], headers, scope["http_version"])
-        if self._hosts and route.path not in HEALTH_PATHS and _host_name(headers["host"]) not in self._hosts:
+        if self._hosts and route.path not in HEALTH_PATHS and host_name(headers["host"]) not in self._hosts:
             raise InvalidRequest("This gateway is not served under the name in the Host header.")
         if self._cors and (preflight := self._cors.preflight(scope["method"], headers)):
             return preflight
@@ -248,6 +250,7 @@ class AsgiApp:
                 authorization, scope.get("client")
             )
         state.caller = caller
+        state.share_of = self._shares.enter(caller.org_id, scope.get(PLACES, _PLACES))
         if route.access in SCOPES and route.access not in caller.scopes:
             raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         if caller.requests_per_minute is not None and route.takes_work:
@@ -308,7 +311,7 @@ class AsgiApp:
             is_form=body.is_form,
             form=body.form,
             size_bytes=body.size_bytes,
-            base_url=self._public_url or _base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
+            base_url=self._public_url or base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
             line=line or CallerLine(),
             trace_id=state.trace_id,
             release_body=release_body,
@@ -386,15 +389,3 @@ def _describe_call(span: Span, state: CallState) -> None:
         span.fail(state.code or str(state.status))
     else:
         span.set("penstock.error.code", state.code)
-
-
-@lru_cache(maxsize=64)
-def _base_url(scheme: str, host: str) -> str:
-    """Return the URL under which the caller reached us, for links in its own response; nothing else may rely on it."""
-    return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
-
-
-def _host_name(host: str) -> str:
-    """Return a Host header without its port, in lower case and without the dot at the end of a full name."""
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    return name.lower().removesuffix(".")

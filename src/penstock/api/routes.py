@@ -41,6 +41,7 @@ from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
 from penstock.generations.payloads import retrieve_payloads
 from penstock.generations.purge import purge
+from penstock.http_server.request_head import HEALTH_PATHS
 from penstock.schema import Call, Response
 
 
@@ -48,8 +49,6 @@ async def openapi_document(gateway: Gateway, call: Call) -> Response:
     """Return the OpenAPI document of the routes below."""
     return Response(body=_document())
 
-
-HEALTH_PATHS = ("/healthz", "/readyz")  # load balancers call them by IP address
 
 # fmt: off
 ROUTES: tuple[Route, ...] = (

@@ -183,7 +183,7 @@ def _plan_replay(
     is_video = found.kind == "video"
     now_ms = gateway.clock.steady_ms()
     due_ms = replay_times(options.latency, found.duration_ms, now_ms, is_video=is_video)
-    gateway.delays.add(org_id, due_ms[1])
+    gateway.delays.add(org_id, due_ms[1], keeps_connection=not is_video)
     return PlannedCall(validated, request, Plan((candidate,), Replay(found.id, due_ms[1])), due_ms=due_ms)
 
 
@@ -202,6 +202,6 @@ async def _plan_mock(
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = replay_times(options.latency, 0, gateway.clock.steady_ms())
-    gateway.delays.add(org_id, due_ms[1])
+    gateway.delays.add(org_id, due_ms[1], keeps_connection=request.task != "video")
     request = msgspec.structs.replace(request, inputs=_describe_inputs(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs=inputs, due_ms=due_ms)

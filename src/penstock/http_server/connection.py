@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from penstock.errors import InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.http_server.addresses import Proxies, address_group
 from penstock.http_server.open_connections import OpenConnections
-from penstock.http_server.request_head import LINE
+from penstock.http_server.request_head import HEALTH_PATHS, LINE, PLACES
 from penstock.http_server.request_parser import RequestParser
 from penstock.http_server.response_cycle import ResponseCycle, response_bytes
 from penstock.http_server.response_transport import ResponseTransport
@@ -67,6 +67,7 @@ class CallerConnection(asyncio.Protocol):
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = ""  # for which the connection is counted
         self._is_proxied = False
+        self._no_place: Problem | None = None  # why this connection may only ask for the health
         self._is_response_unread = False  # the client must read a whole response before its next request counts
         self._received = 0
         self._line = CallerLine()
@@ -88,15 +89,18 @@ class CallerConnection(asyncio.Protocol):
             "scheme": "https" if is_ssl(transport) else "http",
             "root_path": "",
             LINE: self._line,
+            PLACES: self.open_connections.limit,
         }
         with suppress(OSError, AttributeError):  # not every system has it
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         host = client[0] if client else ""
         self._is_proxied = self.proxies.trust(host)
         if not self._take_place("" if self._is_proxied else host):
-            self.refuse(_TOO_MANY_CONNECTIONS)
+            self._no_place = _TOO_MANY_CONNECTIONS
         elif not self.open_connections.add(self):
-            self.refuse(Unavailable("Too many connections."))
+            self._no_place = Unavailable("Too many connections.")
+        if self._no_place is not None:
+            self.open_connections.reserve(self)
         else:
             self.open_connections.start_head(self)
 
@@ -209,7 +213,9 @@ class CallerConnection(asyncio.Protocol):
 
     def end(self) -> None:
         """End a connection whose head took too long, or whose place another connection needs."""
-        if self.transport.get_write_buffer_size():
+        if self._no_place is not None:
+            self.refuse(self._no_place)
+        elif self.transport.get_write_buffer_size():
             self.transport.close()
             self._abort_timer = self.loop.call_later(_ABORT_SECONDS, self.transport.abort)
         elif self._parser.head_bytes:
@@ -282,6 +288,10 @@ class CallerConnection(asyncio.Protocol):
     def begin_request(self, scope: dict[str, Any], *, keep_alive: bool, expects_continue: bool) -> None:
         """Answer a request whose head has arrived, when those before it were answered; raise what is wrong with it."""
         self.open_connections.stop_waiting(self)
+        if self._no_place is not None:
+            if scope["path"] not in HEALTH_PATHS or self.unanswered:
+                raise self._no_place
+            keep_alive = False
         if len(self.unanswered) > _MAX_PIPELINED:
             raise _TOO_MANY_REQUESTS
         if self._is_proxied:

@@ -14,6 +14,7 @@ _SLOW_BYTES_PER_SECOND = 10 * 1024
 _GRACE_SECONDS = 1.0  # after which a transfer may be called slow
 _CROWD = 100  # connections of one address, whose calls are started a few at a time
 _STARTED_AT_ONCE = 4
+_RESERVED = 16  # connections beyond the limits, which can only ask for the health
 
 
 class ServedConnection(Protocol):
@@ -67,7 +68,8 @@ class OpenConnections:
     Most of them wait for their client: for a head, a body, or that it reads a response. A head that takes longer than
     `head_seconds` is ended, and so is a response that nobody reads. A connection without requests is closed after
     `idle_seconds`, or up to a window of time later. When there are more than `limit` connections, one is ended; see
-    `_make_room`. When one address has more than `address_limit`, it is one of its own.
+    `_make_room`. When one address has more than `address_limit`, it is one of its own. A connection that gets no place
+    may still ask whether the process is healthy; see `reserve`.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class OpenConnections:
         idle_seconds: float = _IDLE_SECONDS,
         grace_seconds: float = _GRACE_SECONDS,
     ) -> None:
-        self._limit = limit
+        self.limit = limit
         self.clock = clock
         self.grace_seconds = grace_seconds
         self._address_limit = address_limit
@@ -92,6 +94,7 @@ class OpenConnections:
         self._addresses: dict[str, int] = {}
         self._heads: dict[ServedConnection, float] = {}  # and their deadlines, earliest first
         self._idle: dict[ServedConnection, float] = {}  # and since when; the longest idle first
+        self._reserved: dict[ServedConnection, float] = {}  # and since when; the oldest first
         self._slow: list[ServedConnection] = []  # the slowest last
         self._slow_at = 0.0  # when they were found
         self._loop = asyncio.get_running_loop()
@@ -106,13 +109,27 @@ class OpenConnections:
         if self._window_timer is None:
             self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
         self._everyone.add(connection)
-        return len(self._everyone) <= self._limit or self._make_room(connection)
+        return len(self._everyone) - len(self._reserved) <= self.limit or self._make_room(connection)
+
+    def reserve(self, connection: ServedConnection) -> None:
+        """Let a connection for which there is no place send a head, with which it may ask for the health. There are few
+        such connections: a new one ends the one that has waited longest for its head.
+        """
+        if len(self._reserved) >= _RESERVED:
+            self._end_reserved(next(iter(self._reserved)))
+        self._everyone.add(connection)
+        self._reserved[connection] = self._loop.time()
+
+    def _end_reserved(self, connection: ServedConnection) -> None:
+        del self._reserved[connection]
+        connection.end()
 
     def discard(self, connection: ServedConnection) -> None:
         """Forget a connection that was closed."""
         self.stop_waiting(connection)
         self.leave_address(connection)
         self._starts.discard(connection)
+        self._reserved.pop(connection, None)
         self._everyone.discard(connection)
 
     def enter_address(self, connection: ServedConnection) -> bool:
@@ -150,7 +167,7 @@ class OpenConnections:
         return True
 
     def _choose_busy(self, new: ServedConnection) -> ServedConnection | None:
-        share = self._limit / (len(self._addresses) or 1)
+        share = self.limit / (len(self._addresses) or 1)
         crowded = {address for address, count in self._addresses.items() if count > share}
         head = next((head for head in self._heads if head.address in crowded), None) if crowded else None
         ended = head or self._slowest()
@@ -218,6 +235,9 @@ class OpenConnections:
         for connection in [connection for connection, since in self._idle.items() if since <= last]:
             self.stop_waiting(connection)
             connection.end()
+        last = self._loop.time() - self._head_seconds
+        for connection in [connection for connection, since in self._reserved.items() if since <= last]:
+            self._end_reserved(connection)
         if self._everyone:
             self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
 
@@ -225,6 +245,8 @@ class OpenConnections:
 
     def start_head(self, connection: ServedConnection) -> None:
         """Start the time of a head; does nothing if it runs already."""
+        if connection in self._reserved:
+            return
         self._idle.pop(connection, None)
         self._heads.setdefault(connection, self._loop.time() + self._head_seconds)
         if self._head_timer is None:

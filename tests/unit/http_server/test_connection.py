@@ -495,6 +495,7 @@ async def test_over_the_limit_of_running_calls_a_new_connection_gets_a_503(tmp_p
             await connection.send(request("GET", "/gate"))
         await until(lambda: len(served.state.tasks) == 2)
         async with await served.connect() as extra:
+            await extra.send(GOOD)
             response = await extra.read_response()
             assert (response.status, response.code, response.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
         gate.open.set()

@@ -59,6 +59,7 @@ async def server(folder: Path, calls: Calls, proxies: tuple[str, ...] = (), **ho
         Route("GET", "/held", calls.held, "Held", access="open"),
         Route("GET", "/large", calls.large, "Large", access="open"),
         Route("GET", "/stream", calls.stream, "Stream", access="open"),
+        Route("GET", "/healthz", calls.small, "Health", access="open"),
         Route("GET", "/small", calls.small, "Small", access="open"),
         Route("POST", "/json", calls.small, "JSON", access="open", takes="json"),
         Route("POST", "/raw", calls.small, "Raw", access="signed", takes="raw"),
@@ -396,3 +397,73 @@ async def test_a_connection_without_requests_is_closed_after_a_while(tmp_path: P
         assert await idle.reader.read() == b""
         calls.released.set()
         assert (await busy.read_response()).status == 200
+
+
+# -------------------------------------------------------------------------------------------------------------- health
+
+
+async def _hold_all(served: Server) -> list[RawConnection]:
+    """Connections that cannot be ended, in all places."""
+    held = [await served.connect() for _ in range(PLACES)]
+    for connection in held:
+        await connection.send(request("GET", "/held"))
+    await until(lambda: len(served.state.tasks) == PLACES)
+    return held
+
+
+async def test_the_health_always_has_a_place(tmp_path: Path) -> None:
+    calls = Calls()
+    async with server(tmp_path, calls) as served, asyncio.timeout(60):
+        held = await _hold_all(served)
+        for _ in range(30):
+            async with await served.connect() as connection:
+                await connection.send(request("GET", "/healthz") * 2)
+                response = await connection.read_response()
+                assert (response.status, response.headers["connection"]) == (200, "close")
+                assert await connection.is_closed()
+        assert (await served.call("GET", "/small")).status == 503
+        calls.released.set()
+        for connection in held:
+            assert (await connection.read_response()).status == 200
+            connection.writer.close()
+
+
+async def test_the_health_has_a_place_also_for_an_address_with_too_many_connections(tmp_path: Path) -> None:
+    calls = Calls()
+    async with server(tmp_path, calls, address_limit=2) as served, asyncio.timeout(60):
+        held = [await served.connect() for _ in range(2)]
+        for connection in held:
+            await connection.send(request("GET", "/held"))
+        await until(lambda: len(served.state.tasks) == 2)
+        assert (await served.call("GET", "/healthz")).status == 200
+        assert (await served.call("GET", "/small")).status == 429
+        calls.released.set()
+        for connection in held:
+            connection.writer.close()
+
+
+async def test_silent_connections_do_not_keep_the_places_of_the_health(tmp_path: Path) -> None:
+    calls = Calls()
+    async with server(tmp_path, calls) as served, asyncio.timeout(60):
+        held = await _hold_all(served)
+        silent = [await served.connect() for _ in range(40)]
+        assert (await silent[0].read_response()).status == 503
+        assert (await served.call("GET", "/healthz")).status == 200
+        await until(lambda: len(served.state.connections) <= PLACES + 16)
+        calls.released.set()
+        for connection in (*held, *silent):
+            connection.writer.close()
+
+
+async def test_places_of_the_health_are_not_counted_as_others(tmp_path: Path) -> None:
+    calls = Calls()
+    async with server(tmp_path, calls) as served, asyncio.timeout(60):
+        held = await _hold_all(served)
+        silent = [await served.connect() for _ in range(3)]
+        await until(lambda: len(served.state.connections) == PLACES + 3)
+        held[0].writer.close()
+        await until(lambda: len(served.state.connections) == PLACES + 2)
+        assert (await served.call("GET", "/small")).status == 200
+        calls.released.set()
+        for connection in (*held, *silent):
+            connection.writer.close()

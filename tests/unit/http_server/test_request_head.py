@@ -3,7 +3,7 @@
 import httptools
 import pytest
 
-from penstock.http_server.request_head import head_problem, request_scope
+from penstock.http_server.request_head import base_url, head_problem, host_name, request_scope
 
 HOST = (b"host", b"test")
 
@@ -56,3 +56,18 @@ def test_the_path_and_the_query_of_a_request(url: bytes, path: str, raw_path: by
 def test_a_path_is_ascii() -> None:
     with pytest.raises(httptools.HttpParserInvalidURLError):
         request_scope("/ä".encode(), b"GET", "1.1", [HOST])
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [("Test:8080", "http://Test:8080"), ("[::1]:80", "http://[::1]:80"), ("a b", ""), ("", ""), ("a/b", "")],
+)
+def test_only_a_plain_host_becomes_a_url(host: str, url: str) -> None:
+    assert base_url("http", host) == url
+
+
+@pytest.mark.parametrize(
+    ("host", "name"), [("Test.:80", "test"), ("test", "test"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]")]
+)
+def test_the_name_in_a_host_header(host: str, name: str) -> None:
+    assert host_name(host) == name

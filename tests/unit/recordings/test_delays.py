@@ -16,16 +16,46 @@ def test_an_organization_may_have_so_many_that_wait() -> None:
     clock = ManualClock()
     delays = Delays(clock, most=3)
     for seconds in (10, 60, 60):
-        delays.add(A, clock.steady_ms() + seconds * 1000)
+        delays.add(A, clock.steady_ms() + seconds * 1000, keeps_connection=False)
     with pytest.raises(RateLimited, match="At most 3 delayed") as caught:
-        delays.add(A, clock.steady_ms() + 1)
+        delays.add(A, clock.steady_ms() + 1, keeps_connection=False)
     assert caught.value.headers["retry-after"] == "10"
-    delays.add(A, clock.steady_ms())  # does not wait
-    delays.add(B, clock.steady_ms() + 1000)
+    delays.add(A, clock.steady_ms(), keeps_connection=False)  # does not wait
+    delays.add(B, clock.steady_ms() + 1000, keeps_connection=False)
     clock.advance(11)
-    delays.add(A, clock.steady_ms() + 1000)
+    delays.add(A, clock.steady_ms() + 1000, keeps_connection=False)
     with pytest.raises(RateLimited):
-        delays.add(A, clock.steady_ms() + 1000)
+        delays.add(A, clock.steady_ms() + 1000, keeps_connection=False)
+
+
+def test_few_may_keep_a_connection() -> None:
+    clock = ManualClock()
+    delays = Delays(clock)
+    for _ in range(50):
+        delays.add(A, clock.steady_ms() + 60_000, keeps_connection=True)
+    with pytest.raises(RateLimited, match="At most 50 delayed"):
+        delays.add(A, clock.steady_ms() + 60_000, keeps_connection=True)
+    delays.add(A, clock.steady_ms() + 60_000, keeps_connection=False)
+    delays.add(B, clock.steady_ms() + 60_000, keeps_connection=True)
+
+
+@sqlite_only
+@pytest.mark.parametrize("path", ["image", "video"])
+async def test_images_keep_connections_and_videos_do_not(open_gateway: OpenGateway, path: str) -> None:
+    bodies = {
+        "image": {"model": "image-1", "prompt": "a pear"},
+        "video": {"model": "video-1", "prompt": "a train", "seconds": 4},
+    }
+    async with open_gateway() as running:
+        clock = running.gateway.clock
+        running.gateway.delays = Delays(clock, most_connected=1)
+        running.gateway.delays.add(running.caller.org_id, clock.steady_ms() + 60_000, keeps_connection=True)
+        call = running.call(bodies[path], headers={"x-service-replay": "mock", "x-service-replay-latency": "0,60000"})
+        if path == "video":
+            await endpoints.start_video(running.gateway, call)
+        else:
+            with pytest.raises(RateLimited, match="At most 1 delayed"):
+                await endpoints.make_images(running.gateway, call)
 
 
 @sqlite_only
