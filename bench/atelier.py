@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.atelier.renderers import clip, enlarge, retouch, sketch
+from penstock_atelier.renderers import clip, enlarge, retouch, sketch
 
 PROMPTS = (
     "mountains over a lake at sunset",

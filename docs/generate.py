@@ -17,7 +17,7 @@ from penstock.providers import discover
 from tests.cookbook.pages import FEATURES
 from tests.cookbook.pages import FOLDER as COOKBOOK
 from tests.providers import descriptions
-from tests.source_tree import layers
+from tests.source_tree import BUILT_IN, layers
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "penstock"
@@ -55,7 +55,7 @@ def tour() -> str:
     places = "\n".join(
         f"- {what}: {', '.join(link(SOURCE / place) for place in found)}" for what, found in PLACES.items()
     )
-    sections = "\n\n".join(package_section(name) for name in packages)
+    sections = "\n\n".join(package_section(SOURCE / name) for name in packages)
     return f"""# A tour of the source
 
 {NOTE}
@@ -85,15 +85,16 @@ Start reading with [generations/endpoints.py](../src/penstock/generations/endpoi
 {beside}
 
 {sections}
+
+{package_section(BUILT_IN)}
 """
 
 
-def package_section(name: str) -> str:
+def package_section(folder: Path) -> str:
     """What a package does, as its docstring says, and one line per module."""
-    folder = SOURCE / name
     about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     _, *modules = told(folder)
-    return "\n".join([f"## {name}", "", about, "", *(line.removeprefix("  ") for line in modules)]).rstrip()
+    return "\n".join([f"## {folder.name}", "", about, "", *(line.removeprefix("  ") for line in modules)]).rstrip()
 
 
 def path_of(name: str) -> Path:
@@ -115,7 +116,8 @@ def listed(path: Path) -> bool:
 
 
 def link(path: Path) -> str:
-    shown = path.relative_to(SOURCE).as_posix() + ("/" if path.is_dir() else "")
+    shown = path.relative_to(SOURCE if path.is_relative_to(SOURCE) else BUILT_IN.parent).as_posix()
+    shown += "/" if path.is_dir() else ""
     return f"[{shown}](../{path.relative_to(ROOT).as_posix()})"
 
 

@@ -7,8 +7,10 @@ import logging
 import os
 import sys
 import threading
+import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from functools import wraps
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVarTuple
@@ -53,6 +55,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--steps", type=int, default=8, help="How many steps each organization of the model makes.")
 
 
+def is_up_to_date() -> bool:
+    """Whether the entry points of pyproject.toml are those that were installed with it."""
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"]
+    return all(
+        [point.value for point in entry_points(group=group, name=name)] == [value]
+        for group, points in declared.items()
+        for name, value in points.items()
+    )
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: tests wait for processes, databases and files that they have started.
@@ -64,6 +76,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_configure() -> None:
     """Write log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
+    if not is_up_to_date():
+        pytest.exit("pyproject.toml names other entry points than those installed: run `make setup`", returncode=2)
     plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.processors.add_log_level, plainly])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "penstock"
+BUILT_IN = ROOT / "src" / "penstock_atelier"  # the built-in provider, a plug-in like those of others
 
 # One line per layer: packages, and the modules beside them. Each may import only what stands on a lower line, and never
 # what stands on its own line. docs/tour.md draws the same file.
@@ -48,13 +49,13 @@ class Module:
 
     @property
     def is_provider(self) -> bool:
-        """A file of providers/, a file of a provider's folder there, or the table of the built-in provider."""
-        return self.words == ("atelier", "table") or (self.unit == "providers" and self.words[1] not in NOT_PROVIDERS)
+        """A file of providers/, or a file of a provider's folder there."""
+        return self.unit == "providers" and self.words[1] not in NOT_PROVIDERS
 
     @property
     def provider(self) -> str:
         """Which provider it belongs to, if it `is_provider`."""
-        return self.words[0] if self.unit == "atelier" else self.words[1]
+        return self.words[1]
 
     def __str__(self) -> str:
         return "/".join(self.words)
@@ -64,6 +65,13 @@ class Module:
 def modules() -> list[Module]:
     paths = sorted(SOURCE.rglob("*.py"))
     return [Module(path, path.relative_to(SOURCE).with_suffix("").parts) for path in paths]
+
+
+@cache
+def built_in_modules() -> list[Module]:
+    """Those of the built-in provider: ("penstock_atelier", "renderers", "sky")."""
+    paths = sorted(BUILT_IN.rglob("*.py"))
+    return [Module(path, path.relative_to(BUILT_IN.parent).with_suffix("").parts) for path in paths]
 
 
 @cache

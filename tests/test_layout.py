@@ -5,15 +5,28 @@ import re
 from pathlib import Path
 
 from penstock import settings_description
-from tests.source_tree import LAYERS, NOT_PROVIDERS, ROOT, Module, imported, layers, modules, nodes, none, parsed, units
+from tests.source_tree import (
+    LAYERS,
+    NOT_PROVIDERS,
+    ROOT,
+    Module,
+    built_in_modules,
+    imported,
+    layers,
+    modules,
+    nodes,
+    none,
+    parsed,
+    units,
+)
 
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
     "uvicorn": {"http_server", "commands"},
     "pyreqwest": {"net", "commands"},
     "apsw": {"store"},
-    "PIL": {"imaging", "atelier"},
-    "av": {"imaging", "atelier"},
+    "PIL": {"imaging"},
+    "av": {"imaging"},
     "xml": {"imaging"},
     "zlib": {"net", "accounts"},  # `net` decompresses responses in small steps; `accounts` computes a checksum
     "gzip": {"web"},  # compresses the pages
@@ -106,17 +119,19 @@ def names_used(module: Module, of: tuple[str, ...]) -> set[str]:
 
 def test_files_of_strangers_are_decoded_only_in_child_processes() -> None:
     """By name, a decoder is used only as a child task; what renders in children may import it."""
-    in_children = {*DECODERS, *(module.words for module in modules() if module.words[:2] == ("atelier", "renderers"))}
+    everywhere = [*modules(), *built_in_modules()]
+    renderers = {module.words for module in built_in_modules() if module.words[1] == "renderers"}
+    in_children = {*DECODERS, *renderers}
     none(
         f"{module} imports {words[0]}; name it in DECODERS"
-        for module in modules()
+        for module in everywhere
         if module.words not in in_children
         for words in imported(module)
         if words[0] in ("PIL", "av", "xml")
     )
     none(
         f"{module} uses {'/'.join(decoder)}.{name}; run it in a child process, as a task of `imaging.workers`"
-        for module in modules()
+        for module in everywhere
         if module.words not in in_children
         for decoder, harmless in DECODERS.items()
         for name in sorted(names_used(module, decoder) - harmless)
@@ -163,7 +178,7 @@ def lines_max(module: Module) -> int:
 def test_files_are_short() -> None:
     none(
         f"{module} has {lines} lines; the most is {lines_max(module)}"
-        for module in modules()
+        for module in [*modules(), *built_in_modules()]
         if (lines := len(module.path.read_text().splitlines())) > lines_max(module)
     )
 
@@ -180,13 +195,14 @@ def unlike_a_sentence(module: Module) -> str:
 
 
 def test_modules_begin_with_one_sentence() -> None:
-    none(f"{module} {problem}" for module in modules() if (problem := unlike_a_sentence(module)))
+    everywhere = [*modules(), *built_in_modules()]
+    none(f"{module} {problem}" for module in everywhere if (problem := unlike_a_sentence(module)))
 
 
 def test_modules_are_named_for_what_they_do() -> None:
     none(
         f"{module}: {word} does not say what it does"
-        for module in modules()
+        for module in [*modules(), *built_in_modules()]
         for part in module.words
         for word in part.split("_")
         if word in BANNED
@@ -217,7 +233,7 @@ def test_ids_of_organizations_have_their_own_type() -> None:
 
 def test_folders_of_modules_are_packages() -> None:
     """Otherwise they would be missing from the wheel."""
-    folders = sorted({module.path.parent for module in modules()})
+    folders = sorted({module.path.parent for module in [*modules(), *built_in_modules()]})
     none(
         f"{folder.relative_to(ROOT)} has no __init__.py" for folder in folders if not (folder / "__init__.py").exists()
     )

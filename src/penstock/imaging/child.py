@@ -35,6 +35,7 @@ class ChildTask(msgspec.Struct, frozen=True):
     wall_seconds: float = 40
     reports: bool = False  # takes a `progress` callback
     long: bool = False  # leaves one child free, so that short tasks do not wait for long ones
+    import_first: bool = False  # its module starts no thread: import it before the child is confined
 
 
 def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
@@ -57,7 +58,7 @@ def main() -> None:
         parts = [incoming.read(size) for size in sizes]
         work = messages.decode_work(parts)
         if not is_confined:
-            _import_own_module(tasks.get(work.task))
+            _import_first(tasks.get(work.task))
             _write(replies, Confined((*outside_network, *confinement.confine())))
             is_confined = True
         _limit_processor_time(work.cpu_seconds)
@@ -67,15 +68,14 @@ def main() -> None:
             return
 
 
-def _import_own_module(task: ChildTask | None) -> None:
-    """Import the module of the first task before the process is confined, while Python can cache its bytecode.
+def _import_first(task: ChildTask | None) -> None:
+    """Import the module of the first task, where it may be, while Python can cache its bytecode.
 
-    Modules of other packages are imported afterwards: they might start threads, which would not be confined.
+    Other modules are imported when the process is confined: they might start threads, which would not be.
     """
-    module = task.target.partition(":")[0] if task else ""
-    if module.startswith("penstock."):
+    if task and task.import_first:
         with contextlib.suppress(ImportError):  # running the task reports it
-            importlib.import_module(module)
+            importlib.import_module(task.target.partition(":")[0])
 
 
 class _Reporter:

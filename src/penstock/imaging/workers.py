@@ -27,18 +27,23 @@ from penstock.values import OrgId
 Report = Callable[[float], None]
 
 
+def _task(target: str, **limits: Any) -> ChildTask:
+    """A task of this package, none of which starts a thread when it is imported."""
+    return ChildTask(f"penstock.imaging.{target}", import_first=True, **limits)
+
+
 # What the gateway itself and the tools of agents run in children; providers that answer inside this process add tasks
 # of their own.
 TASKS: Mapping[str, ChildTask] = {
-    "image.convert": ChildTask("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
-    "image.normalise_input": ChildTask("penstock.imaging.convert:normalise_input"),
-    "image.limit_bytes": ChildTask("penstock.imaging.convert:limit_bytes", cpu_seconds=30, wall_seconds=90),
-    "image.convert_mask": ChildTask("penstock.imaging.convert:convert_mask"),
-    "image.shrink": ChildTask("penstock.imaging.convert:shrink"),
-    "image.clean_svg": ChildTask("penstock.imaging.svg:clean"),
-    "image.is_cleaned_svg": ChildTask("penstock.imaging.svg:is_cleaned"),
-    "video.measure": ChildTask("penstock.imaging.video:measure"),
-    "video.preview": ChildTask("penstock.imaging.previews:preview", cpu_seconds=30, wall_seconds=90),
+    "image.convert": _task("convert:convert", cpu_seconds=30, wall_seconds=90),
+    "image.normalise_input": _task("convert:normalise_input"),
+    "image.limit_bytes": _task("convert:limit_bytes", cpu_seconds=30, wall_seconds=90),
+    "image.convert_mask": _task("convert:convert_mask"),
+    "image.shrink": _task("convert:shrink"),
+    "image.clean_svg": _task("svg:clean"),
+    "image.is_cleaned_svg": _task("svg:is_cleaned"),
+    "video.measure": _task("video:measure"),
+    "video.preview": _task("previews:preview", cpu_seconds=30, wall_seconds=90),
 }
 
 DEFAULT_MEMORY_BYTES = 1 << 30

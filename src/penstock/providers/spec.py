@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from re import Pattern
 from typing import Any, Literal, Protocol
 
-from penstock.imaging.child import ChildTask
+from penstock.imaging.child import ChildTask as ChildTask
 from penstock.imaging.formats import OUTPUT_FORMATS
+from penstock.imaging.workers import WorkFailed as WorkFailed
 from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution
 from penstock.providers.exchange import FailureKind as FailureKind
 from penstock.providers.exchange import File as File
@@ -26,7 +27,8 @@ from penstock.providers.prices import Unit as Unit
 from penstock.providers.prices import announced_prices as announced_prices
 from penstock.providers.prices import price_list as price_list
 from penstock.providers.prices import prices_in_force as prices_in_force
-from penstock.values import InputFile, OrgId
+from penstock.values import InputFile as InputFile
+from penstock.values import OrgId as OrgId
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
@@ -264,7 +266,7 @@ class LocalServer(Protocol):
 class RunTask(Protocol):
     """Runs one of the provider's child tasks, by name, in turn with those of other organizations.
 
-    Raises imaging.workers.WorkFailed.
+    Raises WorkFailed.
     """
 
     async def __call__(

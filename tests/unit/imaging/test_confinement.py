@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from penstock.atelier.table import PROVIDER
 from penstock.imaging import confinement
 from penstock.imaging.child import ChildTask
 from penstock.imaging.workers import WorkerPool
 from penstock.upstream.local import child_tasks
 from penstock.values import OrgId
+from penstock_atelier.table import PROVIDER
 from tests.fake_providers.scripted import png
 
 ORG = OrgId("org_1")

@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 
-from penstock.atelier.table import PROVIDER
 from penstock.imaging import child, workers
 from penstock.imaging.child import ChildTask
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.upstream.local import child_tasks
 from penstock.values import OrgId
+from penstock_atelier.table import PROVIDER
 from tests.unit.imaging.images import png, slow_png
 from tests.work import peak_bytes
 
@@ -271,7 +271,7 @@ def test_a_busy_child_dies_with_its_parent() -> None:
 # Its child works when it prints the child's id: an idle child would end anyway, with its input.
 PARENT = f"""
 import asyncio
-from penstock.atelier.table import PROVIDER
+from penstock_atelier.table import PROVIDER
 from penstock.imaging.workers import WorkerPool
 from penstock.upstream.local import child_tasks
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.models.catalog import Catalog, Found
 from penstock.schema import PlannedCandidate
 from penstock.typed_config import Misconfigured
+from penstock_atelier.table import PROVIDER as ATELIER
 from tests.unit.models.small_catalog import CHAT, EDIT, IMAGE, ONE, ROUTER, TWO, VIDEO, catalog, model, provider
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import jsonschema_rs  # comes with schemathesis
 import pytest
 
-from penstock.atelier import table
 from penstock.fields import TABLES
 from penstock.models import model_schema
 from penstock.providers import discover, openai_compatible
@@ -26,6 +25,7 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.values import EDIT_VIDEO, SHORT_SIDES
+from penstock_atelier import table
 
 
 def op(*params: Param, task: Any = "image") -> Operation:

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from penstock import providers
-from penstock.atelier.table import PROVIDER
 from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
 from penstock.fields import UploadedFile
@@ -26,6 +25,7 @@ from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
 from penstock.values import InputFile, OrgId
+from penstock_atelier.table import PROVIDER
 from tests.fake_providers.scripted import mask, mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
