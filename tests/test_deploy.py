@@ -8,7 +8,7 @@ from typing import Any
 import typer
 import yaml
 
-from penstock import __version__, settings, settings_description
+from penstock import __version__, settings_description, settings_loading
 from penstock.api.routes import ROUTES
 from penstock.cli import app
 from penstock.settings import Settings
@@ -52,7 +52,7 @@ def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
     assert len(environments) == 5
     for name, environment in environments.items():
         given = {variable: re.sub(r"\$\{.*?\}", "0" * 40, value or "") for variable, value in environment.items()}
-        found = settings.load({"data": tmp_path}, {**image_environment(), **given})
+        found = settings_loading.load({"data": tmp_path}, {**image_environment(), **given})
         assert found.media.startswith("s3://"), name
         assert found.media_options["region"], name
         assert found.worker is ("worker" in name), name

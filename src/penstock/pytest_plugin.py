@@ -136,12 +136,12 @@ class _GatewayThread:
             self._ready.set_exception(problem)
 
     async def _serve(self, folder: Path, port: int) -> None:
-        from penstock import settings
+        from penstock import settings_loading
         from penstock.api.asgi import AsgiApp
         from penstock.app import build_gateway, ensure_first_key, run_background_work
         from penstock.http_server import server
 
-        loaded = settings.load({"data": folder, "port": port, "access_log": False})
+        loaded = settings_loading.load({"data": folder, "port": port, "access_log": False})
         async with build_gateway(loaded) as gateway, run_background_work(gateway):
             await ensure_first_key(gateway)
             app = AsgiApp(gateway)

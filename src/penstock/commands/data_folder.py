@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from penstock import settings as settings_module
+from penstock import settings_loading
 from penstock.commands.owner import become_owner
 from penstock.commands.quick_imports import quick_imports
 from penstock.environment import ENVIRONMENT
-from penstock.settings import Settings
+from penstock.settings import PREFIX, Settings
 from penstock.settings_description import misspelt_variables
 from penstock.values import OrgId
 
@@ -35,10 +35,10 @@ def load_settings(**options: Any) -> Settings:
     Says so if the only penstock.toml is in the current folder, where it is not read, and if a variable of the
     environment has the name of no setting, but almost.
     """
-    settings = settings_module.load(options)
+    settings = settings_loading.load(options)
     for variable, near in misspelt_variables().items():
         typer.echo(f"penstock: the variable {variable} is not a setting; did you mean {near}?", err=True)
-    is_named = options.get("config") or settings_module.PREFIX + "CONFIG" in ENVIRONMENT
+    is_named = options.get("config") or PREFIX + "CONFIG" in ENVIRONMENT
     if not is_named and Path("penstock.toml").is_file() and not (settings.data / "penstock.toml").is_file():
         message = f"penstock.toml in this folder is not read; move it to {settings.data}, or name it with --config"
         typer.echo(f"penstock: {message}", err=True)
