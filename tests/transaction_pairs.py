@@ -184,7 +184,7 @@ async def set_scene(running: RunningGateway) -> Scene:
     job = await start_video(running)
     await add_attempt(running, job)
     failed = await start_video(running)
-    await fail(gateway, failed.row, failed.lease_token, UpstreamError("no"))
+    await fail(gateway, failed, UpstreamError("no"))
     limited = caller_with(running.caller, concurrent_requests=1_000_000, org_nanos_per_month=2**62)
     reservations = new_reservations(running)
     await gateway.store.write(lambda tx: tx.run("renew_process", id=PROCESS, until_ms=0))
@@ -216,7 +216,7 @@ def complete_videos_of_two_organizations(scene: Scene) -> Work:
 
 
 def fail_video(scene: Scene) -> Work:
-    return lambda: fail(scene.running.gateway, scene.job.row, scene.job.lease_token, UpstreamError("no"))
+    return lambda: fail(scene.running.gateway, scene.job, UpstreamError("no"))
 
 
 def cancel(scene: Scene) -> Work:

@@ -21,6 +21,7 @@ class Replicate(FakeProvider):
         super().__init__()
         self.uploads: dict[str, bytes] = {}
         self.video_words: tuple[str, ...] = VIDEOS  # in the names of models that make videos
+        self.cancelled: list[Any] = ["canceled"]  # the states of a job that was cancelled
 
     @route("POST /v1/files")
     def upload(self, call: Exchange) -> FakeResponse:
@@ -60,8 +61,9 @@ class Replicate(FakeProvider):
     @route("POST /v1/predictions/{id}/cancel")
     def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
-        job.cancel("canceled")
-        return FakeResponse(self._job_fields(job, "canceled"))
+        job.cancel(self.cancelled[0])
+        job.states.extend(self.cancelled[1:])
+        return FakeResponse(self._job_fields(job, job.next_state()))
 
     def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
         details = state if isinstance(state, dict) else {"status": state}

@@ -4,12 +4,14 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from penstock.api.endpoints import models
-from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, StorageUnavailable
+from penstock.generation_jobs.finish import fail
 from penstock.providers.replicate.predictions import output_urls, read_prediction
 from penstock.providers.spec import Reply
 from penstock.values import nanos
@@ -22,6 +24,7 @@ from tests.providers.calls import create_image, create_video, edit_image
 LIGHTNING = "bytedance/sdxl-lightning-4step"
 ULTRA = "black-forest-labs/flux-1.1-pro-ultra"
 PRICED = {"replicate/*": {"price": {"unit": "compute_second", "usd": "0.001", "max_seconds": 60}}}
+both = pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 
 
 @asynccontextmanager
@@ -59,6 +62,124 @@ async def test_models_by_version_and_by_name_are_billed_by_the_time_of_the_machi
         assert replicate.received("create_by_version")[1].fields["version"] == "f" * 64
         with pytest.raises(InvalidRequest, match=r"`guidance_scale` of replicate/.* must be from 0 to 50"):
             await running.image(model=f"replicate/{LIGHTNING}", prompt="a fox", guidance_scale=51)
+
+
+def after_seconds(state: str, seconds: float, **changes: Any) -> dict[str, Any]:
+    return {"status": state, "metrics": {"predict_time": seconds}, **changes}
+
+
+@both
+@pytest.mark.parametrize(
+    "end",
+    [
+        after_seconds("failed", 59, error="RuntimeError: no pear"),
+        after_seconds("failed", 59, error="NSFW content detected"),
+        after_seconds("canceled", 59),
+        after_seconds("succeeded", 59, output=None),
+        after_seconds("succeeded", 59, output="https://127.0.0.1:1/gone.png"),
+    ],
+    ids=["failed", "refused", "cancelled", "without a file", "with a file that is not there"],
+)
+async def test_the_time_of_the_machine_is_charged_for_jobs_that_fail(open_gateway: OpenGateway, end: Any) -> None:
+    """The model is the caller's own choice, and may be its own program."""
+    replicate = ReplicateWithCatalogue()
+    replicate.next_states.append(("starting", "processing", end))
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        before, _ = await running.money()
+        record = await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024")
+        assert record["status"] == "upstream_failure"
+        assert await running.money() == (before - nanos("0.059"), 0)
+        assert Decimal(str(record["cost"])) == Decimal("0.059")
+        assert [line["metric"] for line in record["cost_lines"]] == ["failed_jobs"]
+        assert not await running.rows("SELECT * FROM transfers WHERE kind = 'loss'")
+
+
+@both
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "a moment later"])
+async def test_the_time_of_the_machine_is_charged_for_cancelled_jobs(open_gateway: OpenGateway, is_late: bool) -> None:
+    replicate = ReplicateWithCatalogue()
+    replicate.video_words = ("minimax",)
+    replicate.next_states.append(("processing",))
+    replicate.cancelled = [*["processing"] * 3 * is_late, after_seconds("canceled", 59)]
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        before, _ = await running.money()
+        video = (await running.video(model="replicate/minimax/video-01", prompt="a fox", seconds=None)).json
+
+        async def is_submitted() -> bool:
+            return [row["state"] for row in await running.attempts(video["id"])] == ["submitted"]
+
+        await running.wait_until(is_submitted)
+        await running.cancel(video["id"])
+        record = await running.wait_for_request(video["id"])
+        assert record["status"] == "cancelled"
+        assert await running.money() == (before - nanos("0.059"), 0)
+        assert [row["state"] for row in await running.attempts(video["id"])] == ["cancelled"]
+
+
+@both
+async def test_the_time_of_the_machine_is_charged_after_a_timeout(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    replicate.next_states.append(("processing",))
+    replicate.cancelled = [after_seconds("canceled", 59)]
+    async with with_replicate(open_gateway, replicate, models=PRICED, job_deadline_seconds=60) as running:
+        before, _ = await running.money()
+        record = await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024")
+        assert record["error_code"] == "UPSTREAM_TIMEOUT"
+        assert await running.money() == (before - nanos("0.059"), 0)
+
+
+@both
+async def test_a_failure_costs_no_more_than_was_held(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    replicate.next_states.append((after_seconds("failed", 90, error="out of memory"),))
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        before, _ = await running.money()
+        await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024")
+        assert await running.money() == (before - nanos("0.06"), 0)
+        losses = await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")
+        assert losses == [{"amount": nanos("0.03")}]
+
+
+@both
+async def test_a_failure_is_charged_once_when_its_end_is_stored_the_second_time(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job is read again from the store: its attempt has a cost, and no loss."""
+    replicate = ReplicateWithCatalogue()
+    replicate.next_states.append((after_seconds("failed", 59, error="out of memory"),))
+    calls: list[Any] = []
+
+    async def fail_later(*args: Any) -> None:
+        calls.append(args)
+        if len(calls) == 1:
+            raise StorageUnavailable("not now")
+        await fail(*args)
+
+    monkeypatch.setattr("penstock.generation_jobs.run.fail", fail_later)
+    async with with_replicate(open_gateway, replicate, models=PRICED) as running:
+        before, _ = await running.money()
+        await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024")
+        assert len(calls) == 2
+        assert await running.money() == (before - nanos("0.059"), 0)
+
+
+async def test_an_owner_is_allowed_instead_of_everything(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    written = {
+        "replicate/*": {"enabled": False},
+        "replicate/bytedance/*": {"enabled": True, **PRICED["replicate/*"]},
+        "replicate/minimax/video-01": {"enabled": True, "price": {"unit": "call", "usd": "0.5"}},
+    }
+    async with with_replicate(open_gateway, replicate, models=written) as running:
+        before, _ = await running.money()
+        assert (await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024"))["status"] == "completed"
+        assert before - (await running.money())[0] == nanos("0.0025")
+        with pytest.raises(ModelDisabled, match="switched off"):
+            await running.image(model="replicate/lucataco/remove-bg", prompt="a fox")
+        assert not replicate.received("model")[1:], "the catalogue is not asked about what is switched off"
+        replicate.video_words = ("minimax",)
+        video = await create_video(running, model="replicate/minimax/video-01", prompt="a fox", seconds=None)
+        assert video["status"] == "completed"
 
 
 async def test_a_video_is_uploaded_and_upscaled(open_gateway: OpenGateway) -> None:

@@ -13,7 +13,7 @@ from penstock.providers.prices import SENT
 from penstock.providers.spec import Model, Param, Price
 from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
-from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, Frame, Nanos, nanos, nanos_up
+from penstock.values import EDIT_VIDEO, INPUT_VIDEOS, ZERO, Frame, Nanos, nanos, nanos_up
 
 _DEFAULT_PIXELS = (1024, 1024)
 _USUAL_PIXELS_MAX = 1536 * 1024  # of an image
@@ -58,6 +58,27 @@ def actual_lines(
     """
     price = _price(model, request)
     return tuple(_lines(price, _Amounts(model, request, outputs, pixels=pixels, usage=usage or {})))
+
+
+def is_callers_risk(model: Model, request: Request) -> bool:
+    """Return whether the price is for the time of a machine that runs what the caller chose: then the time counts,
+    whether or not the outputs come.
+    """
+    price = _price(model, request)
+    return price is not None and price.unit == "compute_second"
+
+
+def failed_cost(model: Model, request: Request | None, cost_usd: str | None, usage: Mapping[str, int | float]) -> Nanos:
+    """Return what a provider reports that it bills for a failed or cancelled job: a sum, or units of its price.
+    Without the request, which may be purged, its dearest price counts.
+    """
+    if cost_usd is not None:
+        return nanos(Decimal(cost_usd))
+    if "billed" not in usage:
+        return ZERO
+    prices = model.prices if request is None else (_price(model, request),)
+    units = [Decimal(price.usd) for price in prices if price is not None and price.takes_reported_units]
+    return nanos_up(max(units, default=Decimal(0)) * Decimal(str(usage["billed"])))
 
 
 # ----------------------------------------------------------------------------------------------------------- price rows
@@ -209,7 +230,7 @@ class _Amounts(msgspec.Struct, frozen=True):
     def output_quantity(self, price: Price) -> Decimal:
         """Return how many units of the price the outputs are, or how many the provider says they are."""
         billed = self.usage.get("billed")
-        if billed is not None and (price.is_counted_by_provider or price.unit == "compute_second"):
+        if billed is not None and price.takes_reported_units:
             return Decimal(str(billed))
         quantity = self._expected_quantity(price)
         return quantity * Decimal(price.ceiling) if self.is_quote else quantity

@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from penstock.accounts.prices import Line, actual_lines, reported_line
+from penstock.accounts.prices import Line, actual_lines, failed_cost, is_callers_risk, reported_line
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -25,10 +25,10 @@ from penstock.schema import StoredOutput
 from penstock.store.base import Change, ConstraintViolated, Row
 from penstock.telemetry.tracing import span
 from penstock.upstream.failure_log import log_failure
-from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome
+from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
 from penstock.upstream.translate import with_seed_of_part
 from penstock.upstream.watch import AttemptWatch
-from penstock.values import InputFile, nanos, new_id
+from penstock.values import ZERO, InputFile, Nanos, new_id
 
 _FIND_PAUSES_SECONDS = (1.0, 4.0, 15.0)  # before each time that a provider is asked for a job
 _INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
@@ -73,12 +73,17 @@ class _Attempt:
 
     async def run(self) -> AttemptResult | Failure:
         made: Result | None = None
+        polling = Polling(self.gateway, self.job, self.candidate, self._submit_again)
         try:
             result = await self._submit_or_resume()
-            made = await Polling(self.gateway, self.job, self.candidate, self._submit_again).wait_until_done(result)
+            made = await polling.wait_until_done(result)
             outputs = await store_outputs(self.gateway, self.job, self.part, self.id, made)
         except OutputNotStored:
-            await self._record_failure(Failure("unfetched", _NOT_STORED), made)
+            await self._record_failure(Failure("unfetched", _NOT_STORED), made, is_ours=True)
+            raise
+        except (Cancelled, UpstreamTimeout):
+            if polling.ended:
+                await self._record_bill(polling.ended)
             raise
         except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
             message = f"{self.provider.name} made the output, but this gateway cannot take it: {problem}."
@@ -90,13 +95,30 @@ class _Attempt:
         self.gateway.health.record_success(*self.health_key)
         return AttemptResult(self.part, self.id, made, outputs, self._price_lines(made, outputs))
 
-    async def _record_failure(self, failure: Failure, made: Result | None) -> Failure:
-        """Store the failure, with the loss if the provider bills for it or has `made` outputs that nobody gets."""
-        loss = nanos(failure.cost_usd or "0")
+    async def _record_failure(self, failure: Failure, made: Result | None, *, is_ours: bool = False) -> Failure:
+        """Store the failure, with its cost if the provider bills for it or has `made` outputs that nobody gets. That is
+        a loss, unless the price is for the caller's own work; if the failure `is_ours`, it always is.
+        """
+        model, request = self.candidate.model, self.job.request
         if made:
-            loss = billed_cost(self.candidate, self.job.request, self.part.count, made)
-        await self._record("unknown" if failure.unknown else "failed", failure=failure, loss=loss)
-        return replace(failure, accepted=self.is_accepted)
+            cost = billed_cost(self.candidate, request, self.part.count, made)
+        else:
+            cost = failed_cost(model, request, failure.cost_usd, failure.usage)
+        charged = cost if is_callers_risk(model, request) and not is_ours else ZERO
+        state = "unknown" if failure.unknown else "failed"
+        await self._record(state, failure=failure, cost=cost, loss=Nanos(cost - charged))
+        return replace(failure, accepted=self.is_accepted, charged=charged)
+
+    async def _record_bill(self, ended: Result) -> None:
+        """Store what the provider bills for a job that was cancelled; without a bill it is asked again later."""
+        model, request = self.candidate.model, self.job.request
+        cost = failed_cost(model, request, ended.cost_usd, ended.usage)
+        if not cost or ended.status == "completed":
+            return
+        charged = cost if is_callers_risk(model, request) else ZERO
+        await self._record("cancelled", cost=cost, loss=Nanos(cost - charged))
+        failure = replace(job_failure(self.candidate, ended), accepted=True, charged=charged)
+        self.job.history.add_outcome(self.part, failure)
 
     def _price_lines(self, result: Result, outputs: Sequence[StoredOutput]) -> tuple[Line, ...]:
         """The cost that the provider reports, else the price of what was delivered."""

@@ -20,7 +20,7 @@ from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.caller_error import caller_error
 from penstock.upstream.failures import Failure, unknown_outcome
-from penstock.values import nanos
+from penstock.values import Nanos, nanos
 
 log = structlog.get_logger()
 # Pauses before all candidates are tried again; each is twice as long as the one before.
@@ -187,7 +187,7 @@ def _too_late(job: Job, part: Part, problem: UpstreamTimeout) -> Failure:
 
 def _new_result(job: Job, tried: _Round, source: Live | Recording) -> NewResult:
     outputs = [stored for attempt in tried.made for stored in attempt.outputs][: job.request.n]
-    cost = nanos(sum((attempt.cost_usd for attempt in tried.made), Decimal(0)))
+    cost = Nanos(nanos(sum((attempt.cost_usd for attempt in tried.made), Decimal(0))) + job.history.charged)
     first = tried.made[0]
     candidate = first.part.candidate
     recording = source if isinstance(source, Recording) else None

@@ -1,7 +1,8 @@
 """End a generation, completed or failed: money, records, files and webhook messages in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from decimal import Decimal
 
 import msgspec
 import structlog
@@ -9,7 +10,7 @@ import structlog
 from penstock.accounts import transfers
 from penstock.accounts.generation_ends import GenerationEnd
 from penstock.accounts.payloads import expiry_ms
-from penstock.accounts.prices import cost_lines
+from penstock.accounts.prices import Line, cost_lines, is_callers_risk
 from penstock.accounts.request_records import encode_lines
 from penstock.accounts.requests import RequestEnd, RequestUsage, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
@@ -24,13 +25,13 @@ from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.recordings.rows import RecordingFileRow, RecordingRow
-from penstock.schema import SLOT_MS, GenerationResult, StoredOutput
+from penstock.schema import SLOT_MS, CostLine, GenerationResult, StoredOutput
 from penstock.store.base import Change, Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
 from penstock.telemetry.tracing import span
-from penstock.values import ZERO, Nanos, nanos
+from penstock.values import ZERO, Nanos, dollars, nanos
 from penstock.webhooks import events
 
 log = structlog.get_logger()
@@ -107,7 +108,7 @@ def _completed_generation(
 def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> Change:
     attempts = new.attempts
     made_by = attempts[0].part.candidate if attempts else None
-    lines = cost_lines([line for attempt in attempts for line in attempt.price_lines], new.cost)
+    lines = cost_lines([*_price_lines(attempts), *_charged_failures(job)], new.cost)
     values = {
         "id": job.id,
         "org_id": job.org_id,
@@ -120,6 +121,16 @@ def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> 
         "cost_lines": encode_lines(lines),
     }
     return "complete_request", values
+
+
+def _price_lines(attempts: Iterable[AttemptResult]) -> list[Line]:
+    return [line for attempt in attempts for line in attempt.price_lines]
+
+
+def _charged_failures(job: Job) -> list[Line]:
+    """What failed attempts cost that the caller pays for, as a line of the bill."""
+    charged = job.history.charged
+    return [Line(f"{dollars(charged):f}", "failed_jobs", Decimal(1))] if charged else []
 
 
 async def _prepare_files(
@@ -181,24 +192,31 @@ def _recording_row(job: Job, recording: Recording, new: NewResult, now: int) -> 
 # -------------------------------------------------------------------------------------------------------------- failing
 
 
-async def fail(
-    gateway: Gateway, row: GenerationRow, lease_token: int, problem: Problem, made: Sequence[AttemptResult] = ()
-) -> None:
-    """Fail or cancel a generation and release its hold; what was `made` for it is a loss.
+async def fail(gateway: Gateway, job: Job, problem: Problem) -> None:
+    """Fail or cancel a generation and release its hold. What was made for it is a loss; where the price is for the time
+    of a machine that runs what the caller chose, it is charged, unless the failure is the gateway's own.
 
     Raises LeaseLost when another worker runs it, or it ended.
     """
+    row = job.row
     now = gateway.clock.now_ms()
+    made = job.history.made
+    paid = [attempt for attempt in made if is_callers_risk(attempt.part.candidate.model, job.request)]
+    if isinstance(problem, StorageUnavailable):
+        paid = []
+    lost = [attempt for attempt in made if attempt not in paid]
+    cost = Nanos(sum(nanos(attempt.cost_usd) for attempt in paid) + job.history.charged)
+    lines = cost_lines([*_price_lines(paid), *_charged_failures(job)], cost)
 
     async def write(tx: Transaction) -> None:
-        if not await fail_in_transaction(gateway, tx, row, lease_token, problem, now, made):
+        if not await fail_in_transaction(gateway, tx, row, job.lease_token, problem, now, lost, paid, cost, lines):
             raise LeaseLost(row.id)
         failpoint("settle.in_tx")
 
     with span("commit"):
         await gateway.store.write(write, org_id=row.org_id)
     failpoint("settle.after_commit")
-    report_failure(gateway, row, problem)
+    report_failure(gateway, row, problem, transfers.EndedHold(row.org_id, row.id, row.hold, cost).charged)
 
 
 async def fail_in_transaction(
@@ -208,10 +226,15 @@ async def fail_in_transaction(
     lease_token: int,
     problem: Problem,
     now: int,
-    made: Sequence[AttemptResult] = (),
+    lost: Sequence[AttemptResult] = (),
+    paid: Sequence[AttemptResult] = (),
+    cost: Nanos = ZERO,
+    lines: Sequence[CostLine] = (),
 ) -> bool:
     """Fail or cancel a generation; return False, and write nothing, when it has ended or the token is not valid. After
     the commit the caller calls `report_failure`.
+
+    Of the attempts that made something, some are `lost`; others are part of the `cost`, which the caller pays.
     """
     code = problem.code
     message = problem.message
@@ -225,7 +248,8 @@ async def fail_in_transaction(
     )
     if not ended:
         return False
-    attempt_ends = _attempt_ends(made, now)
+    attempt_ends = _attempt_ends([*lost, *paid], now)
+    hold_end = transfers.EndedHold(row.org_id, row.id, row.hold, cost or None)
     changes: list[Change] = [
         ("release_recording_claim", {"request_id": row.id}),
         *attempt_ends,
@@ -236,7 +260,9 @@ async def fail_in_transaction(
         await tx.put(name, **values)
     end = RequestEnd(
         _request_status(problem),
+        cost=hold_end.charged,
         duration_ms=max(0, now - row.created_at_ms),
+        cost_lines=lines,
         error_code=code,
         error_message=message,
     )
@@ -246,16 +272,16 @@ async def fail_in_transaction(
     if added := _message(row, event_status, now, error={"code": code, "message": message}):
         await tx.put("add_message", **added)
     await count_usage(tx, [usage])
-    for _, attempt in attempt_ends:
-        if attempt["cost"]:
-            await transfers.record_loss(tx, row.org_id, attempt["id"], attempt["cost"], now)
-    await transfers.end_holds(tx, [transfers.EndedHold(row.org_id, row.id, row.hold, None)], now)
+    for attempt in sorted(lost, key=lambda attempt: attempt.attempt_id):
+        if loss := nanos(attempt.cost_usd):
+            await transfers.record_loss(tx, row.org_id, attempt.attempt_id, loss, now)
+    await transfers.end_holds(tx, [hold_end], now)
     return True
 
 
-def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem) -> None:
+def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem, charged: Nanos = ZERO) -> None:
     """Count a failed generation, and have its webhook message delivered."""
-    gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem))
+    gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem), charged)
     if row.webhook_url:
         gateway.deliveries.wake()
 

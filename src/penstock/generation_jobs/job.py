@@ -122,6 +122,9 @@ async def read_job(gateway: Gateway, running: RunningJob, mailbox: Mailbox | Non
     assert request is not None, "only finished generations are purged"
     plan = row.decode_plan()
     attempts = await list_last_attempts(gateway.store, row.id) if attempt_count else []
+    charged_ids: list[str] = []
+    if any(attempt.cost for attempt in attempts):
+        charged_ids = [found["id"] for found in await gateway.store.all("list_charged_failures", request_id=row.id)]
     return Job(
         running=running,
         row=_without_payload(row),
@@ -129,7 +132,7 @@ async def read_job(gateway: Gateway, running: RunningJob, mailbox: Mailbox | Non
         request=request,
         plan=plan,
         candidates=await _restore_candidates(gateway, plan, row.task),
-        history=PartHistory.of_attempts(attempts, running.send_guard.unsent_attempts),
+        history=PartHistory.of_attempts(attempts, running.send_guard.unsent_attempts, charged_ids),
         stored_percent=row.progress if row.status == "in_progress" else None,
         mailbox=mailbox,
     )
@@ -201,16 +204,17 @@ async def record_attempt(
     *,
     result: Result | None = None,
     failure: Failure | None = None,
+    cost: Nanos = ZERO,
     loss: Nanos = ZERO,
 ) -> None:
-    """Store what became of an attempt, with the progress of a job that has just begun, and the loss if its outputs were
-    made but cannot be delivered.
+    """Store what became of an attempt, with the progress of a job that has just begun, what a failed one cost
+    nevertheless, and the part of it that no caller pays.
 
     Waits for a store that is unavailable: losing the provider's id for a job would lose something paid for.
     """
     is_progress = not job.history.is_recorded(attempt_id, state)
     now = gateway.clock.now_ms()
-    end = attempt_end(attempt_id, state, now, result=result, failure=failure, cost=loss or None)
+    end = attempt_end(attempt_id, state, now, result=result, failure=failure, cost=cost or None)
     percent = job.new_percent(result) if result else None
     step = Step(job.running.lease, [("set_attempt", end)], is_progress, percent)
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 import msgspec
 import structlog
 
+from penstock.accounts.prices import failed_cost
 from penstock.accounts.transfers import record_loss
 from penstock.gateway import Gateway
 from penstock.generation_jobs.job import billed_cost, restore_candidate
@@ -14,7 +15,7 @@ from penstock.providers.spec import Result
 from penstock.store.base import Change, Transaction
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
-from penstock.values import ZERO, Nanos, nanos
+from penstock.values import Nanos, nanos
 
 log = structlog.get_logger()
 
@@ -65,7 +66,7 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
         result = Result(status="cancelled")  # the provider no longer knows the job: it was cancelled as asked
     if not result.done:
         return False
-    loss = await _loss(gateway, row, attempt, candidate, result) if result.status == "completed" else ZERO
+    loss = await _loss(gateway, row, attempt, candidate, result)
     return await _settle(gateway, attempt, result, loss)
 
 
@@ -73,9 +74,11 @@ async def _loss(
     gateway: Gateway, row: GenerationRow, attempt: AttemptRow, candidate: Candidate, result: Result
 ) -> Nanos:
     """What the provider bills for this attempt's part of the outputs. For a purged request it is what the provider
-    reports, or else the part of the hold.
+    reports, or else the part of the hold. For a job that was not completed it is what the provider reports.
     """
     request = row.decode_request()
+    if result.status != "completed":
+        return failed_cost(candidate.model, request, result.cost_usd, result.usage)
     if request is not None:
         return billed_cost(candidate, request, attempt.count, result)
     if result.cost_usd is not None:
@@ -99,6 +102,6 @@ async def _settle(gateway: Gateway, attempt: AttemptRow, result: Result, loss: N
         return bool(ended)
 
     ended = await gateway.store.write(write)
-    if ended and state == "completed":
+    if ended and (loss or state == "completed"):
         log.warning("orphan", request_id=attempt.request_id, provider=attempt.provider, loss_nanos=loss)
     return ended

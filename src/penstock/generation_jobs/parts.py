@@ -1,6 +1,6 @@
 """The parts of a generation, each made by an attempt: what is to be made, and what became of it so far."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -12,6 +12,7 @@ from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import Failure
+from penstock.values import ZERO, Nanos
 
 PartKey = tuple[int, int]  # which candidate of the plan, and which part of what it makes
 
@@ -79,8 +80,12 @@ class PartHistory:
     _unsent: dict[PartKey, str] = field(default_factory=dict)  # ids of attempts that are stored and to be sent now
 
     @classmethod
-    def of_attempts(cls, rows: Iterable[AttemptRow], unsent_ids: set[str]) -> "PartHistory":
-        """The history from the last attempt of each part; those with an id in `unsent_ids` were not sent."""
+    def of_attempts(
+        cls, rows: Iterable[AttemptRow], unsent_ids: Collection[str], charged_ids: Collection[str] = ()
+    ) -> "PartHistory":
+        """The history from the last attempt of each part. Those with an id in `unsent_ids` were not sent; what those in
+        `charged_ids` cost, which failed, is charged.
+        """
         history = cls()
         for row in rows:
             key = (row.candidate, row.part)
@@ -88,7 +93,8 @@ class PartHistory:
             if row.id in unsent_ids:
                 history._unsent[key] = row.id
             if not row.is_open:
-                history._failures[key] = _PastFailure(row.round, _stored_failure(row))
+                charged = Nanos(row.cost or 0) if row.id in charged_ids else ZERO
+                history._failures[key] = _PastFailure(row.round, _stored_failure(row, charged))
             elif row.id not in unsent_ids:
                 history._open[key] = row
         return history
@@ -115,6 +121,11 @@ class PartHistory:
     def has_unknown_outcome(self) -> bool:
         """Whether outputs may exist that nobody has received."""
         return any(past.failure.unknown for past in self._failures.values())
+
+    @property
+    def charged(self) -> Nanos:
+        """What failed attempts cost that the caller pays for."""
+        return Nanos(sum(past.failure.charged for past in self._failures.values()))
 
     def has_open_attempt_at(self, candidate_index: int) -> bool:
         """Whether an earlier run left an attempt at this candidate open."""
@@ -143,7 +154,7 @@ class PartHistory:
         self._open.pop(part.key, None)
 
 
-def _stored_failure(attempt: AttemptRow) -> Failure:
+def _stored_failure(attempt: AttemptRow, charged: Nanos) -> Failure:
     kind = attempt.failure_kind or "broken"
     return Failure(
         kind,
@@ -151,4 +162,5 @@ def _stored_failure(attempt: AttemptRow) -> Failure:
         sent=kind != "unsent",
         unknown=attempt.state == "unknown",
         accepted=attempt.ref is not None,
+        charged=charged,
     )

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from penstock.accounts.prices import is_callers_risk
 from penstock.clock import Clock
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
@@ -17,7 +18,7 @@ from penstock.jobs.steps import Step
 from penstock.providers.spec import FailureKind, Result
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
+from penstock.upstream.failures import AttemptFailed, job_failure, unknown_outcome
 
 # How long the answers to polls may be of these kinds, without any other: the provider does not know the job; or what it
 # says cannot be read, which may pass, as a proxy's page does, or a state of jobs that is new.
@@ -31,6 +32,8 @@ _PAUSE_SECONDS_MIN = 0.05
 _PAUSE_FACTOR_MIN = 0.95
 _PAUSE_FACTOR_MAX = 1.15
 _FIRST_POLLS_PER_SECOND = 500
+_CANCELLED_POLLS = 5
+_CANCELLED_POLL_SECONDS = 1.0
 _POLLS_APART_SECONDS = 0.02  # at least, between the moments at which jobs are polled
 _POLLED_TOGETHER = 32  # jobs, if there are so many
 _SHORTENED_PART = 8  # a pause is shortened by at most this part of it
@@ -49,6 +52,7 @@ class Polling:
         self.provider = candidate.provider
         self.op = candidate.model.op
         self.submit_again = submit_again
+        self.ended: Result | None = None  # how the job ended that was cancelled, or took too long
 
     async def wait_until_done(self, result: Result) -> Result:
         """Poll a job to its end and return its completed result. Raises AttemptFailed when the provider failed it,
@@ -57,12 +61,11 @@ class Polling:
         if not result.done:
             with self.job.running.wakeups.waiting() as wakeup:
                 result = await self._poll_until_done(result, wakeup)
-        if result.status == "failed":
+        if result.status == "cancelled" and await is_cancel_requested(self.gateway, self.job):
+            self.ended = result
+            raise Cancelled()
+        if result.status != "completed":
             raise AttemptFailed(job_failure(self.candidate, result))
-        if result.status == "cancelled":
-            if await is_cancel_requested(self.gateway, self.job):
-                raise Cancelled()
-            raise AttemptFailed(Failure("broken", f"{self.provider.name} cancelled the job."))
         return result
 
     async def _poll_until_done(self, result: Result, wakeup: asyncio.Event) -> Result:
@@ -128,8 +131,9 @@ class Polling:
                 return
         if await self.gateway.upstream.cancel(self.candidate, result.ref):
             # A cancelled job can often no longer be asked about: then this is None.
-            last = await poll_or_none(self.gateway, self.candidate, result)
+            last = await self._poll_cancelled(result)
             if last is None or last.status != "completed":
+                self.ended = last
                 raise Cancelled()
 
     async def _stop_at_deadline(self, result: Result) -> None:
@@ -139,7 +143,24 @@ class Polling:
         last = await poll_or_none(self.gateway, self.candidate, result)
         if last is None or not last.done:
             await self.gateway.upstream.cancel(self.candidate, result.ref)
+            self.ended = await self._poll_cancelled(result) if self._is_callers_risk else None
             raise UpstreamTimeout(f"{self.provider.name} did not finish in time.", should_retry=False)
+
+    async def _poll_cancelled(self, result: Result) -> Result | None:
+        """Ask about a job after its cancel; None if it can no longer be asked about. Where the caller pays for the time
+        of the machine, some times, until the provider says how long that was.
+        """
+        last = await poll_or_none(self.gateway, self.candidate, result)
+        for _ in range(_CANCELLED_POLLS if self._is_callers_risk else 0):
+            if last is None or last.done:
+                break
+            await self.gateway.clock.sleep(_CANCELLED_POLL_SECONDS)
+            last = await poll_or_none(self.gateway, self.candidate, result)
+        return last
+
+    @property
+    def _is_callers_risk(self) -> bool:
+        return is_callers_risk(self.candidate.model, self.job.request)
 
     async def _store_progress(self, result: Result) -> None:
         """Store `in_progress` when the provider has begun, and then each five percent of progress."""

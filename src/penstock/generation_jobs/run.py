@@ -68,7 +68,7 @@ async def _make(gateway: Gateway, job: Job) -> NewResult:
 
 
 async def _fail(gateway: Gateway, job: Job, problem: Problem) -> None:
-    await fail(gateway, job.row, job.lease_token, problem, job.history.made)
+    await fail(gateway, job, problem)
     problem.recorded = True
     if job.mailbox:
         job.mailbox.end = without_frames(problem)

@@ -103,8 +103,7 @@ class Catalog:
         Raises ModelDisabled if it has no price and the settings refuse such models; then it is no longer offered.
         """
         candidates = tuple(
-            Candidate(provider, self._with_live_changes(provider, model), self.providers.keys[provider.slug])
-            for model in models
+            Candidate(provider, self._with_live_changes(model), self.providers.keys[provider.slug]) for model in models
         )
         name = candidates[0].model.id
         self._live.pop(name, None)
@@ -118,13 +117,25 @@ class Catalog:
         if len(self._live) > _LIVE_MAX:
             del self._live[next(iter(self._live))]
 
-    def _with_live_changes(self, provider: Provider, model: Model) -> Model:
-        """Apply `[models]` to a live model: the table of `{provider}/*` for all, with a price where none is known."""
-        general = dict(self._live_changes.get(f"{provider.slug}/{ANY}", {}))
-        is_for_chat = any(price.unit == "token" and not price.max_tokens for price in general.get("prices", ()))
-        if model.prices or is_for_chat:
-            general.pop("prices", None)
-        return replace(model, **{**general, **self._live_changes.get(model.id, {})})
+    def is_switched_off(self, model: str) -> bool:
+        """Whether `[models]` switches a model of a live catalogue off, by its id."""
+        changes = [*self._general_changes(model), self._live_changes.get(model, {})]
+        return not next((change["enabled"] for change in reversed(changes) if "enabled" in change), True)
+
+    def _general_changes(self, model: str) -> list[Mapping[str, Any]]:
+        """The tables of `[models]` for all models of a provider, and for those of one owner: `{provider}/{owner}/*`."""
+        slug, _, name = model.partition("/")
+        owner = name.partition("/")[0]
+        return [self._live_changes.get(key, {}) for key in (f"{slug}/{ANY}", f"{slug}/{owner}/{ANY}")]
+
+    def _with_live_changes(self, model: Model) -> Model:
+        """Apply `[models]` to a live model: general tables, whose prices are for models without one, then its own."""
+        changes: dict[str, Any] = {}
+        for general in self._general_changes(model.id):
+            is_for_chat = any(price.unit == "token" and not price.max_tokens for price in general.get("prices", ()))
+            without_prices = {name: value for name, value in general.items() if name != "prices"}
+            changes |= without_prices if model.prices or is_for_chat else general
+        return replace(model, **{**changes, **self._live_changes.get(model.id, {})})
 
     # ------------------------------------------------------------------------------------------------------- finding
 
@@ -143,7 +154,7 @@ class Catalog:
             found = self._find_any_model(model) if "chat" in tasks else Found(self._live.get(model, ()), forced=True)
         fitting = self._fitting(model, found.candidates, tasks)
         if not (enabled := [candidate for candidate in fitting if candidate.model.enabled]):
-            raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
+            raise switched_off(model)
         return Found(tuple(_with_prices_of(candidate, day) for candidate in enabled), found.forced)
 
     def _find_named(self, model: str) -> Found:
@@ -281,7 +292,7 @@ class Catalog:
         if not found:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):
-            raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
+            raise switched_off(model)
         return describe(candidates, self._today(), schema)
 
     def any_model_servers(self) -> tuple[Candidate, ...]:
@@ -300,6 +311,11 @@ class Catalog:
     def _today(self) -> str:
         """The day in UTC, which decides between the prices of before and after an announced change."""
         return _day(self._clock.now_ms() // DAY_MS)
+
+
+def switched_off(model: str) -> ModelDisabled:
+    """The error for a model that the operator does not offer."""
+    return ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
 
 
 @lru_cache(2)

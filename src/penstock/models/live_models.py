@@ -12,7 +12,7 @@ from penstock.clock import Clock
 from penstock.errors import InvalidRequest, ModelNotFound, Problem, RateLimited, UpstreamError, quoted
 from penstock.event_loop import cancel_and_wait
 from penstock.fair_shares import SharedPlaces
-from penstock.models.catalog import Catalog
+from penstock.models.catalog import Catalog, switched_off
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, Model, Provider
 from penstock.settings import Settings
@@ -78,6 +78,8 @@ class LiveModels:
         provider = self._provider(slug)
         if provider is None or slug not in self._on or not self._is_to_be_loaded(provider, model):
             return
+        if self._catalog.is_switched_off(model):
+            raise switched_off(model)
         if reason := self._missing.get(model):
             raise _unusable(model, reason)
         await self._share(f"{model} for {for_org}", self._load(provider, upstream, for_org))

@@ -66,6 +66,11 @@ class Price:
     from_date: str = ""
     source: Source | None = None  # tables must have one
 
+    @property
+    def takes_reported_units(self) -> bool:
+        """Whether the units that the provider reports as `billed` are charged."""
+        return self.is_counted_by_provider or self.unit == "compute_second"
+
 
 def prices_in_force(prices: tuple[Price, ...], day: str) -> tuple[Price, ...]:
     """The rows that apply on a day. A row with a date takes the place of the one with the same conditions."""

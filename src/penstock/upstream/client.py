@@ -113,11 +113,9 @@ class Upstream:
                 reply = await self._send(candidate, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(connection_failure(provider, problem)) from None
-        result = self._read_submission(candidate, reply)
+        result = _failed_without_files(candidate, self._read_submission(candidate, reply))
         if result.status == "failed":
             raise AttemptFailed(job_failure(candidate, result))
-        if result.status == "completed" and not result.files:
-            raise AttemptFailed(Failure("unreadable", f"{provider.name} reported success without a file."))
         if not result.done and not result.ref:
             raise AttemptFailed(unknown_outcome(f"{provider.name} accepted the job without returning its id."))
         if model.op.video_upload:
@@ -149,15 +147,8 @@ class Upstream:
             result = await self._poll_once(candidate, op.poll, ref)
         if result.status == "completed" and not result.files and op.fetch:
             with span("fetch"):
-                result = await self._fetch_result(candidate, op.fetch, {**ref, **result.ref})
-        if result.status == "completed" and not result.files:
-            return Result(
-                status="failed",
-                failure_kind="unreadable",
-                upstream_id=result.upstream_id,
-                message=f"{candidate.provider.name} reported success without a file.",
-            )
-        return with_plausible_cost(candidate, with_accepted_cost(result, ref))
+                result = await self._fetch_result(candidate, op.fetch, {**ref, **result.ref}, result)
+        return with_plausible_cost(candidate, _failed_without_files(candidate, with_accepted_cost(result, ref)))
 
     async def find(self, candidate: Candidate, own_id: str) -> Result:
         """Ask for a job by the id of ours that was sent with it. Raises AttemptFailed if it was not found."""
@@ -177,14 +168,18 @@ class Upstream:
             raise AttemptFailed(Failure("timeout", f"{provider.name} did not report on the job.")) from problem
         return self._read_result(candidate, reply, op.read_poll or op.read)
 
-    async def _fetch_result(self, candidate: Candidate, template: str, ref: Mapping[str, str]) -> Result:
+    async def _fetch_result(
+        self, candidate: Candidate, template: str, ref: Mapping[str, str], finished: Result
+    ) -> Result:
         """Get the result of a finished job from its own URL. There, some HTTP errors mean that the job failed."""
         try:
             return await self._poll_once(candidate, template, ref)
         except AttemptFailed as problem:
             failure = problem.failure
             if failure.status in _FAILED_JOB_STATUSES:
-                return Result(status="failed", failure_kind=failure.kind, message=failure.message)
+                return msgspec.structs.replace(
+                    finished, status="failed", failure_kind=failure.kind, message=failure.message
+                )
             raise
 
     async def cancel(self, candidate: Candidate, ref: Mapping[str, str]) -> bool:
@@ -365,6 +360,14 @@ class Upstream:
         except MALFORMED as problem:
             message = f"{candidate.provider.name} returned a malformed response."
             raise AttemptFailed(Failure("unreadable", message)) from problem
+
+
+def _failed_without_files(candidate: Candidate, result: Result) -> Result:
+    """The result; a success without a file counts as a failure, with what the provider bills for it."""
+    if result.status != "completed" or result.files:
+        return result
+    message = f"{candidate.provider.name} reported success without a file."
+    return msgspec.structs.replace(result, status="failed", failure_kind="unreadable", message=message)
 
 
 async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:

@@ -1,13 +1,15 @@
 """Why an attempt at a provider failed: a broken connection, an HTTP error, an error in a body, or a failed job."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.providers.spec import FailureKind, Provider, Reply, Result
 from penstock.upstream import replies
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.replies import MALFORMED
+from penstock.values import ZERO, Nanos
 
 _PASSING_KINDS = frozenset({"unsent", "busy", "down"})
 
@@ -25,6 +27,8 @@ class Failure:
     accepted: bool = False  # the provider had accepted the job and failed it later
     retry_after_seconds: float | None = None
     cost_usd: str | None = None  # what the provider reports that it bills nevertheless
+    usage: Mapping[str, int | float] = field(default_factory=dict)  # or the quantities that it reports
+    charged: Nanos = ZERO  # the part of it that the caller pays
     words: str = ""  # the provider's own, where the message hides them from callers: for the log
 
     @property
@@ -90,7 +94,9 @@ def failure_in_body(candidate: Candidate, body: bytes | bytearray) -> Failure:
 
 
 def job_failure(candidate: Candidate, result: Result) -> Failure:
-    """The failure for a job that the provider reports as failed."""
-    reason = replies.sanitize(result.message, candidate.key)
-    message = reason or f"{candidate.provider.name} gave no reason for the failure."
-    return Failure(result.failure_kind, message, cost_usd=result.cost_usd)
+    """The failure for a job that the provider reports as failed, or as cancelled although nobody asked for it."""
+    name = candidate.provider.name
+    if result.status == "cancelled":
+        return Failure("broken", f"{name} cancelled the job.", cost_usd=result.cost_usd, usage=result.usage)
+    message = replies.sanitize(result.message, candidate.key) or f"{name} gave no reason for the failure."
+    return Failure(result.failure_kind, message, cost_usd=result.cost_usd, usage=result.usage)

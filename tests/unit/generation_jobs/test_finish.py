@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from penstock.errors import Cancelled, UpstreamError
 from penstock.generation_jobs.finish import fail
-from penstock.generation_jobs.rows import get_generation
-from penstock.jobs.running import LeaseLost
+from penstock.generation_jobs.job import read_job
+from penstock.jobs.running import Lease, LeaseLost, RunningJob
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
@@ -20,11 +20,13 @@ async def test_a_generation_fails_once(open_gateway: OpenGateway) -> None:
         running.lab.videos.next(faults.never_ends)
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
         await running.lab.videos.reached(1)
-        row = await get_generation(running.gateway.store, video_id, running.caller.org_id)
+        row = await running.gateway.store.one("get_generation", id=video_id, org_id=running.caller.org_id)
         assert row is not None
+        lease = Lease(video_id, row["lease_token"])
+        job = await read_job(running.gateway, RunningJob(lease))
         ends = [UpstreamError("no"), Cancelled("stop")] * 50
         outcomes = await asyncio.gather(
-            *(fail(running.gateway, row, row.lease_token, problem) for problem in ends), return_exceptions=True
+            *(fail(running.gateway, job, problem) for problem in ends), return_exceptions=True
         )
         assert [outcome for outcome in outcomes if outcome is None] == [None]
         assert sum(isinstance(outcome, LeaseLost) for outcome in outcomes) == 99

@@ -113,7 +113,9 @@ JOIN attempts b ON b.request_id = a.request_id
 WHERE a.state = 'unknown';
 
 -- name: audit_losses
--- Attempts whose cost no caller paid and that was not recorded as a loss.
+-- Attempts of ended generations whose cost was neither recorded as a loss nor part of what the caller paid.
 SELECT a.id, a.cost FROM attempts a JOIN generations g ON g.id = a.request_id
-WHERE ((g.status = 'failed' AND a.state = 'completed') OR a.state = 'failed') AND a.cost > 0
-    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss' AND t.amount = a.cost);
+WHERE g.status IN ('completed', 'failed')
+    AND ((g.status = 'failed' AND a.state = 'completed') OR a.state IN ('failed', 'cancelled')) AND a.cost > 0
+    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss' AND t.amount = a.cost)
+    AND a.cost > (SELECT COALESCE(SUM(t.amount), 0) FROM transfers t WHERE t.ref = g.id AND t.kind IN ('capture', 'loss'));

@@ -204,6 +204,11 @@ SELECT * FROM attempts WHERE request_id = :request_id AND round = (
     WHERE b.request_id = attempts.request_id AND b.candidate = attempts.candidate AND b.part = attempts.part
 ) ORDER BY id;
 
+-- name: list_charged_failures
+-- Failed and cancelled attempts of a generation whose cost its caller pays: it is not recorded as a loss.
+SELECT id FROM attempts WHERE request_id = :request_id AND state IN ('failed', 'cancelled') AND cost > 0
+    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = attempts.id AND t.step = 'loss');
+
 -- name: get_attempt
 -- One attempt, by the id in a callback URL whose signature was checked.
 SELECT id, request_id FROM attempts WHERE id = :id;
