@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -29,11 +29,25 @@ _REASONS = {
 _FINISH_REASON = re.compile(rb'("finish_reason":\s*")([^"\\]+)"')
 _FINISH_REASON_BYTES = {reason.encode() for reason in FINISH_REASONS}
 _TOOL_CALLS = re.compile(rb'"tool_calls":\s*\[')
+_COMMON = ("id", "created", "model")
 REASON_MARKS = (b'"finish_reason":"', b'"finish_reason": "')
+
+
+_NULL = msgspec.Raw(b"null")
 
 
 class _Message(msgspec.Struct):
     role: Any = None
+    content: msgspec.Raw = _NULL
+    tool_calls: msgspec.Raw = _NULL
+
+    @property
+    def is_documented(self) -> bool:
+        if self.role != "assistant" or bytes(self.content)[:1] not in (b'"', b"n"):
+            return False
+        if bytes(self.tool_calls) in (b"null", b"[]"):
+            return True
+        return not text_fields({"tool_calls": msgspec.json.decode(self.tool_calls)})
 
 
 class _Choice(msgspec.Struct):
@@ -85,8 +99,8 @@ def _has_head(found: Completion | ChunkHead) -> bool:
 
 
 def _is_documented(choice: _Choice) -> bool:
-    has_role = choice.message is not None and choice.message.role == "assistant"
-    return type(choice.index) is int and choice.finish_reason in FINISH_REASONS and has_role
+    is_message = choice.message is not None and choice.message.is_documented
+    return type(choice.index) is int and choice.finish_reason in FINISH_REASONS and is_message
 
 
 def rename_finish_reasons(body: bytes, provider_reasons: Mapping[bytes, bytes]) -> bytes:
@@ -114,6 +128,7 @@ def repaired_completion(body: bytes, model: str, usage: Usage, at_seconds: int) 
     fields["usage"] = {**(reported if isinstance(reported, dict) else {}), **usage_fields(usage)}
     for number, choice in enumerate(fields["choices"]):
         message = {**(choice.get("message") or {}), "role": "assistant"}
+        message |= text_fields(message, gives_ids=True)
         message.setdefault("content", None)
         choice |= {"index": _index(choice, number), "message": message}
         choice["finish_reason"] = finish_reason(choice.get("finish_reason"), bool(message.get("tool_calls")))
@@ -132,6 +147,51 @@ def repaired_chunk(chunk: Mapping[str, Any], head: Mapping[str, Any], *, has_too
     return {**fields, "choices": choices}
 
 
+def text_fields(message: Mapping[str, Any], *, gives_ids: bool = False) -> dict[str, Any]:
+    """The fields of a message, or of a piece of one, that are texts in OpenAI's API and something else here.
+
+    Mistral and others write content as parts, some of which are the model's thoughts; some servers write the arguments
+    of tools as objects, and leave out the ids of calls, which `gives_ids` adds.
+    """
+    fields: dict[str, Any] = {}
+    content = message.get("content")
+    if isinstance(content, list):
+        fields["content"] = "".join(_texts(content, "text"))
+        if thoughts := "".join(_texts(content, "thinking")):
+            fields["reasoning_content"] = thoughts
+    calls = message.get("tool_calls")
+    if isinstance(calls, list) and (repaired := [_repaired_call(call, gives_ids) for call in calls]) != calls:
+        fields["tool_calls"] = repaired
+    return fields
+
+
+def _texts(parts: list[Any], kind: str) -> Iterator[str]:
+    """The texts in the parts of this kind, whose field of the same name is a text or has such parts itself."""
+    for part in parts:
+        found = part.get(kind) if isinstance(part, dict) and part.get("type") == kind else None
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, list):
+            yield from _texts(found, "text")
+
+
+def _repaired_call(call: Any, gives_ids: bool) -> Any:
+    if not isinstance(call, dict):
+        return call
+    function = call.get("function")
+    if isinstance(function, dict) and not isinstance(function.get("arguments", ""), str | None):
+        function = {**function, "arguments": msgspec.json.encode(function["arguments"]).decode()}
+        call = {**call, "function": function}
+    if gives_ids and not (isinstance(call.get("id"), str) and call["id"]):
+        call = {"type": "function", **call, "id": new_call_id()}
+    return call
+
+
+def new_call_id() -> str:
+    """An id for a tool call of a server that gives none."""
+    return f"call_{secrets.token_hex(12)}"
+
+
 def _index(choice: Mapping[str, Any], number: int) -> int:
     index = choice.get("index")
     return index if type(index) is int else number
@@ -145,9 +205,13 @@ def finish_reason(reason: Any, has_tool_calls: bool) -> str:
     return named or ("tool_calls" if has_tool_calls else "stop")
 
 
-def stream_head(found: ChunkHead, model: str, at_seconds: int) -> dict[str, Any]:
-    """The fields that all chunks of a stream have in common."""
-    return _head({"id": found.id, "created": found.created, "model": found.model}, model, at_seconds)
+def stream_head(found: Iterable[ChunkHead], model: str, at_seconds: int) -> dict[str, Any]:
+    """The fields that all chunks of a stream have in common, from the first of these that has each: Azure's first chunk
+    has the names of the others and nothing in them.
+    """
+    heads = list(found)
+    fields = {name: next(filter(None, [getattr(head, name) for head in heads]), None) for name in _COMMON}
+    return _head(fields, model, at_seconds)
 
 
 def _head(fields: Mapping[str, Any], model: str, at_seconds: int) -> dict[str, Any]:
@@ -156,7 +220,7 @@ def _head(fields: Mapping[str, Any], model: str, at_seconds: int) -> dict[str, A
     found_model = fields.get("model")
     return {
         "id": found_id if isinstance(found_id, str) and found_id else f"chatcmpl-{secrets.token_hex(12)}",
-        "created": int(created) if isinstance(created, int | float) else at_seconds,
+        "created": int(created) if isinstance(created, int | float) and created else at_seconds,
         "model": found_model if isinstance(found_model, str) and found_model else model,
     }
 

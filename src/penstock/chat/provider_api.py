@@ -123,6 +123,7 @@ class CompletionsApi:
             model=self._chat.model,
             prompt_tokens=estimated_usage(self._chat).input,
             finish_reasons=self._finish_reasons,
+            choices=self._chat.choices,
         )
 
     @property

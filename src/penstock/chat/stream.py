@@ -9,6 +9,7 @@ from typing import Any, ParamSpec
 
 import msgspec
 
+from penstock.chat.chunk_shapes import ChunkShapes
 from penstock.chat.normalise import (
     REASON_MARKS,
     ChunkHead,
@@ -21,7 +22,7 @@ from penstock.chat.pricing import Usage, without_usage
 from penstock.chat.tool_calls import TOOL_CALL_MARKS, CallNumbers
 from penstock.clock import Clock
 from penstock.long_bodies.long_texts import GO_BACK
-from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, event_data
+from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, data_of_events, event_data
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider
 from penstock.settings import Settings
@@ -34,6 +35,7 @@ _EVENTS_OF_COMMENTS = re.compile(rb"(?:\A|(?<=\n\n))(?:(?::[^\n]*\n)+\n+)+")
 _COMMENTS_IN_EVENT = re.compile(rb"^(?::[^\n]*\n)+", re.MULTILINE)
 
 _MAX_EVENT_BYTES = 1024 * 1024
+_MAX_HELD_BYTES = 64 * 1024  # of events without choices at the beginning
 _END_SECONDS = 2.0  # how long the usage is waited for after a caller has left with the whole answer
 _IDLE_SECONDS = 60.0  # a stream may be silent for so long
 # Only events with one of these are decoded; the others are content.
@@ -192,8 +194,8 @@ class Relay:
     """Turns the bytes of a provider's stream into complete events, and reads the usage from them.
 
     A provider whose first chunk lacks documented fields gets all its chunks repaired. Usage in a chunk with choices is
-    taken out of it and comes in a chunk of its own, as from OpenAI. Each tool call gets an index of its own. Other
-    chunks stay as they are.
+    taken out of it and comes in a chunk of its own, as from OpenAI. Each tool call gets an index of its own. The first
+    chunk has the role, the last one an empty delta. Other chunks stay as they are.
     """
 
     keeps_usage: bool  # whether the caller asked for the usage chunk
@@ -207,12 +209,18 @@ class Relay:
     is_answered: bool = False
     done: bool = False
     size_bytes: int = 0  # of what was passed on
+    choices: int = 1  # how many the caller asked for
+    _held: bytes = b""  # events before the first one with choices
     _head: dict[str, Any] | None = None  # what all chunks have in common; None before the first one
     _repairs: bool = False
     _has_tool_calls: bool = False
     _usage_to_send: dict[str, Any] | None = None  # what was taken out of a chunk with choices
     _calls: CallNumbers = field(default_factory=CallNumbers, repr=False)
+    _shapes: ChunkShapes = field(init=False, repr=False)
     _provider_events: ProviderEvents = field(default_factory=ProviderEvents, repr=False)
+
+    def __post_init__(self) -> None:
+        self._shapes = ChunkShapes(self.choices)
 
     @property
     def least_tokens(self) -> int:
@@ -220,7 +228,7 @@ class Relay:
 
     @property
     def kept_bytes(self) -> int:
-        return self._provider_events.buffer.size_bytes
+        return self._provider_events.buffer.size_bytes + len(self._held)
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes from the provider and return the events that can be passed on; raise StreamBroken."""
@@ -228,11 +236,14 @@ class Relay:
         if not events:
             return b""
         if self._head is None:
-            self._read_head(events)
+            events = self._begin(self._held + events)
+            if not events:
+                return b""
         if self._repairs or contains_any(events, _DECODED):
             events = self._filter_events(events)
         else:
             self.event_count += events.count(b"data:")
+        events = self._shapes.apply(events)
         if contains_any(events, TOOL_CALL_MARKS):
             events = self._calls.renumber(events)
         self.text_bytes += written_bytes(events)
@@ -260,17 +271,29 @@ class Relay:
                 kept += self._read_chunk(event, data)
         return b"\n\n".join([*kept, b""]) if kept else b""
 
-    def _read_head(self, events: bytes) -> None:
-        """Read what all chunks have in common from the first one, and see whether the chunks need repair."""
-        data = events.partition(b"data:")[2].partition(b"\n")[0].strip()
-        if not data or data == b"[DONE]":
-            return
-        try:
-            found = _decode_head(data)
-        except msgspec.DecodeError:
-            return  # an error, or malformed: found when the event is read
-        self._head = stream_head(found, self.model, int(time.time()))
-        self._repairs = not found.is_documented
+    def _begin(self, events: bytes) -> bytes:
+        """Read what all chunks have in common, and see whether they need repair, as soon as one has choices. The events
+        before that one are held back, because they may lack what it says.
+        """
+        found: list[ChunkHead] = []
+        is_ready = len(events) > _MAX_HELD_BYTES
+        for data in data_of_events(events):
+            if data == b"[DONE]" or b'"error"' in data:
+                is_ready = True
+                break
+            try:
+                found.append(_decode_head(data))
+            except msgspec.DecodeError:  # which is found again when the event is read
+                is_ready = True
+                break
+            if found[-1].choices:
+                is_ready = True
+                break
+        if is_ready and found:
+            self._head = stream_head(found, self.model, int(time.time()))
+            self._repairs = not all(head.is_documented for head in found)
+        self._held = b"" if is_ready else events
+        return events if is_ready else b""
 
     def _repaired(self, data: bytes) -> bytes:
         chunk = msgspec.json.decode(data)

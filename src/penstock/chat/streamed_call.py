@@ -147,7 +147,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                                 yield sent.count(shown)
                                 self.times.end_wait_for_caller()
                 if not self.relay.done:
-                    raise StreamBroken("ended its stream without [DONE]")
+                    shown = await self._end()
                 problem = None
                 usage = self._usage
                 bill = make_bill(self.candidate.model, usage)
@@ -173,6 +173,21 @@ class _StreamedCall(msgspec.Struct, frozen=True):
             self.watch.note_tokens(bill.tokens)
             self.watch.end()
             await self.source.aclose()
+
+    async def _end(self) -> bytes:
+        """The last events of a stream that the provider has ended without [DONE], or without the last line break.
+
+        Raises StreamBroken if the model had not come to its end.
+        """
+        shown = b""
+        for _ in range(2):
+            if self.relay.kept_bytes:
+                shown += await self._feed(b"\n")
+        if not self.relay.done and self.relay.is_answered:
+            shown += await self._feed(b"data: [DONE]\n\n")
+        if not self.relay.done:
+            raise StreamBroken("ended its stream before the answer was complete")
+        return shown
 
     async def _feed(self, data: bytes) -> bytes:
         """The bytes for the caller that are complete with these of the provider; a long event is read in a thread."""

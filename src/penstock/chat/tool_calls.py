@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.chat.normalise import new_call_id
 from penstock.net.event_stream import event_data
 
 # Quotes inside a JSON string are escaped, so this never matches generated text.
@@ -15,7 +16,8 @@ class CallNumbers:
     """The tool calls of one stream, by the number that each of them has.
 
     In OpenAI's streams the first piece of a call has its index, its id and its name, all others the index alone. Ollama
-    sends each call in one piece, all with the index 0; others leave the index out, or the id, or repeat both.
+    sends each call in one piece, all with the index 0; others leave the index out, or the id, or repeat both. A call
+    that begins without an id gets one.
     """
 
     def __init__(self) -> None:
@@ -41,8 +43,10 @@ class CallNumbers:
         calls = self._choices.setdefault(choice.get("index"), _Calls())
         is_changed = False
         for piece in pieces:
+            given_id = piece.get("id")
             number = calls.number(piece)
             is_changed = is_changed or piece.get("index") != number or type(piece["index"]) is not int
+            is_changed = is_changed or piece.get("id") != given_id
             piece["index"] = number
         return is_changed
 
@@ -65,6 +69,8 @@ class _Calls:
         if call is None or call.is_followed_by(call_id, name, has_index=index is not None):
             call = _Call(len(self._calls))
             self._calls.append(call)
+            if name and not call_id:
+                piece["id"] = call_id = new_call_id()
         self._at_index[index] = call
         if call_id:
             call.id = call.id or call_id

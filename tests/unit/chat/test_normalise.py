@@ -92,3 +92,22 @@ def test_a_chunk_gets_what_all_chunks_have_in_common() -> None:
 def test_usage_has_all_three_numbers() -> None:
     assert usage_fields(Usage(prompt_tokens=3)) == {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
     assert usage_fields(Usage(prompt_tokens=3, total_tokens=5))["completion_tokens"] == 2
+
+
+def test_texts_that_servers_write_as_something_else() -> None:
+    """Mistral's parts of a reasoning model, arguments as an object, and calls without an id."""
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]
+    whole = {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+    calls = [{"function": {"name": "f", "arguments": {"a": 1}}}, whole]
+    for wrong in ({"content": parts}, {"content": None, "tool_calls": calls}):
+        message = {"role": "assistant", **wrong}
+        assert not read({**GOOD, "choices": [{**GOOD["choices"][0], "message": message}]}).is_documented, wrong
+    message = {"role": "assistant", "content": parts, "tool_calls": calls}
+    body = {**GOOD, "choices": [{**GOOD["choices"][0], "message": message}]}
+    repaired = json.loads(repaired_completion(json.dumps(body).encode(), "m", Usage(prompt_tokens=1), 7))
+    found = repaired["choices"][0]["message"]
+    assert (found["content"], found["reasoning_content"]) == ("yes", "hm")
+    assert found["tool_calls"][0]["function"]["arguments"] == '{"a":1}'
+    assert found["tool_calls"][0]["type"] == "function"
+    assert found["tool_calls"][0]["id"].startswith("call_")
+    assert found["tool_calls"][1] == whole

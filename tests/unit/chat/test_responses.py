@@ -333,7 +333,6 @@ async def test_what_needs_a_store_or_another_tool_is_refused_by_name(open_gatewa
 @pytest.mark.parametrize(
     "piece",
     [
-        {"content": [{"type": "text", "text": "two"}]},
         {"content": 2},
         {"tool_calls": [7]},
         {"tool_calls": [{"index": 0, "id": "c", "function": {"arguments": "{}"}}]},

@@ -17,7 +17,7 @@ from penstock.settings import Settings
 
 HEAD = b'"id":"c1","object":"chat.completion.chunk","created":1,"model":"m",'
 ROLE = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}\n\n'
-WORD = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"hi"}}],"usage":null}\n\n'
+WORD = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":"hi"}}],"usage":null}\n\n'
 LAST = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}\n\n'
 USAGE = (
     b"data: {"
@@ -50,7 +50,7 @@ def test_the_usage_chunk_reaches_only_callers_who_asked(keeps: bool, expected: b
     [
         (b'{"index":0,"delta":{}}', b""),  # LiteLLM
         (b'{"index":0,"delta":{"role":null,"content":""},"finish_reason":null}', b""),
-        (b'{"index":0,"delta":{"content":"hi"}}', WORD),  # in every chunk
+        (b'{"index":0,"delta":{"role":"assistant","content":"hi"}}', WORD),  # in every chunk
         (b'{"index":0,"delta":{},"finish_reason":"stop"}', LAST),  # Mistral, in the last one
     ],
 )
@@ -59,17 +59,18 @@ def test_usage_in_a_chunk_with_choices_comes_in_one_of_its_own(keeps: bool, choi
     both = b"data: {" + HEAD + b'"choices":[' + choice + b'],"usage":{"prompt_tokens":7,"completion_tokens":3}}\n\n'
     own = b"data: {" + HEAD + b'"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}\n\n'
     shown_alone = shown.replace(b',"usage":null', b"")
-    for sent in (both, both + both, ROLE + both):
+    for sent in (ROLE + both, ROLE + both + both):
         relay = Relay(keeps_usage=keeps)
         expected = sent.replace(both, shown_alone) + (own if keeps else b"") + DONE
         assert decoded_events(relay.feed(sent + DONE)) == decoded_events(expected), sent
         assert relay.usage is not None
         assert (relay.usage.input, relay.usage.output) == (7, 3)
     # If one of its own follows, it is enough; and vLLM's callers may ask for usage in every chunk.
-    assert decoded_events(Relay(keeps_usage=True).feed(both + USAGE + DONE)) == decoded_events(
-        shown_alone + USAGE + DONE
+    assert decoded_events(Relay(keeps_usage=True).feed(ROLE + both + USAGE + DONE)) == decoded_events(
+        ROLE + shown_alone + USAGE + DONE
     )
-    assert Relay(keeps_usage=True, usage_everywhere=True).feed(both + USAGE + DONE) == both + USAGE + DONE
+    everything = ROLE + both + USAGE + DONE
+    assert decoded_events(Relay(keeps_usage=True, usage_everywhere=True).feed(everything)) == decoded_events(everything)
 
 
 def decoded_events(events: bytes) -> list[Any]:
@@ -123,19 +124,21 @@ def test_errors_and_malformed_chunks_break_the_stream(event: bytes) -> None:
 @pytest.mark.parametrize("keeps", [False, True])
 def test_a_malformed_usage_breaks_no_stream(usage: bytes, keeps: bool) -> None:
     """The answer has been written; the usage is estimated, also for a caller who asked for it."""
-    content = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]'
+    content = (
+        b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]'
+    )
     relay = Relay(keeps_usage=keeps, prompt_tokens=5)
     shown = relay.feed(content + b',"usage":' + usage + b"}\n\n")
     shown += relay.feed(b"data: {" + HEAD + b'"choices":[],"usage":' + usage + b"}\n\n")
     shown += relay.feed(b"data: [DONE]\n\n")
     events = [json.loads(event.removeprefix(b"data: ")) for event in shown.split(b"\n\n")[:-2]]
-    assert events[0]["choices"][0]["delta"] == {"content": "a"}
+    assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": "a"}
     assert relay.usage is None
     assert [event["usage"]["prompt_tokens"] for event in events if event.get("usage")] == ([5] if keeps else [])
 
 
 def test_a_letter_may_arrive_in_two_parts() -> None:
-    event = b"data: {" + HEAD + '"choices":[{"index":0,"delta":{"content":"é"}}]}\n\n'.encode()
+    event = b"data: {" + HEAD + '"choices":[{"index":0,"delta":{"role":"assistant","content":"é"}}]}\n\n'.encode()
     relay = Relay(keeps_usage=False)
     middle = event.index("é".encode()) + 1
     assert relay.feed(event[:middle]) + relay.feed(event[middle:]) == event
@@ -148,7 +151,7 @@ def test_the_exception_carries_the_providers_error() -> None:
 
 
 def test_an_error_of_null_is_no_error() -> None:
-    event = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"x"}}],"error":null}\n\n'
+    event = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":"x"}}],"error":null}\n\n'
     assert Relay(keeps_usage=False).feed(event) == event
 
 
@@ -167,10 +170,11 @@ def test_the_size_counts_what_was_passed_on() -> None:
 
 def test_a_providers_own_finish_reasons_are_renamed() -> None:
     """But not inside generated text, where quotes are escaped."""
-    text = rb'"choices":[{"index":0,"delta":{"content":"\"finish_reason\":\"eos\""},"finish_reason": "eos"}]}'
+    text = rb'"choices":[{"index":0,"delta":{"content":"\"finish_reason\":\"eos\""},"finish_reason":null}]}'
     event = b"data: {" + HEAD + text + b"\n\n"
+    end = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{},"finish_reason": "eos"}]}\n\n'
     relay = Relay(keeps_usage=False, finish_reasons={b"eos": b"stop"})
-    assert relay.feed(event) == event.replace(b'"finish_reason": "eos"', b'"finish_reason": "stop"')
+    assert relay.feed(ROLE + event + end) == ROLE + event + end.replace(b'"eos"', b'"stop"')
     assert relay.feed(LAST) == LAST
     assert rename_finish_reasons(LAST, {}) is LAST
     assert rename_finish_reasons(b'{"finish_reason":"max_tokens"}', {}) == b'{"finish_reason":"length"}'

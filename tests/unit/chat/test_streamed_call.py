@@ -130,3 +130,51 @@ async def test_who_leaves_with_the_whole_answer_pays_for_the_reasoning_before_it
         record = await last_record(running)
         assert (record["status"], record["output_tokens"]) == ("cancelled", 15)
         assert record["cost"] == 3 * 1000 + 15 * 2000
+
+
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize(
+    "ending",
+    [b"", b"data: [DONE]", b"data: [DONE]\n"],
+    ids=["without [DONE]", "without a line break", "without an empty line"],
+)
+async def test_a_stream_that_ends_cleanly_after_the_answer_is_complete(
+    open_gateway: OpenGateway, wants: bool, ending: bytes
+) -> None:
+    """Some servers leave `[DONE]` out. The caller gets it."""
+
+    async def act(call: FakeCall) -> None:
+        sent = list(call.accept().events)
+        assert sent.pop() == b"[DONE]"
+        await call.exchange.begin(200, "text/event-stream", {})
+        for event in sent:
+            await call.exchange.more(event_bytes(event))
+        if ending:
+            await call.exchange.more(ending)
+        await call.exchange.end()
+
+    async with open_gateway() as running:
+        running.lab.chats.next(act)
+        options = {"stream_options": {"include_usage": True}} if wants else {}
+        body = await read_stream(await chat(running, stream=True, **options))
+        assert body.endswith(b"data: [DONE]\n\n")
+        assert body.count(b"[DONE]") == 1
+        assert (b'"usage": {' in body) == wants
+        record = await last_record(running)
+        assert (record["status"], record["error_code"]) == ("completed", None)
+        assert record["cost"] > 0
+
+
+async def test_a_stream_that_ends_in_the_middle_of_the_answer_is_broken(open_gateway: OpenGateway) -> None:
+    async def act(call: FakeCall) -> None:
+        await call.exchange.begin(200, "text/event-stream", {})
+        for event in list(call.accept().events)[:2]:
+            await call.exchange.more(event_bytes(event))
+        await call.exchange.end()
+
+    async with open_gateway() as running:
+        running.lab.chats.next(act)
+        body = await read_stream(await chat(running, stream=True))
+        assert "before the answer was complete" in events(body)[-1]["error"]["message"]
+        record = await last_record(running)
+        assert (record["status"], record["cost"]) == ("upstream_failure", 0)

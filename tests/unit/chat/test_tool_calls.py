@@ -1,6 +1,7 @@
 """Each tool call of a chat stream has an index of its own, whatever the server gave it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -28,14 +29,14 @@ def calls_of(events: bytes) -> list[list[str]]:
             continue
         for found in json.loads(block.removeprefix(b"data: "))["choices"][0]["delta"]["tool_calls"]:
             call = calls.setdefault(found["index"], ["", "", ""])
-            call[0] = call[0] or found.get("id") or ""
+            call[0] = call[0] or re.sub(r"call_[0-9a-f]{24}", "new", found.get("id") or "")
             call[1] = call[1] or found["function"].get("name", "")
             call[2] += found["function"].get("arguments", "")
     return list(calls.values())
 
 
 BOTH = [["a", "f", PARIS], ["b", "f", ROME]]
-NAMELESS = [["", "f", PARIS], ["", "f", ROME]]
+WITHOUT_IDS = [["new", "f", PARIS], ["new", "f", ROME]]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ NAMELESS = [["", "f", PARIS], ["", "f", ROME]]
         ([piece(PARIS, id="a", name="f"), piece(ROME, id="b", name="f")], BOTH),
         ([piece(PARIS, index=None, id="a", name="f"), piece(ROME, index=None, id="b", name="f")], BOTH),
         ([piece(PARIS, index="0", id="a", name="f"), piece(ROME, index="0", id="b", name="f")], BOTH),
-        ([piece(PARIS, index=0, id="", name="f"), piece(ROME, index=0, id="", name="f")], NAMELESS),
-        ([piece(PARIS, name="f"), piece(ROME, name="f")], NAMELESS),
+        ([piece(PARIS, index=0, id="", name="f"), piece(ROME, index=0, id="", name="f")], WITHOUT_IDS),
+        ([piece(PARIS, name="f"), piece(ROME, name="f")], WITHOUT_IDS),
         # Pieces without an index belong to the newest call, or to the one with their id.
         ([piece("", id="a", name="f"), piece(PARIS), piece("", id="b", name="f"), piece(ROME)], BOTH),
         ([piece("", id="a", name="f"), piece("", id="b", name="f"), piece(PARIS, id="a"), piece(ROME, id="b")], BOTH),
