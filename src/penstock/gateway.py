@@ -26,6 +26,7 @@ from penstock.media.transfer import Transfer
 from penstock.models.catalog import Catalog
 from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
+from penstock.models.reasoning_rates import ReasoningRates
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.recordings.delays import Delays
@@ -81,6 +82,7 @@ class Gateway:
     write_probe: WriteProbe
     tracing: Tracing | None = None  # None: off
     metrics: Metrics = field(default_factory=Metrics)
+    reasoning_rates: ReasoningRates = field(default_factory=ReasoningRates)
     started_ms: int = 0  # when this process began
     draining: bool = False
     interrupts: Interrupts = field(default_factory=Interrupts)

@@ -37,6 +37,7 @@ _COMMENTS_IN_EVENT = re.compile(rb"^(?::[^\n]*\n)+", re.MULTILINE)
 _MAX_EVENT_BYTES = 1024 * 1024
 _MAX_HELD_BYTES = 64 * 1024  # of events without choices at the beginning
 _END_SECONDS = 2.0  # how long the usage is waited for after a caller has left with the whole answer
+_REASONING_END_SECONDS = 10.0  # the same after a caller has left earlier, for a model that thinks before it answers
 _IDLE_SECONDS = 60.0  # a stream may be silent for so long
 # Only events with one of these are decoded; the others are content.
 _EMPTY_REASON = b'"finish_reason":""'  # in chunks before the last one
@@ -89,8 +90,10 @@ def translate_events(translate: Callable[P, bytes], *args: P.args, **kwargs: P.k
         raise StreamBroken("sent a malformed event") from None
 
 
-async def read_end(source: ByteStream, feed: Callable[[bytes], Awaitable[bytes]]) -> None:
-    """Read the end of a stream whose caller left with the whole answer: the usage comes last. Failures are ignored."""
+async def read_end(source: ByteStream, feed: Callable[[bytes], Awaitable[bytes]], *, is_answered: bool) -> None:
+    """Read the end of a stream whose caller left, with the whole answer or earlier: the usage comes last. Failures are
+    ignored.
+    """
 
     async def read() -> None:
         async for data in source:
@@ -98,7 +101,7 @@ async def read_end(source: ByteStream, feed: Callable[[bytes], Awaitable[bytes]]
 
     reading = asyncio.ensure_future(read())  # a task of its own, because that of the caller may be cancelled
     try:
-        await asyncio.wait([reading], timeout=_END_SECONDS)
+        await asyncio.wait([reading], timeout=_END_SECONDS if is_answered else _REASONING_END_SECONDS)
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
@@ -126,6 +129,11 @@ class WaitingTimes:
         self._since = clock.monotonic()
         self._for_provider = 0.0
         self._for_caller = 0.0
+
+    @property
+    def provider_seconds(self) -> float:
+        """How long the stream has waited for its provider."""
+        return self._for_provider
 
     def end_wait_for_provider(self) -> None:
         now = self._clock.monotonic()

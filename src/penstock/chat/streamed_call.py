@@ -23,6 +23,7 @@ from penstock.chat.stream import (
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.interrupts import CallerLine, ProcessStopped
+from penstock.models.reasoning_rates import ModelName
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.schema import Response
@@ -30,6 +31,7 @@ from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
+from penstock.values import Nanos
 
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -150,6 +152,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                     shown = await self._end()
                 problem = None
                 usage = self._usage
+                self._note_rate(usage)
                 bill = make_bill(self.candidate.model, usage)
                 shown += await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
                 sent.count(shown)
@@ -162,10 +165,12 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 yield self.api.fail(problem)
         finally:
             try:
-                if isinstance(problem, Cancelled) and self.relay.is_answered and self.relay.usage is None:
-                    await read_end(self.source, self._feed)
+                is_answered = self.relay.is_answered
+                if isinstance(problem, Cancelled) and self.relay.usage is None and (is_answered or self._reasons):
+                    await read_end(self.source, self._feed_end, is_answered=is_answered)
+                    self._note_rate(self._usage)
             finally:
-                bill = bill or make_bill(self.candidate.model, self._usage)
+                bill = bill or self._bill_of_part(problem)
                 if not is_settled:
                     self._settle(bill, problem, sent)
             if isinstance(problem, Cancelled | Unavailable):
@@ -196,6 +201,11 @@ class _StreamedCall(msgspec.Struct, frozen=True):
             return translate_events(self._translate, data)
         return await run_aside(size_bytes, translate_events, self._translate, data)
 
+    async def _feed_end(self, data: bytes) -> bytes:
+        """As `_feed`, for a stream whose caller has left."""
+        self.times.end_wait_for_provider()
+        return await self._feed(data)
+
     def _translate(self, data: bytes) -> bytes:
         events = self.relay.feed(data)
         return self.api.feed(events) if events else b""
@@ -204,6 +214,42 @@ class _StreamedCall(msgspec.Struct, frozen=True):
     def _usage(self) -> Usage:
         """The usage of what was sent; where the provider reports none, the least that it can be."""
         return self.relay.usage or estimated_usage(self.reserved.chat, output_tokens=self.relay.least_tokens)
+
+    @property
+    def _model_name(self) -> ModelName:
+        return self.candidate.provider.slug, self.candidate.model.upstream
+
+    @property
+    def _reasons(self) -> bool:
+        """Whether the model thinks before it answers: it reported so lately, or the caller asks for it."""
+        asked = self.reserved.chat.body.get("reasoning_effort")
+        is_known = self.reserved.gateway.reasoning_rates.reasons(self._model_name)
+        return is_known or (asked is not None and asked != "none")
+
+    def _note_rate(self, usage: Usage) -> None:
+        self.reserved.gateway.reasoning_rates.note(
+            self._model_name,
+            output_tokens=usage.output,
+            reasoning_tokens=usage.reasoning,
+            seconds=self.times.provider_seconds,
+        )
+
+    def _bill_of_part(self, problem: Problem | None) -> Bill:
+        """The bill of a stream that did not come to its end. Hidden reasoning of which the provider has not reported
+        the tokens counts by the time that it took; where nothing was measured of the model, it may be a loss.
+        """
+        bill = make_bill(self.candidate.model, self._usage)
+        if not isinstance(problem, Cancelled) or self.relay.usage or self.relay.is_answered or not self._reasons:
+            return bill
+        gateway, chat = self.reserved.gateway, self.reserved.chat
+        hidden = gateway.reasoning_rates.tokens(self._model_name, self.times.provider_seconds)
+        most = chat.max_output_tokens(gateway.settings.chat_output_tokens)
+        tokens = max(self.relay.least_tokens, min(hidden.number, most))
+        likely = make_bill(self.candidate.model, estimated_usage(chat, output_tokens=tokens))
+        if hidden.is_measured:
+            return likely
+        self.reserved.losses.append(Nanos(max(0, likely.cost - bill.cost)))
+        return bill
 
     def _note_problem(self, error: Exception) -> Problem:
         """Return why a stream was not passed on as a whole; a failure of the provider is counted against it."""

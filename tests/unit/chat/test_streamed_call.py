@@ -10,8 +10,8 @@ import pytest
 from penstock.errors import UpstreamError
 from tests.fake_providers import faults
 from tests.fake_providers.server import FakeCall, event_bytes
-from tests.gateway import OpenGateway, sqlite_only
-from tests.unit.chat.chat_calls import chat, last_record, read_stream
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.unit.chat.chat_calls import chat, ended_records, last_record, read_stream
 
 
 def events(body: bytes) -> list[Any]:
@@ -178,3 +178,82 @@ async def test_a_stream_that_ends_in_the_middle_of_the_answer_is_broken(open_gat
         assert "before the answer was complete" in events(body)[-1]["error"]["message"]
         record = await last_record(running)
         assert (record["status"], record["cost"]) == ("upstream_failure", 0)
+
+
+THOUGHT = {"completion_tokens": 20_000, "completion_tokens_details": {"reasoning_tokens": 19_990}}
+REASONING = {"prompt_tokens": 3, "total_tokens": 20_003, **THOUGHT}
+
+
+class Thinker:
+    """A model that thinks for so many seconds, writes a word, and reports its usage after the caller may have left."""
+
+    def __init__(self, running: RunningGateway, seconds: float, *, reports: bool = True) -> None:
+        self.running = running
+        self.seconds = seconds
+        self.reports = reports
+        self.is_left = asyncio.Event()
+
+    async def __call__(self, call: FakeCall) -> None:
+        first, word, *_, end, done = call.accept().events
+        await call.exchange.begin(200, "text/event-stream", {})
+        await call.exchange.more(event_bytes(first))
+        self.running.clock.advance(self.seconds)
+        await call.exchange.more(event_bytes(word))
+        await self.is_left.wait()
+        if self.reports:
+            await call.exchange.more(event_bytes(json.dumps({**json.loads(end), "usage": REASONING}).encode()))
+            await call.exchange.more(event_bytes(done))
+        await call.exchange.end()
+
+    async def read(self, **body: Any) -> None:
+        """Call it, and read all of its stream."""
+        self.running.lab.chats.next(self)
+        self.is_left.set()
+        await read_stream(await chat(self.running, stream=True, max_tokens=50_000, **body))
+
+    async def leave(self, **body: Any) -> dict[str, Any]:
+        """Call it, and hang up after the word; return the record of the call."""
+        self.running.lab.chats.next(self)
+        chunks: Any = (await chat(self.running, stream=True, max_tokens=50_000, **body)).chunks
+        while b'"one' not in await anext(chunks):
+            pass
+        self.is_left.set()
+        await chunks.aclose()
+        return (await ended_records(self.running, len(self.running.lab.chats)))[-1]
+
+
+async def test_who_hangs_up_pays_for_hidden_reasoning_that_the_provider_reports(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        record = await Thinker(running, 10).leave(reasoning_effort="high")
+        assert (record["status"], record["output_tokens"]) == ("cancelled", 20_000)
+        assert record["cost"] == 3 * 1000 + 20_000 * 2000
+        record = await Thinker(running, 10).leave()
+        assert record["output_tokens"] == 20_000, "now it is known that the model thinks"
+
+
+@sqlite_only
+async def test_who_hangs_up_is_not_waited_for_where_nothing_says_that_the_model_thinks(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway() as running:
+        record = await Thinker(running, 10).leave()
+        assert (record["status"], record["output_tokens"]) == ("cancelled", 2)
+        assert "loss" not in await running.transfers(record["id"])
+
+
+async def test_hidden_reasoning_that_is_not_reported_is_charged_by_its_time(open_gateway: OpenGateway) -> None:
+    """At the speed of the model's earlier calls: 20,000 tokens in ten seconds."""
+    async with open_gateway() as running:
+        await Thinker(running, 10).read()
+        record = await Thinker(running, 6, reports=False).leave()
+        assert (record["status"], record["output_tokens"]) == ("cancelled", 12_000)
+        assert "loss" not in await running.transfers(record["id"])
+        assert (await Thinker(running, 60, reports=False).leave())["output_tokens"] == 50_000, "never above the limit"
+
+
+async def test_hidden_reasoning_of_which_nothing_is_known_is_a_loss(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        record = await Thinker(running, 6, reports=False).leave(reasoning_effort="high")
+        assert (record["status"], record["output_tokens"]) == ("cancelled", 2)
+        loss = (await running.transfers(record["id"]))["loss"]
+        assert loss == (6 * 50 - 2) * 2000
