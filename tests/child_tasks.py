@@ -9,15 +9,16 @@ from penstock.imaging.child import ChildTask
 from penstock.imaging.messages import Progress, Reply, Work
 from penstock.imaging.workers import WorkerPool
 from penstock.long_bodies.buffers import Buffer
+from penstock.values import OrgId
 
 
 def run_tasks_in_threads(pool: WorkerPool) -> None:
     """Let a pool run its tasks in threads. Its shares of organizations, its messages and its failures stay real."""
 
-    async def take_child() -> Any:
+    async def take_child(_: OrgId) -> Any:
         return ChildInThread(pool._tasks)
 
-    pool._take_child = take_child  # type: ignore[method-assign]
+    pool._take_child = take_child  # type: ignore[method-assign, assignment]
 
 
 class ChildInThread:

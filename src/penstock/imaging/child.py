@@ -1,11 +1,10 @@
 """Run tasks inside a child process, which limits and confines itself before it reads the first file.
 
-Every child imports this module, and some decode one image and end. So it imports little: not even asyncio.
+Children are forked by `fork_server`, in which this module has been imported.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import importlib
 import math
@@ -23,7 +22,7 @@ from penstock.imaging import confinement, messages
 from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, Work
 from penstock.long_bodies.buffers import Buffer
 
-NICENESS = 10
+_PR_SET_PDEATHSIG = 1
 PROGRESS_INTERVAL_SECONDS = 0.1
 
 
@@ -43,39 +42,33 @@ def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
     return msgspec.json.encode(tasks).decode()
 
 
-def main() -> None:
-    """Read tasks from standard input, run them, and write the results to standard output."""
+def run_tasks(memory_bytes: int, tasks: Mapping[str, ChildTask], protections: Sequence[str] = ()) -> None:
+    """Read tasks from standard input, run them, and write the results to standard output.
+
+    A message can only name one of `tasks`. `protections` are those of `confinement` that are active already.
+    """
     incoming = sys.stdin.buffer
     # What libraries print goes to standard error, not between the messages.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    outside_network = _limit_process(int(sys.argv[1]))
-    # The tasks are fixed at the start; a message can only name one of them.
-    tasks = msgspec.json.decode(sys.argv[2], type=dict[str, ChildTask])
-    is_confined = False
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    confinement.limit_resources(memory_bytes)
+    if confinement.NO_NEW_PRIVILEGES not in protections:  # other threads ran in the process that forked this one
+        protections = (*protections, *confinement.confine())
+    protections = (*protections, *confinement.refuse_calls())
+    is_first = True
     while count := incoming.read(1):
         sizes = messages.read_sizes(incoming.read(count[0] * messages.SIZE_BYTES))
         parts = [incoming.read(size) for size in sizes]
         work = messages.decode_work(parts)
-        if not is_confined:
-            _import_first(tasks.get(work.task))
-            _write(replies, Confined((*outside_network, *confinement.confine())))
-            is_confined = True
+        if is_first:
+            _write(replies, Confined(protections))
+            is_first = False
         _limit_processor_time(work.cpu_seconds)
         reply = _run_task(tasks, work, _Reporter(replies))
         _write(replies, reply, parts[1:])
         if isinstance(reply, Failed) and reply.kind != "refused":
             return
-
-
-def _import_first(task: ChildTask | None) -> None:
-    """Import the module of the first task, where it may be, while Python can cache its bytecode.
-
-    Other modules are imported when the process is confined: they might start threads, which would not be.
-    """
-    if task and task.import_first:
-        with contextlib.suppress(ImportError):  # running the task reports it
-            importlib.import_module(task.target.partition(":")[0])
 
 
 class _Reporter:
@@ -113,17 +106,12 @@ def _write(replies: IO[bytes], reply: Reply, files_of_task: Sequence[Buffer] = (
     replies.flush()
 
 
-def _limit_process(memory_bytes: int) -> tuple[str, ...]:
-    """Limit what the process uses, and cut it off from the network; returns the protections that are active."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICENESS)
-    confinement.limit_resources(memory_bytes)
-    protections = confinement.leave_network()
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, also while it is busy."""
     if sys.platform == "linux":
-        # An idle child sees the end of its input when the parent dies; a busy one is killed by the kernel.
-        die_with_parent = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
-    return protections
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has died already
+        os._exit(1)
 
 
 def _limit_processor_time(seconds: float) -> None:
@@ -131,7 +119,3 @@ def _limit_processor_time(seconds: float) -> None:
     allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (allowed if most == resource.RLIM_INFINITY else min(allowed, most), most))
-
-
-if __name__ == "__main__":
-    main()

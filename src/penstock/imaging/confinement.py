@@ -1,13 +1,15 @@
 """Confine a child process before it reads a stranger's file: no network, no other programs, no files but code to read.
 
-Three mechanisms of Linux, each used where the kernel has it; none of them can be undone by the process:
+Four mechanisms of Linux, each used where the kernel has it; none of them can be undone by the process:
 
 - a network namespace of its own, without any interface;
 - Landlock: files can be read below the folders of Python and of the packages only, and nothing can be written;
 - a seccomp filter that refuses calls no decoder needs: sockets, new programs and processes, signals to and memory of
-  other processes, writing to files by name, mounting, and rarely used parts of the kernel.
+  other processes, memory and queues shared with them, writing to files by name, mounting, changing the clock or the
+  order in which processes run, and rarely used parts of the kernel;
+- no capabilities, which a process of root has otherwise, and no way to get any.
 
-`confine` returns which of them are active. The filter refuses a list of calls and allows all others, because which
+Each function returns which of them are active. The filter refuses a list of calls and allows all others, because which
 calls a C library needs differs from one release to the next.
 """
 
@@ -28,7 +30,8 @@ NO_NEW_PRIVILEGES = "no new privileges"
 NETWORK_NAMESPACE = "network namespace"
 LANDLOCK = "Landlock"
 SECCOMP = "seccomp"
-PROTECTIONS = (NO_NEW_PRIVILEGES, NETWORK_NAMESPACE, LANDLOCK, SECCOMP)
+NO_CAPABILITIES = "no capabilities"
+PROTECTIONS = (NO_NEW_PRIVILEGES, NETWORK_NAMESPACE, LANDLOCK, SECCOMP, NO_CAPABILITIES)
 
 MAX_OPEN_FILES = 64
 _PR_SET_NO_NEW_PRIVS = 38
@@ -58,14 +61,22 @@ def leave_network() -> tuple[str, ...]:
 
 
 def confine() -> tuple[str, ...]:
-    """Confine this process for good; returns the protections that are active. Only one thread may be running."""
+    """Confine this process, and those that it will fork, for good; returns the protections that are active.
+
+    Only one thread may be running. What remains is to `refuse_calls`, after which nothing can be forked.
+    """
     if sys.platform != "linux" or _has_threads():
         return ()
     if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return ()
     landlock = (LANDLOCK,) if _restrict_files(_code_folders()) else ()
-    seccomp = (SECCOMP,) if _filter_calls() else ()
-    return (NO_NEW_PRIVILEGES, *landlock, *seccomp)
+    without = (NO_CAPABILITIES,) if _drop_capabilities() else ()
+    return (NO_NEW_PRIVILEGES, *landlock, *without)
+
+
+def refuse_calls() -> tuple[str, ...]:
+    """Have the kernel refuse calls that no decoder needs; returns the protection if it is active."""
+    return (SECCOMP,) if sys.platform == "linux" and not _has_threads() and _filter_calls() else ()
 
 
 def _has_threads() -> bool:
@@ -78,6 +89,26 @@ def _has_threads() -> bool:
 
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+# --------------------------------------------------------------------------------------------------------- capabilities
+
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITIES_VERSION = 0x20080522  # of the structures of `capset`
+_MOST_CAPABILITIES = 64
+
+
+def _drop_capabilities() -> bool:
+    """Give up all capabilities, and those that a program could be started with; False if the kernel refuses."""
+    libc = _libc()
+    for number in range(_MOST_CAPABILITIES):
+        if libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) < 0:  # the kernel has no more of them
+            break
+        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # only a process that has capabilities may, and need
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
+    return bool(libc.capset(header, bytes(24)) == 0)
 
 
 # ------------------------------------------------------------------------------------------------------------- Landlock
@@ -156,7 +187,22 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
     "lremovexattr": (198, 15), "fremovexattr": (199, 16), "open_by_handle_at": (304, 265),
+    # memory and queues of System V and of POSIX, which other processes share and which outlive this one
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197), "semget": (64, 190),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
+    "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
+    "mq_timedsend": (242, 182), "mq_timedreceive": (243, 183), "mq_notify": (244, 184), "mq_getsetattr": (245, 185),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # the clock, the name, and the order in which processes run
+    "clock_settime": (227, 112), "settimeofday": (164, 170), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
+    "sethostname": (170, 161), "setdomainname": (171, 162), "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118), "sched_setattr": (314, 274), "ioprio_set": (251, 30),
     # the system
+    "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142), "syslog": (103, 116), "acct": (163, 89),
+    "quotactl": (179, 60), "vhangup": (153, 58), "iopl": (172, None), "ioperm": (173, None),
+    "modify_ldt": (154, None), "name_to_handle_at": (303, 264), "fanotify_init": (300, 262), "kcmp": (312, 272),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442), "process_madvise": (440, 440),
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "bpf": (321, 280),
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "add_key": (248, 217), "request_key": (249, 218),

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import msgspec
 
 from penstock.fair_shares import SharedPlaces
-from penstock.imaging import messages
-from penstock.imaging.child import ChildTask, encode_tasks
-from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Reply, Work
-from penstock.long_bodies.buffers import Buffer, GrowingBuffer
+from penstock.imaging.child import ChildTask
+from penstock.imaging.children import Child, Children
+from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Work
+from penstock.long_bodies.buffers import Buffer
 from penstock.values import OrgId
 
 # Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of
-# memory and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
+# memory and time, and can be killed. A decoder that a file has taken over can return a false result, for this task and
+# for later ones of the same process; so a process only gets the files of one organization.
 
 Report = Callable[[float], None]
 
@@ -48,11 +47,6 @@ TASKS: Mapping[str, ChildTask] = {
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 TASKS_PER_CHILD = 256  # then a new child takes over, because the heap of the old one fragments and grows
-MAX_REPLY_BYTES = 512 << 20
-CHUNK_BYTES = 256 << 10
-
-# The environment holds the credentials of providers; a child gets only what Python itself needs.
-INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
 
 
 class WorkFailed(Exception):
@@ -79,10 +73,10 @@ class WorkerPool:
         # At least two, because long tasks leave one child free.
         self.workers = max(2, workers if workers is not None else available_cores())
         self._tasks = {**TASKS, **(tasks or {})}
-        self._memory_bytes = memory_bytes
         self._places = SharedPlaces(self.workers)
-        self._idle: list[_Child] = []
-        self._children: set[_Child] = set()
+        self._fork_server = Children(memory_bytes, self._tasks)
+        self._idle: list[Child] = []  # the one that was used last is at the end
+        self._children: set[Child] = set()
         self._exits: set[asyncio.Task[int]] = set()
         self._closed = False
         self._report_protections = report_protections
@@ -95,7 +89,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        return sorted(child.process.pid for child in self._children)
+        return sorted(child.pid for child in self._children)
 
     async def run(
         self,
@@ -117,7 +111,7 @@ class WorkerPool:
             if load is not None:
                 arguments["data"] = await load()
             work = Work(name, arguments, math.ceil(task.cpu_seconds))
-            child = await self._take_child()
+            child = await self._take_child(for_org)
             try:
                 reply = await self._execute(child, task, work, progress)
             except BaseException:
@@ -136,8 +130,9 @@ class WorkerPool:
             self._discard_child(child)
         while self._exits:
             await asyncio.gather(*self._exits)
+        await self._fork_server.close()
 
-    async def _execute(self, child: _Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
+    async def _execute(self, child: Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
         try:
             async with asyncio.timeout(task.wall_seconds):
                 files = await child.send(work)
@@ -153,24 +148,29 @@ class WorkerPool:
             raise WorkFailed("timeout", f"The work took longer than {task.wall_seconds:g} seconds.") from None
         except (EOFError, OSError, msgspec.MsgspecError):
             child.kill()
-            raise _exit_failure(await child.process.wait()) from None
+            raise _exit_failure(await child.wait()) from None
 
-    async def _take_child(self) -> _Child:
+    async def _take_child(self, for_org: OrgId) -> Child:
+        """Return an idle child that has only seen files of this organization, or a new one."""
         if self._closed:
             raise RuntimeError("The pool is closed.")
-        while self._idle:
-            child = self._idle.pop()
-            if child.is_alive():
-                return child
+        for child in [child for child in self._idle if not child.is_alive()]:
+            self._idle.remove(child)
             self._discard_child(child)
+        for child in reversed(self._idle):
+            if child.org_id == for_org:
+                self._idle.remove(child)
+                return child
+        if self._idle and len(self._children) >= self.workers:
+            self._discard_child(self._idle.pop(0))
         try:
-            child = await _Child.start(self._memory_bytes, self._tasks)
+            child = await self._fork_server.start(for_org)
         except OSError as error:  # no processes, descriptors or memory left
             raise WorkFailed("crashed", f"No child process could be started: {error.strerror}.") from error
         self._children.add(child)
         return child
 
-    def _return_child(self, child: _Child, reply: Done | Failed) -> None:
+    def _return_child(self, child: Child, reply: Done | Failed) -> None:
         child.tasks_done += 1
         # After any failure but a refusal the child exits by itself.
         broken = isinstance(reply, Failed) and reply.kind != "refused"
@@ -179,78 +179,12 @@ class WorkerPool:
         else:
             self._idle.append(child)
 
-    def _discard_child(self, child: _Child) -> None:
+    def _discard_child(self, child: Child) -> None:
         self._children.discard(child)
         child.kill()
-        exiting = asyncio.ensure_future(child.process.wait())
+        exiting = asyncio.ensure_future(child.wait())
         self._exits.add(exiting)
         exiting.add_done_callback(self._exits.discard)
-
-
-class _Child:
-    """One child process, seen from the parent."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.tasks_done = 0
-        self._input = cast(asyncio.StreamWriter, process.stdin)
-        self._output = cast(asyncio.StreamReader, process.stdout)
-
-    @classmethod
-    async def start(cls, memory_bytes: int, tasks: Mapping[str, ChildTask]) -> _Child:
-        """Start a child that runs these tasks and no others."""
-        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        roots = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "penstock.imaging.child", str(memory_bytes), encode_tasks(tasks)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment,
-            limit=CHUNK_BYTES,
-            start_new_session=True,  # Ctrl-C in a terminal reaches only the gateway, which then ends its children
-        )
-        return cls(process)
-
-    def is_alive(self) -> bool:
-        return self.process.returncode is None and not self._output.at_eof()
-
-    def kill(self) -> None:
-        # Not `process.kill()`: it polls for the exit status of a dead child, and asyncio's `wait` would then report 255
-        # instead of the signal.
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGKILL)
-
-    async def send(self, work: Work) -> Sequence[Buffer]:
-        """Send a task; return its files, of which replies may contain only the numbers."""
-        pieces = messages.encode(work)
-        for piece in pieces:
-            view = memoryview(piece)
-            for start in range(0, len(view), CHUNK_BYTES):  # so that other tasks of the event loop run in between
-                self._input.write(view[start : start + CHUNK_BYTES])
-                await self._input.drain()
-        return pieces[1:]
-
-    async def receive(self, files: Sequence[Buffer]) -> Reply:
-        (count,) = await self._output.readexactly(1)
-        sizes = list(messages.read_sizes(await self._output.readexactly(count * messages.SIZE_BYTES)))
-        if not sizes or sum(sizes) > MAX_REPLY_BYTES:
-            raise EOFError("The child sent no message, or one that is too large.")
-        return messages.decode_reply([await self._read(size) for size in sizes], files)
-
-    async def _read(self, size: int) -> Buffer:
-        """Read so many bytes as they arrive: `readexactly` would collect them all, and then copy them at once."""
-        if size <= CHUNK_BYTES:
-            return await self._output.readexactly(size)
-        buffer = GrowingBuffer(size)
-        while size > 0:
-            chunk = await self._output.read(min(size, CHUNK_BYTES))
-            if not chunk:
-                raise EOFError("The child ended in the middle of a message.")
-            buffer.write(chunk)
-            size -= len(chunk)
-        return buffer.finish()
 
 
 def available_cores() -> int:

@@ -14,12 +14,16 @@ from tests.unit.imaging.images import png, slow_png
 
 T = TypeVar("T")
 SOURCE = Path(child.__file__).parents[2]
-ARGUMENTS = [str(1 << 30), child.encode_tasks(workers.TASKS)]
+RUN = """
+import sys, msgspec, penstock.imaging.child as child
+child.run_tasks(1 << 30, msgspec.json.decode(sys.argv[1], type=dict[str, child.ChildTask]))
+"""
+ARGUMENTS = [child.encode_tasks(workers.TASKS)]
 
 
 def start_child() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "penstock.imaging.child", *ARGUMENTS],
+        [sys.executable, "-P", "-c", RUN, *ARGUMENTS],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={"PYTHONPATH": str(SOURCE)},
@@ -57,7 +61,7 @@ NOT_FOR_A_CHILD = {"asyncio", "dataclasses", "logging", "penstock.imaging.worker
 
 
 def test_a_child_imports_little_and_ends_when_its_input_ends() -> None:
-    script = "import sys, penstock.imaging.child as child; child.main(); print(*sys.modules, file=sys.stderr)"
+    script = RUN + "print(*sys.modules, file=sys.stderr)"
     process = subprocess.run(
         [sys.executable, "-P", "-c", script, *ARGUMENTS],
         input=b"",
@@ -80,7 +84,7 @@ def test_a_child_runs_only_the_tasks_that_its_parent_registered() -> None:
 
 def test_output_that_a_library_prints_does_not_reach_the_replies() -> None:
     script = "import os, penstock.imaging.child as p; q = p._run_task; "
-    script += "p._run_task = lambda *a: (os.write(1, b'noise'), q(*a))[1]; p.main()"
+    script += "p._run_task = lambda *a: (os.write(1, b'noise'), q(*a))[1]\n" + RUN
     process = subprocess.run(
         [sys.executable, "-c", script, *ARGUMENTS],
         input=encoded("image.normalise_input", data=png()),

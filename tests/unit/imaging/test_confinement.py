@@ -69,6 +69,16 @@ ACTIONS = {
     "change the limits of": lambda pid: __import__("resource").prlimit(pid, 7, (9, 9)),
     "trace": lambda pid: call(101 if os.uname().machine == "x86_64" else 117, 16, pid, 0, 0),
     "leave namespaces": lambda _: call(272 if os.uname().machine == "x86_64" else 97, 0x10000000),
+    "make shared memory": lambda _: call(29 if os.uname().machine == "x86_64" else 194, 0, 4096, 0o1600),
+    "make a memory file": lambda _: os.memfd_create("x"),
+    "set the clock": lambda _: call(227 if os.uname().machine == "x86_64" else 112, 0, None),
+    "set the time": lambda _: call(164 if os.uname().machine == "x86_64" else 170, None, None),
+    "set the host name": lambda _: call(170 if os.uname().machine == "x86_64" else 161, None, 1),
+    "swap": lambda _: call(167 if os.uname().machine == "x86_64" else 224, None, 0),
+    "reboot": lambda _: call(169 if os.uname().machine == "x86_64" else 142, 0, 0, 0, None),
+    "read the kernel's log": lambda _: call(103 if os.uname().machine == "x86_64" else 116, 3, None, 0),
+    "run before others": lambda _: os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1)),
+    "leave groups": lambda _: os.setgroups([]),
     "use io_uring": lambda _: call(425, 1, ctypes.create_string_buffer(256)),
     "start a thread": start_thread,
     "read code": lambda _: open(os.__file__, "rb").read(),
@@ -105,6 +115,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
 
 BY_LANDLOCK = {confinement.LANDLOCK}
 BY_SECCOMP = {confinement.SECCOMP}
+BY_CAPABILITIES = {confinement.NO_CAPABILITIES}
 BY_EITHER = BY_LANDLOCK | BY_SECCOMP
 
 
@@ -133,6 +144,17 @@ def attempts(folder: Path, parent: int, other: int) -> list[tuple[str, Any, set[
         ("trace", other, BY_SECCOMP),
         ("leave namespaces", None, BY_SECCOMP),
         ("use io_uring", None, BY_SECCOMP),
+        ("make shared memory", None, BY_SECCOMP),
+        ("make a memory file", None, BY_SECCOMP),
+        ("write", "/dev/shm/penstock-probe", BY_EITHER),  # noqa: S108
+        ("set the clock", None, BY_SECCOMP),
+        ("set the time", None, BY_SECCOMP),
+        ("set the host name", None, BY_SECCOMP),
+        ("swap", None, BY_SECCOMP),
+        ("reboot", None, BY_SECCOMP),
+        ("read the kernel's log", None, BY_SECCOMP),
+        ("run before others", None, BY_SECCOMP),
+        ("leave groups", None, BY_CAPABILITIES),
     ]
 
 
@@ -175,7 +197,7 @@ async def test_a_child_can_do_nothing_that_an_active_protection_refuses(
 def platform_protections() -> set[str]:
     """What this kernel and this sandbox permit, found out without the code under test."""
     libc = ctypes.CDLL(None)
-    found = {confinement.NO_NEW_PRIVILEGES}
+    found = {confinement.NO_NEW_PRIVILEGES, confinement.NO_CAPABILITIES}
     if libc.syscall(444, None, ctypes.c_size_t(0), 1) >= 1:
         found.add(confinement.LANDLOCK)
     if platform.machine() in ("x86_64", "aarch64") and "Seccomp:" in Path("/proc/self/status").read_text():
@@ -188,7 +210,7 @@ def platform_protections() -> set[str]:
 
 def test_on_another_system_no_protection_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert (confinement.leave_network(), confinement.confine()) == ((), ())
+    assert (confinement.leave_network(), confinement.confine(), confinement.refuse_calls()) == ((), (), ())
 
 
 @linux_only
@@ -204,6 +226,10 @@ async def test_a_child_is_confined_before_its_first_task_and_says_how() -> None:
     assert (confinement.NETWORK_NAMESPACE in active) == (networks[0] != networks[1])
     assert (confinement.SECCOMP in active) == ("Seccomp:\t2" in status)
     assert (confinement.NO_NEW_PRIVILEGES in active) == ("NoNewPrivs:\t1" in status)
+    held = {line[:6]: int(line[8:], 16) for line in status.splitlines() if line.startswith("Cap")}
+    if os.geteuid() != 0:  # then what it could be started with cannot be given up, and nothing can be started
+        del held["CapBnd"]
+    assert set(held.values()) == {0}
     assert (confinement.LANDLOCK in active) == (ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 1)
     found = {line[:25].strip(): line[25:].split()[:2] for line in limits.splitlines()}
     assert found["Max file size"] == found["Max core file size"] == ["0", "0"]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 
-from penstock.imaging import child, workers
+from penstock.imaging import children, fork_server, workers
 from penstock.imaging.child import ChildTask
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.upstream.local import child_tasks
@@ -83,6 +83,42 @@ async def test_a_child_is_kept_for_the_next_task() -> None:
         await pool.run("image.normalise_input", data=png(), for_org=ORG)
         assert pool.pids == first
         assert len(first) == 1
+
+
+async def test_a_child_only_gets_the_files_of_one_organization() -> None:
+    async with WorkerPool(workers=2) as pool:
+        seen: dict[str, set[int]] = {"a": set(), "b": set(), "c": set()}
+        for name in "abcabcaab":
+            await pool.run("image.normalise_input", data=png(), for_org=OrgId(name))
+            seen[name].add(pool._idle[-1].pid)
+            assert len(pool.pids) <= 2
+    assert seen["a"].isdisjoint(seen["b"] | seen["c"])
+    assert seen["b"].isdisjoint(seen["c"])
+
+
+async def test_organizations_that_take_turns_keep_their_children() -> None:
+    async with WorkerPool(workers=2) as pool:
+        for _ in range(3):
+            for name in "ab":
+                await pool.run("image.normalise_input", data=png(), for_org=OrgId(name))
+            pids = pool.pids
+            assert len(pids) == 2
+            for name in "ba":
+                await pool.run("image.normalise_input", data=png(), for_org=OrgId(name))
+            assert pool.pids == pids
+
+
+async def test_the_pool_recovers_when_the_process_that_forks_dies() -> None:
+    async with WorkerPool() as pool:
+        await pool.run("image.normalise_input", data=png(), for_org=ORG)
+        (pid,) = pool.pids
+        forker = pool._fork_server._process
+        assert forker is not None
+        os.kill(forker.pid, signal.SIGKILL)
+        await wait_until(lambda: not is_running(pid))
+        await wait_until(lambda: pool._fork_server._control is None)
+        assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
+        assert pid not in pool.pids
 
 
 async def test_there_are_no_more_children_than_workers() -> None:
@@ -239,7 +275,7 @@ async def test_a_large_file_is_written_in_slices_with_other_tasks_in_between(mon
     message, *parts = slices
     assert message[0] < 200
     assert sum(size for size, _ in parts) == len(file)
-    assert max(size for size, _ in parts) == workers.CHUNK_BYTES
+    assert max(size for size, _ in parts) == children.CHUNK_BYTES
     assert len({turn for _, turn in parts}) == len(parts)
 
 
@@ -298,7 +334,7 @@ async def test_children_have_low_priority_and_a_memory_limit() -> None:
         pid = pool.pids[0]
         limits = Path(f"/proc/{pid}/limits").read_text()
         own_priority = os.getpriority(os.PRIO_PROCESS, 0)
-        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, own_priority + child.NICENESS)
+        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, own_priority + fork_server.NICENESS)
     assert f"{900 << 20}" in next(line for line in limits.splitlines() if line.startswith("Max address space"))
 
 
