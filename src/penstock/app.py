@@ -22,6 +22,7 @@ from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.generation_ends import GenerationEnds
 from penstock.accounts.key_records import ADMIN, OPERATOR
 from penstock.accounts.keys import Keys
+from penstock.accounts.labels import LabelValues
 from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
@@ -155,6 +156,7 @@ async def build_gateway(
             store=store,
             keys=Keys(store, vault, clock),
             requests=Requests(store, clock, chat_settlement.catch_up),
+            label_values=LabelValues(store, clock),
             usage=UsageReports(store, chat_settlement.catch_up),
             balances=Balances(store, clock, chat_settlement.catch_up),
             alerts=Alerts(store, clock, settings, deliveries.wake),

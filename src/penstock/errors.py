@@ -112,11 +112,16 @@ class TooManyRequests(RateLimited, same_code=True):
 
 
 class BudgetReached(RateLimited, same_code=True):
-    """The key or the organization with the id `budget_of` has spent what it may spend in this month."""
+    """The key or the organization with the id `budget_of`, or a label of this organization (its name and value), has
+    spent what it may spend in this month.
+    """
 
-    def __init__(self, message: str, budget_of: str, *, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, message: str, budget_of: str, *, headers: Mapping[str, str], label: tuple[str, str] | None = None
+    ) -> None:
         super().__init__(message, headers=headers, should_retry=False)
         self.budget_of = budget_of
+        self.label = label
 
 
 class InvalidRequest(Problem):

@@ -90,9 +90,12 @@ PROMPT_LENGTH_MAX = 32_000
 _SHAPE_LENGTH_MAX = 64
 
 _MODEL = text_field("model", "Model identifier.", required=True, max_length=256)
+_SESSION = text_field("session_id", "Groups requests in the records.", max_length=256)
+_LABELS = object_field("labels", "Declared names with your values, by which costs are grouped; see Labels.")
 _RECORDS = (
     text_field("user", "Identifier of your end user.", handling="passthrough", max_length=512),
-    text_field("session_id", "Groups requests in the records.", max_length=256),
+    _SESSION,
+    _LABELS,
 )
 _PROVIDER = object_field(
     "provider",
@@ -249,7 +252,8 @@ CHAT = field_table(
     flag_field("logprobs", "Return log probabilities.", default=False),
     integer_field("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
     object_field("stream_options", "`include_usage` adds a last chunk with usage."),
-    text_field("session_id", "Groups requests in the records.", max_length=256),
+    _SESSION,
+    _LABELS,
     _PROVIDER,
 )
 
@@ -274,7 +278,8 @@ RESPONSES = field_table(
     object_field("metadata", "Up to 16 pairs of strings, returned with the response."),
     flag_field("store", "Accepted; nothing is stored."),
     text_field("user", "Identifier of your end user.", max_length=512),
-    text_field("session_id", "Groups requests in the records.", max_length=256),
+    _SESSION,
+    _LABELS,
     _PROVIDER,
 )
 

@@ -9,6 +9,7 @@ from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.generation_ends import GenerationEnds
 from penstock.accounts.keys import Keys
+from penstock.accounts.labels import LabelValues
 from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
@@ -51,6 +52,7 @@ class Gateway:
     store: Store
     keys: Keys
     requests: Requests
+    label_values: LabelValues
     usage: UsageReports
     balances: Balances
     alerts: Alerts

@@ -18,6 +18,15 @@ MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "vid
 # --------------------------------------------------------------------------------------------------------------- calls
 
 
+class DeclaredLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A label that calls of an organization may have."""
+
+    name: str
+    required: bool = False
+    values: tuple[str, ...] | None = None  # that are allowed; None: any
+    budget: bool = False  # whether its values may have budgets
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who is calling: an active key and its organization."""
@@ -33,12 +42,18 @@ class Caller:
     org_nanos_per_month: int | None = None  # of all keys of the organization together
     models: tuple[str, ...] | None = None  # that it may use: ids, or beginnings of ids that end with `*`; None: all
     replay_mode: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
+    declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
 
     @property
     def is_limited(self) -> bool:
-        """Whether the key has a limit that calls are counted for, or its organization a budget of the month."""
+        """Whether the key has a limit that calls are counted for, or its organization a budget of the month, or labels
+        whose values may have one.
+        """
         counted = (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day, self.nanos_per_month)
-        return counted != (None, None, None, None) or self.org_nanos_per_month is not None
+        if counted != (None, None, None, None) or self.org_nanos_per_month is not None:
+            return True
+        return any(label.budget for label in self.declared_labels)
 
     def may_use(self, model: str) -> bool:
         """Whether a model is among those that the key is limited to."""
@@ -104,6 +119,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     extras: dict[str, Any] = {}  # fields that the interface does not name; passed on to the provider
     inputs: tuple[Input, ...] = ()
     metadata: dict[str, str] = {}
+    labels: dict[str, str] = {}  # for the records; providers do not see them
     partial_images: int = 0  # how many unfinished images a stream shows, where the provider sends them
 
     @property

@@ -59,6 +59,11 @@ def is_id(text: str, prefix: str) -> bool:
 DAY_MS = 86_400_000
 
 
+def month_text(at_ms: int) -> str:
+    """The month (UTC) of a time, such as `2026-11`."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m")
+
+
 def iso(at_ms: int) -> str:
     """A time in ISO 8601, as responses show it."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -14,7 +14,7 @@ from penstock.store.groups import WriteGroups
 from penstock.store.lock_order import in_lock_order
 
 # The queries of an acceptance, in the order of docs/decisions/lock-order.md. The last one returns a row.
-_QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "defer_generation")
+_QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "add_request_label", "defer_generation")
 
 
 class Acceptance(msgspec.Struct, frozen=True):

@@ -1,7 +1,6 @@
 """Tell the operator by webhook, once, when a monthly budget is nearly or fully used or a balance is low."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +14,7 @@ from penstock.schema import SLOT_MS
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.typed_config import Misconfigured
-from penstock.values import Nanos, OrgId, dollars, nanos, new_id
+from penstock.values import Nanos, OrgId, dollars, month_text, nanos, new_id
 from penstock.webhooks.events import ALERT_PREFIX, add_alert, alert_body
 
 log = structlog.get_logger("penstock.alerts")
@@ -40,6 +39,18 @@ class _Budget(msgspec.Struct, frozen=True):
     @property
     def is_used_up(self) -> bool:
         return self.spent >= self.nanos_per_month
+
+
+class _LabelBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """A monthly budget of a value of a label, and what is spent of it."""
+
+    org_id: OrgId
+    org_name: str
+    name: str
+    value: str
+    nanos_per_month: Nanos
+    alert_percents: str  # as a JSON list
+    spent: Nanos
 
 
 class _LowBalance(msgspec.Struct, frozen=True):
@@ -85,26 +96,32 @@ class Alerts:
         """Store an alert for each budget and balance that has reached a threshold; return how many were new."""
         if not self._url:
             return 0
-        alerts = [
+        alerts = [_label_alert(budget, self._period) for budget in await self._label_budgets(None, None, 1)]
+        alerts += [
             _budget_alert(budget, self._period, _FULL_PERCENT if budget.is_used_up else _WARNING_PERCENT)
             for budget in await self._budgets(None, _WARNING_PERCENT)
         ]
         if self._low_balance:
             rows = await self._store.slow("list_low_balances", low=self._low_balance)
             alerts += [_balance_alert(_LowBalance(**row), self._low_balance) for row in rows]
-        return sum([await self._store_once(alert) for alert in alerts])
+        return sum([await self._store_once(alert) for alert in alerts if alert])
 
-    async def note_refusal(self, budget_of: str) -> None:
+    async def note_refusal(self, budget_of: str, label: tuple[str, str] | None = None) -> None:
         """Store the alert of a budget that is used up: a call was refused because the rest is too small for it.
 
-        `budget_of` is the id of the key or the organization. A failure is only logged, because the caller gets its
-        response anyway.
+        `budget_of` is the id of the key or the organization, `label` a label of it with its value. A failure is only
+        logged, because the caller gets its response anyway.
         """
-        if not self._url or (mark := f"{budget_of} {self._period}") in self._known:
+        if not self._url or (mark := f"{budget_of} {self._period} {label}") in self._known:
             return
         try:
-            for budget in await self._budgets(budget_of, 0):
-                await self._store_once(_budget_alert(budget, self._period, _FULL_PERCENT))
+            if label is None:
+                for budget in await self._budgets(budget_of, 0):
+                    await self._store_once(_budget_alert(budget, self._period, _FULL_PERCENT))
+            else:
+                for of_label in await self._label_budgets(budget_of, label, 0):
+                    if alert := _label_alert(of_label, self._period, is_refused=True):
+                        await self._store_once(alert)
         except StorageUnavailable as problem:
             log.warning("alert not stored", budget_of=budget_of, reason=str(problem))
             return
@@ -115,9 +132,18 @@ class Alerts:
         rows = await self._store.slow("list_budgets", id=budget_of, month=month, percent=percent)
         return [_Budget(**row) for row in rows]
 
+    async def _label_budgets(
+        self, org_id: str | None, label: tuple[str, str] | None, percent: int
+    ) -> list[_LabelBudget]:
+        name, value = label or (None, None)
+        rows = await self._store.slow(
+            "list_used_label_budgets", month=self._period, org_id=org_id, name=name, value=value, percent=percent
+        )
+        return [_LabelBudget(**row) for row in rows]
+
     @property
     def _period(self) -> str:
-        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).strftime("%Y-%m")
+        return month_text(self._clock.now_ms())
 
     async def _store_once(self, alert: Alert) -> bool:
         if alert.name in self._known:
@@ -188,6 +214,32 @@ def _budget_alert(budget: _Budget, period: str, percent: int) -> Alert:
     }
     unless = f"{name} {_FULL_PERCENT}" if percent < _FULL_PERCENT else None
     return Alert(f"{name} {percent}", "budget.reached", data, unless, of_keys if budget.key_id else None)
+
+
+def _label_alert(budget: _LabelBudget, period: str, *, is_refused: bool = False) -> Alert | None:
+    """The alert about the highest percentage that is reached; all of it is if a call was refused."""
+    reached = [
+        percent
+        for percent in msgspec.json.decode(budget.alert_percents, type=list[int])
+        if (is_refused and percent <= _FULL_PERCENT) or budget.spent * 100 >= budget.nanos_per_month * percent
+    ]
+    if not reached:
+        return None
+    percent = max(reached)
+    of_labels = f"alert {budget.org_id} {period} label "
+    name = f"{of_labels}{budget.name} {budget.value} {budget.nanos_per_month}"
+    data = {
+        "object": "budget",
+        "org_id": budget.org_id,
+        "org_name": budget.org_name,
+        "label": {"name": budget.name, "value": budget.value},
+        "period": period,
+        "percent": percent,
+        "usd_per_month": dollars(budget.nanos_per_month),
+        "spent": dollars(budget.spent),
+    }
+    unless = f"{name} {_FULL_PERCENT}" if percent < _FULL_PERCENT else None
+    return Alert(f"{name} {percent}", "budget.reached", data, unless, of_labels)
 
 
 def _balance_alert(balance: _LowBalance, low: Nanos) -> Alert:

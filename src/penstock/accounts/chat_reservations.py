@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 
 from penstock.accounts import limits, transfers
+from penstock.accounts.labels import label_rows
 from penstock.accounts.requests import new_request_row
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable, nothing_sent
@@ -168,12 +169,15 @@ class ChatReservations:
         caller = reservation.call.caller
         await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
         await self._hold_all(tx, [reservation])
-        await limits.check_org_budget(tx, caller, self.clock.now_ms())
+        await limits.check_budgets(tx, caller, reservation.request.labels, self.clock.now_ms())
 
     async def _hold_all(self, tx: Transaction, reservations: Sequence[Reservation]) -> list[None]:
         """Hold for calls: for all of them or, if a balance is too low, for none."""
         in_order = sorted(reservations, key=lambda reservation: reservation.call.id)
-        await tx.put_many("add_request", [self._request_row(reservation) for reservation in in_order])
+        rows = [self._request_row(reservation) for reservation in in_order]
+        await tx.put_many("add_request", rows)
+        if labels := label_rows(rows):
+            await tx.put_many("add_request_label", labels)
         await self.hold_all(tx, [reservation.new_hold for reservation in in_order])
         return [None] * len(in_order)
 

@@ -13,6 +13,7 @@ import structlog
 from penstock.accounts import transfers
 from penstock.accounts.chat_late_ends import LateEnd, log_losses, record_late_ends
 from penstock.accounts.chat_reservations import ChatReservations, Reservation
+from penstock.accounts.labels import encode_labels
 from penstock.accounts.payloads import Leftovers, add_leftovers
 from penstock.accounts.requests import (
     RequestEnd,
@@ -64,7 +65,8 @@ class EndedCall(msgspec.Struct, frozen=True):
     def usage(self) -> RequestUsage:
         call = self.reservation.call
         end = self.end
-        return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost)
+        labels = encode_labels(self.reservation.request.labels)
+        return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost, labels)
 
     @property
     def hold_end(self) -> transfers.EndedHold:

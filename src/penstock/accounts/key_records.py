@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.labels import checked_labels, decode_labels, encode_labels
 from penstock.errors import InvalidRequest
 from penstock.store.base import Row, Store
 from penstock.store.related import read_related
@@ -39,6 +40,7 @@ class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
     models: str | None = None
     replay_mode: str | None = None
     expires_at_ms: int | None = None
+    labels: str | None = None
 
 
 class KeyUsage(msgspec.Struct, frozen=True):
@@ -73,6 +75,7 @@ def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:
         "models": decode_models(row.models),
         "replay_mode": row.replay_mode,
         "expires_at": _time(row.expires_at_ms),
+        "labels": decode_labels(row.labels),
         "last_used_at": _time(usage.last_used_at_ms),
         "spent_today": dollars(usage.spent_today),
         "spent_this_month": dollars(usage.spent_this_month),
@@ -152,6 +155,10 @@ def _checked_replay_mode(name: str, mode: Any) -> str | None:
     return str(mode)
 
 
+def _checked_labels(name: str, labels: Any) -> str | None:
+    return None if labels is None else encode_labels(checked_labels(labels, name))
+
+
 def _checked_models(name: str, models: Any) -> str | None:
     """Return the models as stored: a JSON list."""
     if models is None:
@@ -194,5 +201,6 @@ _OPTIONS = {
     "models": ("models", _checked_models),
     "expires_at": ("expires_at_ms", _checked_expiry),
     "replay_mode": ("replay_mode", _checked_replay_mode),
+    "labels": ("labels", _checked_labels),
 }
 OPTIONS = tuple(_OPTIONS)

@@ -12,6 +12,7 @@ from zlib import crc32
 import msgspec
 
 from penstock.accounts.key_records import KeyRow, KeyUsage, decode_models, granted_scopes, key_columns, key_record
+from penstock.accounts.labels import decode_declared, decode_labels
 from penstock.accounts.limits import day_start_ms, month_start_ms
 from penstock.clock import Clock
 from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound
@@ -61,6 +62,8 @@ class _CallerRow(msgspec.Struct, frozen=True, kw_only=True):
     expires_at_ms: int | None
     billing: str
     org_nanos_per_month: int | None
+    labels: str | None
+    declared_labels: str | None
 
 
 # ------------------------------------------------------------------------------------------------- the text of a key
@@ -225,6 +228,10 @@ class Keys:
         """Read a key again when it is used next."""
         self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
 
+    def forget_org(self, org_id: OrgId) -> None:
+        """Read the keys of an organization again when they are used next."""
+        self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].org_id != org_id}
+
     async def get_record(self, caller: Caller) -> dict[str, Any]:
         """Return the record of the key that a call was made with; raise AuthenticationFailed if it is gone."""
         row = await self._store.one("get_key", id=caller.key_id, org_id=caller.org_id)
@@ -293,6 +300,8 @@ def _caller(row: _CallerRow) -> Caller:
         org_nanos_per_month=row.org_nanos_per_month,
         models=None if (models := decode_models(row.models)) is None else tuple(models),
         replay_mode=row.replay_mode,
+        labels=decode_labels(row.labels),
+        declared_labels=decode_declared(row.declared_labels),
     )
 
 
@@ -306,4 +315,5 @@ _DEFAULT_COLUMNS: Row = {
     "models": None,
     "replay_mode": None,
     "expires_at_ms": None,
+    "labels": None,
 }

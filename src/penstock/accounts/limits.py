@@ -1,11 +1,12 @@
-"""Check the limits of keys (requests, dollars, models) and the dollars per month of organizations."""
+"""Check the limits of keys (requests, dollars, models), and the dollars per month of organizations and labels."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from penstock.errors import BudgetReached, PermissionDenied, RateLimited, TooManyRequests, quoted
 from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Transaction
-from penstock.values import DAY_MS, Nanos, dollars, first_id
+from penstock.values import DAY_MS, Nanos, OrgId, dollars, first_id, month_text
 
 _MINUTE_MS = 60_000
 _MAX_SHOWN = 10
@@ -75,12 +76,29 @@ async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
             raise RateLimited(message, headers=headers, should_retry=False)
 
 
-async def check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None:
-    """Raise RateLimited if the organization has now spent and held more than it may spend in this UTC month.
+async def check_budgets(tx: Transaction, caller: Caller, labels: Mapping[str, str], now_ms: int) -> None:
+    """Raise RateLimited if the organization, or one of these labels, has now spent and held more than it may spend in
+    this UTC month.
 
     Runs after the hold in the transaction that accepts the request. The hold has locked the organization, so that
     parallel calls of its keys are checked one after the other.
     """
+    await _check_org_budget(tx, caller, now_ms)
+    for label in caller.declared_labels:
+        if label.budget and label.name in labels:
+            await _check_label_budget(tx, caller.org_id, label.name, labels[label.name], now_ms)
+
+
+async def _check_label_budget(tx: Transaction, org_id: OrgId, name: str, value: str, now_ms: int) -> None:
+    month = month_text(now_ms)
+    row = await tx.one("get_label_budget", org_id=org_id, name=name, value=value, month=month)
+    if row is not None and row["spent"] + row["held"] > row["nanos_per_month"]:
+        who = f"The label `{name}` with the value `{value}`"
+        message, headers = _limit_of_span(who, row["nanos_per_month"], "month", next_month_ms(now_ms), now_ms)
+        raise BudgetReached(message, org_id, headers=headers, label=(name, value))
+
+
+async def _check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None:
     limit = caller.org_nanos_per_month
     if limit is None:
         return

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock import states
+from penstock.accounts.labels import decode_labels
 from penstock.schema import CostLine, FailedAttempt
 from penstock.values import Nanos, OrgId, dollars, iso
 
@@ -49,6 +50,7 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int | None
     cost_lines: str | None
     attempts: str | None
+    labels: str | None
 
     @property
     def is_open(self) -> bool:
@@ -104,6 +106,7 @@ def request_record(row: RequestRow) -> dict[str, Any]:
         "session_id": row.session_id,
         "trace_id": row.trace_id,
         "user": row.end_user,
+        "labels": decode_labels(row.labels),
         "request_size_bytes": row.request_bytes,
         "response_size_bytes": row.response_bytes,
         "kind": row.kind,

@@ -3,25 +3,24 @@
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
 
 from penstock import states
+from penstock.accounts.labels import decode_labels, encode_labels, label_rows
+from penstock.accounts.request_filters import HIGHEST_ID, LOWEST_ID, Filters
 from penstock.accounts.request_records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, PlannedCandidate, Request
 from penstock.store.base import Row, Store, Transaction
-from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import ZERO, Nanos, OrgId, dollars, first_id
+from penstock.store.paging import Page, Pager
+from penstock.values import ZERO, Nanos, OrgId, dollars, first_id, month_text
 
 KINDS = ("image", "edit", "upscale", "video", "chat")
 STATUSES = tuple(states.REQUEST)
-_LOWEST_ID = "req_"
-_HIGHEST_ID = "req_~"
-_ID_START = re.compile(r"req_[0-9a-z]*")
 _MAX_MESSAGE_CHARS = 1000
 _ROWS_AT_ONCE = 500
 _SESSION_HEADER = "x-service-session-id"
@@ -72,76 +71,7 @@ class RequestUsage(NamedTuple):
     status: str
     slot: int
     cost: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """Which requests to list; both times are inclusive."""
-
-    limit: int = DEFAULT_LIMIT
-    starting_after: str | None = None
-    ending_before: str | None = None
-    created_after_ms: int | None = None
-    created_before_ms: int | None = None
-    key_id: str | None = None
-    status: str | None = None
-    model: str | None = None
-    provider: str | None = None
-    kind: str | None = None
-    user: str | None = None
-    search: str | None = None  # a part of the id or of the user; one that begins with `req_` is the beginning of the id
-    summary: bool = False
-
-    @property
-    def low(self) -> str | None:
-        """The id above which the rows lie."""
-        created = None if self.created_after_ms is None else first_id("req", self.created_after_ms)
-        if self.search is None or not self.search.startswith(_LOWEST_ID):
-            return created
-        if not _ID_START.fullmatch(self.search):
-            return _HIGHEST_ID
-        # The last text before all that begin with the search: ids contain no character above `z`.
-        before = self.search[:-1] + chr(ord(self.search[-1]) - 1) + "~"
-        return max(created or "", before)
-
-    @property
-    def high(self) -> str | None:
-        """The id below which the rows lie."""
-        created = None if self.created_before_ms is None else first_id("req", self.created_before_ms + 1)
-        if self.search is None or not self.search.startswith(_LOWEST_ID):
-            return created
-        return min(created or _HIGHEST_ID, self.search + "~")
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether only the time, the key and the status are given, which the usage slots count by."""
-        return (self.model, self.provider, self.kind, self.user, self.search) == (None,) * 5
-
-    @property
-    def columns(self) -> dict[str, str | None]:
-        """The values that rows are compared with, as the query takes them."""
-        wanted = {"key_id": self.key_id, "status": self.status}
-        if self.is_plain:
-            return {name: value for name, value in wanted.items() if value is not None}
-        return {
-            **wanted,
-            "model": self.model,
-            "provider": self.provider,
-            "kind": self.kind,
-            "end_user": self.user,
-            "search": self.search,
-        }
-
-    @property
-    def query_suffix(self) -> str:
-        """The end of the name of the query: there is one for each index, and the most selective is chosen."""
-        if self.is_plain:
-            names = [name.removesuffix("_id") for name in self.columns]
-            return "_of_" + "_and_".join(names) if names else ""
-        for name in ("user", "model", "provider"):
-            if getattr(self, name) is not None:
-                return f"_of_{name}"
-        return "_matching" if self.kind in (None, "chat") else "_of_kind"
+    labels: str | None = None  # as stored
 
 
 def check_session_id(headers: Mapping[str, str]) -> None:
@@ -193,7 +123,8 @@ async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: Requ
     row = await tx.one("end_request", **request_end_values(org_id, request_id, end))
     if row is None:
         return None
-    return RequestUsage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
+    slot = row["created_at_ms"] // SLOT_MS
+    return RequestUsage(org_id, row["key_id"], end.status, slot, end.cost, row["labels"])
 
 
 def request_end_values(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
@@ -208,17 +139,25 @@ def ended_request_row(call: Call, request: Request, modality: str | None, end: R
 
 async def add_ended_requests(tx: Transaction, rows: Sequence[Row]) -> int:
     """Add rows and return how many were new. They are not counted; the caller calls `count_usage`."""
-    return await tx.run_many("add_ended_request", rows)
+    added = await tx.run_many("add_ended_request", rows)
+    if labels := label_rows(rows):
+        await tx.put_many("add_request_label", labels)
+    return added
 
 
 async def count_usage(tx: Transaction, ended: Iterable[RequestUsage]) -> None:
-    """Add ended requests to the usage slots by key and status, by key, by status, and in total.
+    """Add ended requests to the usage slots by key and status, by key, by status, and in total; and to what their
+    labels have spent.
 
     Each slot is changed once, in the order of their primary keys: many transactions share them.
     """
     same = defaultdict[tuple[OrgId, str, str, int], list[int]](list)
-    for org_id, key_id, status, slot, cost in ended:
+    spent = defaultdict[tuple[str, str, str, str], int](int)
+    for org_id, key_id, status, slot, cost, labels in ended:
         same[org_id, key_id, status, slot].append(cost)
+        if labels is not None and cost:
+            for name, value in decode_labels(labels).items():
+                spent[month_text(slot * SLOT_MS), org_id, name, value] += cost
     counts = defaultdict[tuple[str, str, str, int], int](int)
     costs = defaultdict[tuple[str, str, str, int], int](int)
     for (org_id, key_id, status, slot), several in same.items():
@@ -229,6 +168,10 @@ async def count_usage(tx: Transaction, ended: Iterable[RequestUsage]) -> None:
     rows = [dict(zip(names, key, strict=True), count=counts[key], cost=costs[key]) for key in sorted(counts)]
     if rows:
         await tx.put_many("add_usage", rows)
+    if spent:
+        names = ("month", "org_id", "name", "value")
+        sums = [dict(zip(names, key, strict=True), spent=spent[key]) for key in sorted(spent)]
+        await tx.put_many("add_label_spend", sums)
 
 
 _NOT_ENDED: Row = {
@@ -248,6 +191,7 @@ def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
         "kind": request.task,
         "end_user": request.values.get("user"),
         "session_id": call.headers.get(_SESSION_HEADER) or request.values.get("session_id"),
+        "labels": encode_labels(request.labels),
     }
 
 
@@ -288,6 +232,7 @@ class Requests:
         *,
         user: str | None = None,
         session_id: str | None = None,
+        labels: Mapping[str, str] | None = None,
         response_bytes: int | None = None,
     ) -> None:
         """Record a call that was refused before any provider was called; the rest is what its body says."""
@@ -308,6 +253,7 @@ class Requests:
             "hold": 0,
             "end_user": user,
             "session_id": call.headers.get(_SESSION_HEADER, "")[:_MAX_SESSION_CHARS] or session_id,
+            "labels": encode_labels(labels or {}),
         }
 
         async def write(tx: Transaction) -> None:
@@ -342,7 +288,7 @@ class Requests:
             low=filters.low,
             high=filters.high,
             query_suffix=filters.query_suffix,
-            **filters.columns,
+            **filters.list_columns,
         )
         return replace(page, summary=await self._summary(org_id, filters) if filters.summary else None)
 
@@ -350,7 +296,7 @@ class Requests:
         """Yield all matching rows, newest first, reading a part of them at a time."""
         await self._catch_up(org_id)
         high = filters.high
-        columns: Row = dict(filters.columns)
+        columns: Row = dict(filters.list_columns)
         more = True
         while more:
             rows, more = await self._pager.rows(
@@ -368,8 +314,8 @@ class Requests:
         first_slot = -(-(filters.created_after_ms or 0) // SLOT_MS)
         before_ms = filters.created_before_ms
         end_slot = (self._clock.now_ms() if before_ms is None else before_ms + 1) // SLOT_MS
-        low = filters.low or _LOWEST_ID
-        high = filters.high or _HIGHEST_ID
+        low = filters.low or LOWEST_ID
+        high = filters.high or HIGHEST_ID
         if not filters.is_plain:
             sums = await self._store.slow("sum_matching_requests", org_id=org_id, low=low, high=high, **filters.columns)
             return _summary(sums)

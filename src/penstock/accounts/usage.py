@@ -1,8 +1,8 @@
-"""Sum up requests over time: costs, counts, success and latency, by model, provider, key or kind; and failures."""
+"""Sum up requests over time: costs, counts, success and latency, by one or two of their properties; and failures."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.key_records import read_key_names
+from penstock.accounts.labels import encode_labels
 from penstock.errors import InvalidRequest
 from penstock.store.base import Row, Store
 from penstock.values import Nanos, OrgId, dollars, first_id, iso
 
 BUCKETS = ("hour", "day", "week", "month")
-GROUPS = ("model", "provider", "key", "kind")
+GROUPS = ("model", "provider", "key", "kind", "user", "session")  # and `label:` with the name of a label
+LABEL_GROUP = "label:"
+MAX_GROUPS = 2  # by which sums can be grouped at once
 MAX_BUCKETS = 1000
 MAX_SUMS = 50_000  # of a bucket, a group and a status: callers can invent names of models
 DEFAULT_DAYS = 30
@@ -45,6 +48,8 @@ class UsageFilters:
     provider: str | None = None
     kind: str | None = None
     user: str | None = None
+    session_id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> Row:
@@ -54,6 +59,8 @@ class UsageFilters:
             "provider": self.provider,
             "kind": self.kind,
             "end_user": self.user,
+            "session_id": self.session_id,
+            "labels": encode_labels(self.labels),
         }
 
 
@@ -62,6 +69,7 @@ class _UsageRow(msgspec.Struct, frozen=True, kw_only=True):
 
     bucket: int  # the number of the bucket, from 0
     name: str | None  # of the group
+    second: str | None  # of the group within it, if there are two
     status: str
     count: int
     cost: int
@@ -113,27 +121,32 @@ class _Figures:
         }
 
 
+Names = tuple[str | None, ...]  # of a group: one by each property that is grouped by
+
+
 @dataclass(slots=True)
 class _Sums:
     """Figures of each bucket, each group, each group in each bucket, and all."""
 
     total: _Figures = field(default_factory=_Figures)
     buckets: dict[int, _Figures] = field(default_factory=dict)
-    groups: dict[str | None, _Figures] = field(default_factory=dict)
-    cells: dict[tuple[int, str | None], _Figures] = field(default_factory=dict)
+    groups: dict[Names, _Figures] = field(default_factory=dict)
+    cells: dict[tuple[int, Names], _Figures] = field(default_factory=dict)
 
-    def add(self, row: _UsageRow) -> None:
+    def add(self, row: _UsageRow, depth: int) -> None:
+        """Add a row, whose group has as many names as the depth says."""
+        names = (row.name, row.second)[:depth]
         durations = _decode_durations(row.durations or "{}")
         self.total.add(row, durations)
         self.buckets.setdefault(row.bucket, _Figures()).add(row, durations)
-        self.groups.setdefault(row.name, _Figures()).add(row, durations)
-        self.cells.setdefault((row.bucket, row.name), _Figures()).add(row, durations)
+        self.groups.setdefault(names, _Figures()).add(row, durations)
+        self.cells.setdefault((row.bucket, names), _Figures()).add(row, durations)
 
 
-def _sum_up(rows: Iterable[Row]) -> _Sums:
+def _sum_up(rows: Iterable[Row], depth: int) -> _Sums:
     sums = _Sums()
     for row in rows:
-        sums.add(_UsageRow(**row))
+        sums.add(_UsageRow(**row), depth)
     return sums
 
 
@@ -159,8 +172,11 @@ class UsageReports:
         self._store = store
         self._catch_up = catch_up
 
-    async def report(self, org_id: OrgId, filters: UsageFilters, bucket: str, group_by: str | None) -> dict[str, Any]:
-        """Return the figures of each bucket of time, also of the empty ones, and of the whole time.
+    async def report(
+        self, org_id: OrgId, filters: UsageFilters, bucket: str, group_by: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Return the figures of each bucket of time, also of the empty ones, and of the whole time; and those of each
+        group, by up to two properties.
 
         Raises InvalidRequest for a time with too many buckets, or with too many groups in them.
         """
@@ -173,16 +189,17 @@ class UsageReports:
             buckets=msgspec.json.encode(buckets).decode(),
             low=buckets[0][0],
             high=buckets[-1][1],
-            group_by=group_by,
+            **_group_columns(group_by),
             limit=MAX_SUMS + 1,
             **filters.columns,
         )
         if len(rows) > MAX_SUMS:
             message = "There are too many groups: choose a shorter time, longer buckets, or filter by what they have."
             raise InvalidRequest(message, param="group_by")
-        sums = await asyncio.to_thread(_sum_up, rows)
-        ids = [name for name in sums.groups if name] if group_by == "key" else []
-        names = await read_key_names(self._store, ids, org_id)
+        sums = await asyncio.to_thread(_sum_up, rows, len(group_by))
+        places = [place for place, name in enumerate(group_by) if name == "key"]
+        ids = {key_id for names in sums.groups for place in places if (key_id := names[place])}
+        names = await read_key_names(self._store, sorted(ids), org_id)
         # In a thread, because it takes long with many buckets and groups.
         return await asyncio.to_thread(_report_body, sums, spans, bucket, group_by, names)
 
@@ -210,32 +227,54 @@ def _failure(row: _FailureRow) -> dict[str, Any]:
     }
 
 
-def _report_body(
-    sums: _Sums, spans: list[tuple[int, int]], bucket: str, group_by: str | None, names: dict[str, str | None]
-) -> dict[str, Any]:
-    order = sorted(
-        sums.groups, key=lambda name: (-sums.groups[name].cost, -sum(sums.groups[name].counts.values()), name or "")
-    )
+def _group_columns(group_by: Sequence[str]) -> Row:
+    """What `sum_usage` groups by: names of columns, and of labels."""
+    columns: Row = {"group_by": None, "label": None, "and_by": None, "and_label": None}
+    for (column, label), name in zip((("group_by", "label"), ("and_by", "and_label")), group_by, strict=False):
+        kind, _, label_name = name.partition(":")
+        columns |= {column: kind, label: label_name or None}
+    return columns
 
-    def group(name: str | None, figures: _Figures) -> dict[str, Any]:
-        return {"group": name, "name": names.get(name or "", name), **figures.body()}
+
+def _report_body(
+    sums: _Sums,
+    spans: list[tuple[int, int]],
+    bucket: str,
+    group_by: Sequence[str],
+    key_names: Mapping[str, str | None],
+) -> dict[str, Any]:
+    def largest(names: Names) -> tuple[int, int, list[str]]:
+        figures = sums.groups[names]
+        return -figures.cost, -sum(figures.counts.values()), [name or "" for name in names]
+
+    order = sorted(sums.groups, key=largest)
+
+    def group(names: Names, figures: _Figures) -> dict[str, Any]:
+        shown = [
+            key_names.get(name or "", name) if by == "key" else name for by, name in zip(group_by, names, strict=True)
+        ]
+        if len(names) == 1:
+            return {"group": names[0], "name": shown[0], **figures.body()}
+        return {"group": list(names), "name": shown, **figures.body()}
 
     return {
         "object": "usage",
         "bucket": bucket,
-        "group_by": group_by,
+        "group_by": ",".join(group_by) or None,
         "start": iso(spans[0][0]),
         "end": iso(spans[-1][1]),
         "currency": "usd",
         "total": sums.total.body(),
-        "groups": [group(name, sums.groups[name]) for name in order] if group_by else [],
+        "groups": [group(names, sums.groups[names]) for names in order] if group_by else [],
         "data": [
             {
                 "start": iso(start),
                 "end": iso(end),
                 **sums.buckets.get(number, _Figures()).body(),
                 "groups": [
-                    group(name, sums.cells[number, name]) for name in order if group_by and (number, name) in sums.cells
+                    group(names, sums.cells[number, names])
+                    for names in order
+                    if group_by and (number, names) in sums.cells
                 ],
             }
             for number, (start, end) in enumerate(spans)

@@ -326,7 +326,7 @@ class AsgiApp:
             log.warning("call failed", request_id=state.id, route=route.path, code=problem.code)
         response = problems.problem_response(problem, generation=route.generation, reached=state.reached)
         if isinstance(problem, BudgetReached):
-            await self._gateway.alerts.note_refusal(problem.budget_of)
+            await self._gateway.alerts.note_refusal(problem.budget_of, problem.label)
         if route.generation and state.caller is not None and problems.is_refusal(problem):
             await self._record(state, state.caller, problem, len(responses.encode_body(response)))
         return response
@@ -351,6 +351,7 @@ class AsgiApp:
                 state.route.kind,
                 user=fields.user,
                 session_id=fields.session_id,
+                labels=fields.labels,
                 response_bytes=response_bytes,
             )
         except Exception as failure:  # the caller gets its response even if the record cannot be written

@@ -48,7 +48,18 @@ def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
 
     An empty value means the default. An empty boolean is refused: who writes `?dryRun` does not mean false.
     """
-    return {row.name: _value(row, query[row.name]) if _is_given(row, query) else row.default for row in rows}
+    return {row.name: _read_row(row, query) for row in rows}
+
+
+def _read_row(row: Query, query: Mapping[str, str]) -> Any:
+    if row.type == "labels":
+        return {name.removeprefix(row.name): value for name, value in query.items() if _is_of(row, name) and value}
+    return _value(row, query[row.name]) if _is_given(row, query) else row.default
+
+
+def _is_of(row: Query, name: str) -> bool:
+    """Whether a parameter belongs to a row."""
+    return name == row.name or (row.type == "labels" and name.startswith(row.name) and name != row.name)
 
 
 def _is_given(row: Query, query: Mapping[str, str]) -> bool:
@@ -57,9 +68,9 @@ def _is_given(row: Query, query: Mapping[str, str]) -> bool:
 
 def check_names(rows: Sequence[Query], query: Mapping[str, str]) -> None:
     """Raise InvalidRequest for a parameter that no row describes."""
-    names = [row.name for row in rows]
+    names = [row.name + "…" if row.type == "labels" else row.name for row in rows]
     for name in query:
-        if name not in names and name != _AZURE_VERSION:
+        if name != _AZURE_VERSION and not any(_is_of(row, name) for row in rows):
             allowed = f"allowed are {quoted(names)}" if names else "this path takes none"
             raise InvalidRequest(f"`{name[:64]}` is not a query parameter here; {allowed}.", param=name[:64])
 
@@ -68,8 +79,8 @@ def page_url(path: str, rows: Sequence[Query], query: Mapping[str, str], cursor:
     """Return path and query of another page: the same filters, and the cursor at another id; None for no id."""
     if at is None:
         return None
-    names = {row.name for row in rows} - {"starting_after", "ending_before"}
-    kept = [(name, value) for name, value in query.items() if name in names]
+    filters = [row for row in rows if row.name not in ("starting_after", "ending_before")]
+    kept = [(name, value) for name, value in query.items() if any(_is_of(row, name) for row in filters)]
     return f"{path}?{urlencode([*kept, (cursor, at)])}"
 
 

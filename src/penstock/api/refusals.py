@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from penstock.accounts.labels import usable_labels
 from penstock.api.route import Route
 from penstock.fields import CHAT
 from penstock.schema import Call
@@ -18,12 +19,14 @@ class RefusedFields(NamedTuple):
     modality: str | None
     user: str | None
     session_id: str | None
+    labels: dict[str, str]
 
 
 def refused_fields(call: Call, route: Route) -> RefusedFields:
     """Return what a refused call says about itself."""
     modality = "vision" if route.kind == "chat" and _has_image(call.json) else route.modality
-    return RefusedFields(named_model(call), modality, _text(call, "user"), _text(call, "session_id"))
+    labels = usable_labels(call, _value(call, "labels"))
+    return RefusedFields(named_model(call), modality, _text(call, "user"), _text(call, "session_id"), labels)
 
 
 def named_model(call: Call) -> str | None:

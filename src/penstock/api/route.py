@@ -22,7 +22,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     about: str
-    type: Literal["string", "integer", "boolean", "time"] = "string"
+    # `labels`: any number of parameters whose names begin with this one, such as `label.customer`.
+    type: Literal["string", "integer", "boolean", "time", "labels"] = "string"
     default: Any = None
     required: bool = False
     low: int | None = None

@@ -4,6 +4,7 @@ from functools import partial
 
 import msgspec
 
+from penstock.accounts.labels import call_labels
 from penstock.accounts.limits import check_model
 from penstock.accounts.response_items import ResponseItem
 from penstock.chat.candidates import estimate, executed_model_header, route_chat
@@ -52,13 +53,16 @@ async def complete(
         chat = read() if call.size_bytes <= LONG_BYTES else await run_aside(call.size_bytes, read)
         if call.caller.models is not None:
             _check_models(gateway, call.caller, chat)
+        labels = call_labels(call, chat.body.get("labels"))
         routed = await route_chat(gateway, call, chat)
     if call.dry_run:
         return estimate(gateway, routed)
+    if labels:
+        labels = await gateway.label_values.limited(call.caller.org_id, labels)
     chat = routed.chat
     route = routed.route
     values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
-    request = Request(task="chat", model=chat.model, values=values)
+    request = Request(task="chat", model=chat.model, values=values, labels=labels)
     output_tokens = gateway.settings.chat_output_tokens
     if chat.images:
         chat = await inline_images(

@@ -11,7 +11,7 @@ from penstock.providers.spec import Model
 from penstock.upstream import checks
 from penstock.upstream.extra_fields import check_extras
 
-NOT_FORWARDED = ("session_id",)
+NOT_FORWARDED = ("session_id", "labels")
 
 
 def check_supported(chat: ChatRequest, model: Model) -> None:

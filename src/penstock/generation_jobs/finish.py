@@ -9,6 +9,7 @@ import structlog
 
 from penstock.accounts import transfers
 from penstock.accounts.generation_ends import GenerationEnd
+from penstock.accounts.labels import encode_labels
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import Line, cost_lines, is_callers_risk
 from penstock.accounts.request_records import encode_lines
@@ -59,7 +60,9 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
     charged = hold_end.charged
-    usage = RequestUsage(job.org_id, job.key_id, "completed", job.row.created_at_ms // SLOT_MS, charged)
+    slot = job.row.created_at_ms // SLOT_MS
+    labels = encode_labels(job.request.labels)
+    usage = RequestUsage(job.org_id, job.key_id, "completed", slot, charged, labels)
     changes: list[Change] = [
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),

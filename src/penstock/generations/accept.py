@@ -10,7 +10,8 @@ from itertools import compress
 import msgspec
 
 from penstock.accounts.acceptances import Acceptance
-from penstock.accounts.limits import check_limits, check_org_budget
+from penstock.accounts.labels import label_rows
+from penstock.accounts.limits import check_budgets, check_limits
 from penstock.accounts.requests import new_request_row
 from penstock.accounts.transfers import NewHold
 from penstock.errors import InsufficientBalance, RateLimited, nothing_sent
@@ -152,7 +153,7 @@ async def _store_alone(gateway: Gateway, new_call: "_NewCall", planned: PlannedC
     plan = await _claim_recording(tx, caller.org_id, call.id, planned)
     accepted, acceptance = _rows(gateway, new_call, msgspec.structs.replace(planned, plan=plan))
     await gateway.acceptances.write(tx, [acceptance])
-    await check_org_budget(tx, caller, new_call.at_ms)
+    await check_budgets(tx, caller, new_call.request.labels, new_call.at_ms)
     return accepted
 
 
@@ -199,6 +200,9 @@ async def _new_call(
     is_awaited: bool,
 ) -> _NewCall:
     request = planned.request
+    if request.labels:
+        labels = await gateway.label_values.limited(call.caller.org_id, request.labels)
+        request = msgspec.structs.replace(request, labels=labels)
     if stored_inputs:
         request = msgspec.structs.replace(request, inputs=tuple(item for item, _ in stored_inputs))
     body_digest = None
@@ -228,8 +232,10 @@ def _rows(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> tuple[A
     inputs_until_ms = new_call.at_ms + _job_ms(gateway) + _INPUTS_OUTLIVE_MS
     attempt_id = new_call.attempt_id if _is_sent_at_once(planned) else None
     first = plan.candidates[0] if attempt_id else None
+    request_row = new_request_row(call, request, hold, sent_to=first)
     changes: list[Change] = [
-        ("add_request", new_request_row(call, request, hold, sent_to=first)),
+        ("add_request", request_row),
+        *(("add_request_label", row) for row in label_rows([request_row])),
         ("add_generation", columns),
         *(
             ("add_media", row)

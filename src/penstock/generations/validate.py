@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.labels import call_labels
 from penstock.errors import InvalidRequest
 from penstock.event_loop import LONG_BYTES
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
@@ -39,7 +40,7 @@ _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", 
 # Fields for the gateway itself, which are not part of the canonical request.
 _GATEWAY_FIELDS = (
     "webhook_url", "media_retention", "idempotency_key", "metadata", "model", "stream", "partial_images",
-    "provider",
+    "provider", "labels",
 )  # fmt: skip
 # Extra fields that OpenAI's clients send and that mean the same as no field.
 _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
@@ -206,6 +207,7 @@ def _validated_call(
         values={name: value for name, value in values.items() if name not in _GATEWAY_FIELDS},
         extras=extras,
         metadata=_metadata(values.get("metadata")),
+        labels=call_labels(call, values.get("labels")),
         partial_images=_partial_images(values),
     )
     idempotency_key = values.get("idempotency_key")

@@ -14,7 +14,7 @@ from penstock.schema import Fingerprint, Request
 # Fields that the match `standard` ignores: they do not change the output, except for the prompt, whose wording a test
 # may change.
 IGNORED_FIELDS = frozenset(
-    {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"}
+    {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "labels", "media_retention"}
 )
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.chat_settlement import EndedCall
-from penstock.accounts.requests import Filters, RequestEnd
+from penstock.accounts.request_filters import Filters
+from penstock.accounts.requests import RequestEnd
 from penstock.errors import StorageUnavailable
 from penstock.schema import Caller, Request
 from penstock.store import sqlite_writer

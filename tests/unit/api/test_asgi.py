@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from penstock import errors
-from penstock.accounts.requests import Filters
+from penstock.accounts.request_filters import Filters
 from penstock.api.asgi import AsgiApp
 from penstock.api.endpoints.generations import DRY_RUN
 from penstock.api.route import Endpoint, Query, Route

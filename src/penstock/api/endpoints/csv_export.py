@@ -6,6 +6,8 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+from msgspec import json
+
 from penstock.accounts.request_records import RequestRow, request_record
 
 COLUMNS = (
@@ -22,6 +24,7 @@ COLUMNS = (
     "key_id",
     "user",
     "session_id",
+    "labels",
     "trace_id",
     "input_tokens",
     "cached_tokens",
@@ -51,6 +54,8 @@ def _line(cells: Any) -> bytes:
 
 def _cell(value: Any) -> str:
     """Return a value as text. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    if isinstance(value, dict):
+        return json.encode(value, order="sorted").decode() if value else ""
     if isinstance(value, str):
         return _FORMULA_START.sub("'", value)
     return "" if value is None else f"{value:f}" if hasattr(value, "normalize") else str(value)

@@ -5,13 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.accounts.key_records import ADMIN
+from penstock.accounts.labels import check_declared_names
 from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
-from penstock.fields import Field, array_field, field_table, integer_field, number_field, text_field
+from penstock.fields import Field, array_field, field_table, integer_field, number_field, object_field, text_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import KEY
@@ -30,6 +31,7 @@ KEY_FIELDS = field_table(
     array_field("models", "Models that the key may use: ids, or beginnings that end with `*`; null for all."),
     text_field("expires_at", "When the key stops working, in ISO 8601."),
     text_field("replay_mode", "Replay mode of calls that name none.", one_of=REPLAY_MODES),
+    object_field("labels", "Labels of all calls with this key, which calls cannot change."),
 )
 CHANGE_FIELDS: Mapping[str, Field] = {name: row for name, row in KEY_FIELDS.items() if name != "scopes"}
 
@@ -53,6 +55,7 @@ async def create_key(gateway: Gateway, call: Call) -> Response:
 async def create_key_of(gateway: Gateway, org_id: OrgId, body: Mapping[str, Any]) -> Response:
     """Create a key of an organization."""
     options = {name: value for name, value in _key_options(body, KEY_FIELDS).items() if value is not None}
+    await check_declared_names(gateway.store, org_id, options.get("labels", ()), "labels")
     new = await gateway.keys.create_key(org_id, **options)
     [record] = await gateway.keys.records(org_id, [new.row])
     return Response(json={**record, "key": new.key}, headers=NO_STORE)
@@ -67,6 +70,7 @@ async def change_key(gateway: Gateway, call: Call) -> Response:
     """Change what the body names; null removes a limit."""
     key_id = path_id(call, "key_id", "key", "key")
     options = _key_options(call.json, CHANGE_FIELDS)
+    await check_declared_names(gateway.store, call.caller.org_id, options.get("labels") or (), "labels")
     row = await gateway.keys.change_key(call.caller.org_id, key_id, options)
     return Response(json=(await gateway.keys.records(call.caller.org_id, [row]))[0])
 

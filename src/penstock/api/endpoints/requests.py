@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from penstock.accounts.requests import KINDS, STATUSES, Filters
+from penstock.accounts.request_filters import Filters
+from penstock.accounts.requests import KINDS, STATUSES
 from penstock.api import query
 from penstock.api.endpoints.csv_export import csv_lines
+from penstock.api.endpoints.label_filters import LABEL_FILTER, check_label_filter
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import encode
 from penstock.api.route import Query
@@ -26,7 +28,11 @@ REQUESTS_QUERY = (
     Query(name="provider", about="Served by this provider, or last sent to it."),
     Query(name="kind", one_of=KINDS, about="Of this kind."),
     Query(name="user", about="Of this end user."),
-    Query(name="search", about="With this text in `user` or in the id; `req_…` is the beginning of the id."),
+    Query(name="session_id", about="Of this session."),
+    LABEL_FILTER,
+    Query(
+        name="search", about="With this text in `user`, `session_id` or the id; `req_…` is the beginning of the id."
+    ),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
     Query(
         name="format",
@@ -39,6 +45,7 @@ REQUESTS_QUERY = (
 async def list_requests(gateway: Gateway, call: Call) -> Response:
     asked = query.read(REQUESTS_QUERY, call.query)
     filters = read_filters(asked)
+    check_label_filter(call.caller, filters.labels)
     if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
         return _csv_response(gateway, call, filters)
     page = await gateway.requests.list_page(call.caller.org_id, filters)
@@ -71,6 +78,8 @@ def read_filters(asked: Mapping[str, Any]) -> Filters:
         provider=asked["provider"],
         kind=asked["kind"],
         user=asked["user"],
+        session_id=asked["session_id"],
+        labels=asked["label."],
         search=asked["search"],
         summary=asked["summary"],
     )

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.accounts.requests import KINDS
-from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, GROUPS, MAX_BUCKETS, UsageFilters
+from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, MAX_BUCKETS, UsageFilters
 from penstock.api import query
+from penstock.api.label_filters import GROUP_BY, LABEL_FILTER, check_label_filter, read_group_by
 from penstock.api.paging import LIMIT
 from penstock.api.responses import encode
 from penstock.api.route import Query
@@ -22,6 +23,8 @@ _FILTERS = (
     Query(name="provider", about="Served by this provider, or last sent to it."),
     Query(name="kind", one_of=KINDS, about="Of this kind."),
     Query(name="user", about="Of this end user."),
+    Query(name="session_id", about="Of this session."),
+    LABEL_FILTER,
 )
 _BEFORE = Query(name="created_before", type="time", about="Created at this moment or earlier; by default now.")
 USAGE_QUERY = (
@@ -37,7 +40,7 @@ USAGE_QUERY = (
         default="day",
         about=f"Length of a bucket of time in UTC; at most {MAX_BUCKETS} buckets.",
     ),
-    Query(name="group_by", one_of=GROUPS, about="Also show the figures of each model, provider, key or kind."),
+    GROUP_BY,
     *_FILTERS,
 )
 FAILURES_QUERY = (
@@ -50,21 +53,23 @@ FAILURES_QUERY = (
 
 async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
     asked = query.read(USAGE_QUERY, call.query)
-    filters = _filters(gateway, asked, DEFAULT_DAYS)
-    report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], asked["group_by"])
+    filters = _filters(gateway, call, asked, DEFAULT_DAYS)
+    group_by = read_group_by(call.caller, asked["group_by"])
+    report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], group_by)
     return Response(body=await asyncio.to_thread(encode, report))  # it may have megabytes
 
 
 async def list_failures(gateway: Gateway, call: Call) -> Response:
     asked = query.read(FAILURES_QUERY, call.query)
     org_id = call.caller.org_id
-    failures = await gateway.usage.list_failures(org_id, _filters(gateway, asked, 1), asked["limit"])
+    failures = await gateway.usage.list_failures(org_id, _filters(gateway, call, asked, 1), asked["limit"])
     reasons = await failure_reasons(gateway.store, org_id, [failure["last_request_id"] for failure in failures])
     data = [{**failure, "reason": reasons.get(failure["last_request_id"])} for failure in failures]
     return Response(json={"object": "list", "data": data})
 
 
-def _filters(gateway: Gateway, asked: Mapping[str, Any], days: int) -> UsageFilters:
+def _filters(gateway: Gateway, call: Call, asked: Mapping[str, Any], days: int) -> UsageFilters:
+    check_label_filter(call.caller, asked["label."])
     before_ms = asked["created_before"]
     end_ms = min(gateway.clock.now_ms() if before_ms is None else before_ms, _LAST_MS) + 1
     after_ms = asked["created_after"]
@@ -76,4 +81,6 @@ def _filters(gateway: Gateway, asked: Mapping[str, Any], days: int) -> UsageFilt
         provider=asked["provider"],
         kind=asked["kind"],
         user=asked["user"],
+        session_id=asked["session_id"],
+        labels=asked["label."],
     )

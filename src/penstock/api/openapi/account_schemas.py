@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from penstock.accounts.key_records import SCOPES
 from penstock.accounts.orgs import BILLING_TYPES
 from penstock.accounts.requests import KINDS, STATUSES
-from penstock.accounts.usage import BUCKETS, GROUPS
+from penstock.accounts.usage import BUCKETS
 from penstock.api.openapi.schema_parts import (
     FLAG,
     INTEGER,
@@ -25,6 +25,7 @@ from penstock.api.openapi.schema_parts import (
 )
 from penstock.states import KEY, MESSAGE
 
+_LABELS = {"type": "object", "additionalProperties": TEXT}
 _ATTEMPT = closed_object(
     {
         "id": or_null(TEXT),
@@ -96,6 +97,7 @@ _REQUEST = closed_object(
         "session_id": or_null(TEXT),
         "trace_id": or_null(TEXT),
         "user": or_null(TEXT),
+        "labels": _LABELS,
         "request_size_bytes": or_null(INTEGER),
         "response_size_bytes": or_null(INTEGER),
         "kind": or_null(one_of(*KINDS)),
@@ -132,6 +134,7 @@ _KEY = {
     "models": or_null(array(TEXT)),
     "replay_mode": or_null(TEXT),
     "expires_at": or_null(TIME),
+    "labels": _LABELS,
     "last_used_at": or_null(TIME),
     "spent_today": MONEY,
     "spent_this_month": MONEY,
@@ -158,12 +161,13 @@ _FIGURES = {
     "output_tokens": INTEGER,
     "latency_ms": closed_object({"p50": or_null(INTEGER), "p95": or_null(INTEGER)}),
 }
-_USAGE_GROUP = closed_object({"group": or_null(TEXT), "name": or_null(TEXT), **_FIGURES})
+_ONE_OR_TWO = {"anyOf": [or_null(TEXT), array(or_null(TEXT))], "description": "Two in a list, if grouped by two."}
+_USAGE_GROUP = closed_object({"group": _ONE_OR_TWO, "name": _ONE_OR_TWO, **_FIGURES})
 _USAGE = closed_object(
     {
         "object": always("usage"),
         "bucket": one_of(*BUCKETS),
-        "group_by": or_null(one_of(*GROUPS)),
+        "group_by": or_null(TEXT),
         "start": TIME,
         "end": TIME,
         "currency": always("usd"),

@@ -134,7 +134,7 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         }
     for row in route.query:
         yield {
-            "name": row.name,
+            "name": row.name + "customer" if row.type == "labels" else row.name,
             "in": "query",
             "required": row.required,
             "description": row.about,
@@ -156,7 +156,7 @@ def _with_example(value: Any) -> dict[str, Any]:
 def _query_schema(row: Query) -> Schema:
     if row.type == "time":
         return {"type": "string", "format": "date-time"}
-    schema: Schema = {"type": row.type}
+    schema: Schema = {"type": "string" if row.type == "labels" else row.type}
     limits = {"enum": list(row.one_of) or None, "minimum": row.low, "maximum": row.high, "default": row.default}
     return schema | {name: value for name, value in limits.items() if value is not None}
 

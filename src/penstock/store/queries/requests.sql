@@ -4,19 +4,19 @@
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id, kind,
-    provider, upstream_model)
+    provider, upstream_model, labels)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id, :kind,
-    :provider, :upstream_model);
+    :provider, :upstream_model, :labels);
 
 -- name: add_ended_request
 -- Add a request that has ended already. Changes nothing the second time.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, kind, provider,
-    upstream_model, input_tokens, cached_tokens, output_tokens, cost_lines, attempts)
+    upstream_model, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :kind, :provider,
-    :upstream_model, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts)
+    :upstream_model, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels)
 ON CONFLICT (org_id, id) DO NOTHING;
 
 -- name: list_stored_requests [sqlite]
@@ -47,7 +47,7 @@ UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, 
     input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
     cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
-RETURNING key_id, created_at_ms, hold;
+RETURNING key_id, created_at_ms, hold, labels;
 
 -- name: complete_request
 -- Complete the request of a generation. Changes nothing the second time.
@@ -147,7 +147,11 @@ AND (CAST(:model AS TEXT) IS NULL OR model = :model)
 AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
 AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
 AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
+AND (CAST(:labels AS TEXT) IS NULL OR {NOT EXISTS (SELECT 1 FROM json_each(:labels) AS wanted|CAST(labels AS jsonb)}
+    {    WHERE labels ->> wanted.key IS NOT wanted.value)|@> CAST(:labels AS jsonb)})
+AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user
+    OR replace(session_id, :search, '') <> session_id)
 
 -- name: list_{older|newer}_requests_of_user
 -- A page {downwards|upwards} from an id, of one end user; other filters may be added.
@@ -155,6 +159,23 @@ SELECT * FROM requests INDEXED BY requests_by_user
 WHERE org_id = :org_id AND end_user = :end_user AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_of_session
+-- A page {downwards|upwards} from an id, of one session; other filters may be added.
+SELECT * FROM requests INDEXED BY requests_by_session
+WHERE org_id = :org_id AND session_id = :session_id AND id > :low AND id < :high
+    {filters}
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_of_label
+-- A page {downwards|upwards} from an id, of one value of a label; other filters, also by labels, may be added.
+SELECT requests.* FROM request_labels AS l
+CROSS JOIN requests
+WHERE l.org_id = :org_id AND l.name = :label_name AND l.value = :label_value
+    AND l.request_id > :low AND l.request_id < :high
+    AND requests.org_id = :org_id AND requests.id = l.request_id
+    {filters}
+ORDER BY l.request_id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_model
 -- A page {downwards|upwards} from an id, of one model; other filters may be added.

@@ -8,19 +8,26 @@ AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
 AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
 AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind)
 AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+AND (CAST(:session_id AS TEXT) IS NULL OR r.session_id = :session_id)
+AND (CAST(:labels AS TEXT) IS NULL OR {NOT EXISTS (SELECT 1 FROM json_each(:labels) AS wanted|CAST(r.labels AS jsonb)}
+    {    WHERE r.labels ->> wanted.key IS NOT wanted.value)|@> CAST(:labels AS jsonb)})
 
 -- name: sum_usage [{sqlite|postgres}]
--- Requests, costs and tokens in each bucket by status and, if :group_by is given, by model, provider, key or kind; and how
--- many completed requests had which duration, as a JSON object. Durations are rounded down to three digits, so that their
+-- Requests, costs and tokens in each bucket by status and, if :group_by and :and_by are given, by one or two of model,
+-- provider, key, kind, user, session and label (:label and :and_label are the names of labels); and how many completed requests had which duration, as a JSON object. Durations are rounded down to three digits, so that their
 -- number is limited however many requests there are. In SQLite the join makes each bucket a range of the primary key.
 -- Postgres reads one range, and finds the bucket of a time by bisection.
-SELECT bucket, name, status, SUM(count) AS count, SUM(cost) AS cost, SUM(input_tokens) AS input_tokens,
+SELECT bucket, name, second, status, SUM(count) AS count, SUM(cost) AS cost, SUM(input_tokens) AS input_tokens,
     SUM(output_tokens) AS output_tokens,
     CAST({json_group_object|json_object_agg}(duration, count) FILTER (WHERE duration IS NOT NULL) AS TEXT) AS durations
 FROM (
     SELECT {b.key|width_bucket(r.created_at_ms, b.starts) - 1} AS bucket,
         CASE CAST(:group_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
-            WHEN 'kind' THEN r.kind END AS name,
+            WHEN 'kind' THEN r.kind WHEN 'user' THEN r.end_user WHEN 'session' THEN r.session_id
+            WHEN 'label' THEN {r.labels|CAST(r.labels AS json)} ->> CAST(:label AS TEXT) END AS name,
+        CASE CAST(:and_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
+            WHEN 'kind' THEN r.kind WHEN 'user' THEN r.end_user WHEN 'session' THEN r.session_id
+            WHEN 'label' THEN {r.labels|CAST(r.labels AS json)} ->> CAST(:and_label AS TEXT) END AS second,
         r.status, COUNT(*) AS count, SUM(r.cost) AS cost,
         COALESCE(SUM(r.input_tokens), 0) AS input_tokens, COALESCE(SUM(r.output_tokens), 0) AS output_tokens,
         CASE WHEN r.status <> 'completed' THEN NULL
@@ -35,9 +42,9 @@ FROM (
     WHERE r.org_id = :org_id {AND r.id >= b.value ->> 0 AND r.id < b.value ->> 1| }
         AND {+r.id|r.id} >= :low AND {+r.id|r.id} < :high  -- with a plus these do not replace the range of the bucket
         {filters}
-    GROUP BY 1, 2, 3, duration
+    GROUP BY 1, 2, 3, 4, duration
 ) AS durations
-GROUP BY 1, 2, 3 LIMIT :limit;
+GROUP BY 1, 2, 3, 4 LIMIT :limit;
 
 -- name: count_failures
 -- The most frequent failures between two ids, with the newest request of each.

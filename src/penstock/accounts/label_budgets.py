@@ -1,0 +1,74 @@
+"""Budgets per month for the values of labels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.accounts.labels import read_declared
+from penstock.errors import InvalidRequest, NotFound, quoted
+from penstock.store.base import Store
+from penstock.values import Nanos, OrgId, dollars, month_text
+
+EACH_VALUE = "*"
+DEFAULT_PERCENTS = (80, 100)
+_MAX_PERCENTS = 5
+
+
+class LabelBudget(msgspec.Struct, frozen=True):
+    """What a value of a label, or each value, may spend in a month."""
+
+    name: str
+    value: str  # or EACH_VALUE
+    nanos_per_month: Nanos
+    alert_percents: str  # as a JSON list
+    spent: Nanos
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "object": "label_budget",
+            "name": self.name,
+            "value": self.value,
+            "usd_per_month": dollars(self.nanos_per_month),
+            "alert_percents": msgspec.json.decode(self.alert_percents),
+            "spent_this_month": None if self.value == EACH_VALUE else dollars(self.spent),
+        }
+
+
+async def list_budgets(store: Store, org_id: OrgId, now_ms: int) -> list[LabelBudget]:
+    """The budgets of an organization, by name and value."""
+    rows = await store.slow("list_label_budgets", org_id=org_id, month=month_text(now_ms))
+    return [LabelBudget(**row) for row in rows]
+
+
+async def set_budget(
+    store: Store, org_id: OrgId, name: str, value: str, limit: Nanos, percents: Sequence[int] = DEFAULT_PERCENTS
+) -> None:
+    """Set the budget of a value, or that of each value without one of its own; raise InvalidRequest if the label may
+    have none.
+    """
+    able = {label.name: label for label in await read_declared(store, org_id) if label.budget}
+    if name not in able:
+        known = f"labels with budgets are {quoted(able)}" if able else "none is declared with `budget`"
+        raise InvalidRequest(f"`{name[:64]}` is not a label that may have budgets; {known}.", param="name")
+    allowed = able[name].values
+    if value != EACH_VALUE and allowed is not None and value not in allowed:
+        raise InvalidRequest(f"`{name}` must be one of {quoted(allowed)}, or `*` for each of them.", param="value")
+    are_percents = all(type(percent) is int and 1 <= percent <= 100 for percent in percents)
+    if not are_percents or len(percents) > _MAX_PERCENTS:
+        message = f"`alert_percents` must be a list of up to {_MAX_PERCENTS} whole numbers from 1 to 100."
+        raise InvalidRequest(message, param="alert_percents")
+    columns = {
+        "org_id": org_id,
+        "name": name,
+        "value": value,
+        "nanos_per_month": limit,
+        "alert_percents": msgspec.json.encode(sorted(set(percents))).decode(),
+    }
+    await store.write(lambda tx: tx.run("set_label_budget", **columns))
+
+
+async def remove_budget(store: Store, org_id: OrgId, name: str, value: str) -> None:
+    """Remove the budget of a value; raise NotFound if it has none."""
+    if not await store.write(lambda tx: tx.run("remove_label_budget", org_id=org_id, name=name, value=value)):
+        raise NotFound(f"There is no budget of `{name[:64]}` with the value `{value[:64]}`.")
