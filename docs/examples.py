@@ -225,6 +225,15 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     month = datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")
     await story.call("GET", f"/v1/usage?model=atelier/sketch&bucket=month&created_after={month}")
     await story.call("GET", "/v1/usage/failures")
+    await story.call("GET", "/v1/usage/forecast")
+    await story.call("GET", "/v1/usage/focus")
+    labels = [{"name": "customer", "required": False, "values": None, "budget": True}]
+    await story.call("PUT", "/v1/labels", {"declared_labels": labels})
+    await story.call("GET", "/v1/labels")
+    budget = {"usd_per_month": 50, "alert_percents": [80, 100]}
+    await story.call("PUT", "/v1/label-budgets/customer/acme", budget)
+    await story.call("GET", "/v1/label-budgets")
+    await story.call("DELETE", "/v1/label-budgets/customer/acme")
     await story.call("GET", "/v1/balance")
     await story.call("GET", "/v1/webhooks/messages?limit=1")
     await story.call("GET", f"/v1/webhooks/messages/{message}")

@@ -15,11 +15,13 @@ T = TypeVar("T")
 PAGE = Path(__file__).parents[1] / "docs/decisions/lock-order.md"
 ORDER = re.findall(r"^\d+\. `(\w+)`$", PAGE.read_text(), re.MULTILINE)
 # New rows, for which no other transaction can wait.
-EXCEPTIONS = ("add_org", "add_request", "add_generation", "add_attempt")
+EXCEPTIONS = ("add_org", "add_request", "add_generation", "add_attempt", "add_request_label")
 PRIMARY_KEYS = {
     "orgs": ("org_id",),
     "response_items": ("org_id", "id"),
     "usage_slots": ("org_id", "key_id", "status", "slot"),
+    "label_spend": ("month", "org_id", "name", "value"),
+    "label_budgets": ("org_id", "name", "value"),
 }
 _CHANGED = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!FOR )(?<!KEY )(?<!DO )UPDATE) (\w+)|\b(procrastinate)_defer")
 _LOCKED = re.compile(r"\bFROM (\w+)(?: (?!FROM)\S+)*? FOR (?:NO KEY )?UPDATE")

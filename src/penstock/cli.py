@@ -73,6 +73,7 @@ _SOURCES = {
         "providers", "app", _OPERATE, "List providers and what is missing for those that are off, or check one."
     ),
     "keys": _Source("keys", "app", _OPERATE, "Create, list and revoke API keys."),
+    "labels": _Source("labels", "app", _OPERATE, "Declare labels, and set budgets for their values."),
     "orgs": _Source("orgs", "orgs", _OPERATE, "Create, change and list organizations."),
     "credit": _Source("orgs", "credit", _OPERATE, "Add credit to an organization."),
     "webhooks": _Source(

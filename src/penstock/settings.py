@@ -256,6 +256,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     alert_balance_usd: Annotated[
         Dollars, Meta(description="A prepaid organization with less than this available has a low balance; 0: never.")
     ] = "5.00"
+    invoice_issuer: Annotated[str, Meta(description="Who issues the bills in the export of costs as FOCUS.")] = (
+        "Penstock"
+    )
     webhook_delays_seconds: Annotated[
         tuple[Pause, ...],
         Meta(

@@ -17,6 +17,7 @@ from penstock.values import OrgId
 HEADER = "x-service-labels"
 MAX_LABELS = 10
 MAX_VALUES = 10_000  # of a label in an organization; calls with further values have the value OTHER
+MAX_FILTERS = 2
 OTHER = "__other__"
 MAX_VALUE_CHARS = 128
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
@@ -117,6 +118,20 @@ def _check_declared(name: str, value: str, declared: Mapping[str, DeclaredLabel]
 
 def encode_labels(labels: Mapping[str, str]) -> str | None:
     return _encode(labels).decode() if labels else None
+
+
+def stored_label(name: str, value: str) -> str:
+    """What the stored labels of a request contain if, and only if, it has this label: quotes in values are escaped."""
+    return encode_labels({name: value})[1:-1]  # type: ignore[index]  # there is one label
+
+
+def label_columns(labels: Mapping[str, str]) -> Row:
+    """The parameters by which queries filter by labels; raise InvalidRequest for too many."""
+    if len(labels) > MAX_FILTERS:
+        raise InvalidRequest(f"At most {MAX_FILTERS} labels can be filtered by at once.", param="label.")
+    texts = [stored_label(name, value) for name, value in labels.items()]
+    first, second, *_ = [*texts, None, None]
+    return {"has_label": first, "has_second": second}
 
 
 def decode_labels(stored: str | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from penstock.accounts.labels import stored_label
 from penstock.errors import BudgetReached, PermissionDenied, RateLimited, TooManyRequests, quoted
 from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Transaction
@@ -90,8 +91,8 @@ async def check_budgets(tx: Transaction, caller: Caller, labels: Mapping[str, st
 
 
 async def _check_label_budget(tx: Transaction, org_id: OrgId, name: str, value: str, now_ms: int) -> None:
-    month = month_text(now_ms)
-    row = await tx.one("get_label_budget", org_id=org_id, name=name, value=value, month=month)
+    asked = {"name": name, "value": value, "has_label": stored_label(name, value)}
+    row = await tx.one("get_label_budget", org_id=org_id, month=month_text(now_ms), **asked)
     if row is not None and row["spent"] + row["held"] > row["nanos_per_month"]:
         who = f"The label `{name}` with the value `{value}`"
         message, headers = _limit_of_span(who, row["nanos_per_month"], "month", next_month_ms(now_ms), now_ms)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.accounts.labels import encode_labels
+from penstock.accounts.labels import label_columns
 from penstock.store.paging import DEFAULT_LIMIT
 from penstock.values import first_id
 
@@ -73,7 +73,7 @@ class Filters:
             "kind": self.kind,
             "end_user": self.user,
             "session_id": self.session_id,
-            "labels": encode_labels(self.labels),
+            **label_columns(self.labels),
             "search": self.search,
         }
 

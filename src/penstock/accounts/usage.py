@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.key_records import read_key_names
-from penstock.accounts.labels import encode_labels
+from penstock.accounts.labels import label_columns
 from penstock.errors import InvalidRequest
 from penstock.store.base import Row, Store
 from penstock.values import Nanos, OrgId, dollars, first_id, iso
@@ -60,7 +60,7 @@ class UsageFilters:
             "kind": self.kind,
             "end_user": self.user,
             "session_id": self.session_id,
-            "labels": encode_labels(self.labels),
+            **label_columns(self.labels),
         }
 
 

@@ -68,7 +68,7 @@ def _is_given(row: Query, query: Mapping[str, str]) -> bool:
 
 def check_names(rows: Sequence[Query], query: Mapping[str, str]) -> None:
     """Raise InvalidRequest for a parameter that no row describes."""
-    names = [row.name + "…" if row.type == "labels" else row.name for row in rows]
+    names = [row.name for row in rows]
     for name in query:
         if name != _AZURE_VERSION and not any(_is_of(row, name) for row in rows):
             allowed = f"allowed are {quoted(names)}" if names else "this path takes none"

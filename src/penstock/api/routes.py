@@ -11,6 +11,7 @@ from penstock.api.endpoints import (
     files,
     health,
     keys,
+    labels,
     metrics,
     models,
     orgs,
@@ -19,17 +20,20 @@ from penstock.api.endpoints import (
     recordings,
     requests,
     settings,
+    spend,
     usage,
     webhooks,
 )
 from penstock.api.endpoints.alerts import ALERTS_QUERY
 from penstock.api.endpoints.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.endpoints.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
+from penstock.api.endpoints.labels import BUDGET_FIELDS, LABEL_FIELDS
 from penstock.api.endpoints.models import MODEL_QUERY, MODELS_QUERY
 from penstock.api.endpoints.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_CHANGE_FIELDS, ORG_FIELDS
 from penstock.api.endpoints.providers import CHECK_FIELDS
 from penstock.api.endpoints.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.endpoints.requests import REQUESTS_QUERY
+from penstock.api.endpoints.spend import FOCUS_QUERY, FORECAST_QUERY
 from penstock.api.endpoints.usage import FAILURES_QUERY, USAGE_QUERY
 from penstock.api.endpoints.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL_FIELDS
 from penstock.api.openapi.document import build_document
@@ -90,6 +94,18 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/usage", usage.retrieve_usage, "Sum up requests over time", query=USAGE_QUERY, gives="Usage"),
     Route("GET", "/v1/usage/failures", usage.list_failures, "List the most frequent failures",
           query=FAILURES_QUERY, gives="FailureList"),
+    Route("GET", "/v1/usage/forecast", spend.forecast_usage, "Forecast the month", query=FORECAST_QUERY,
+          gives="Forecast"),
+    Route("GET", "/v1/usage/focus", spend.export_focus, "Export the costs of a month in the FOCUS format",
+          query=FOCUS_QUERY, gives="csv"),
+    Route("GET", "/v1/labels", labels.list_labels, "List the declared labels", gives="Labels"),
+    Route("PUT", "/v1/labels", labels.declare_labels, "Declare labels",
+          access="admin", takes="json", fields=LABEL_FIELDS, gives="Labels"),
+    Route("GET", "/v1/label-budgets", labels.list_label_budgets, "List the budgets of labels", gives="LabelBudgetList"),
+    Route("PUT", "/v1/label-budgets/{name}/{value}", labels.set_label_budget, "Set the budget of a label's value",
+          access="admin", takes="json", fields=BUDGET_FIELDS, gives="LabelBudget"),
+    Route("DELETE", "/v1/label-budgets/{name}/{value}", labels.remove_label_budget,
+          "Remove the budget of a label's value", access="admin", status=204),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", keys.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),

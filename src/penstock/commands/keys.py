@@ -8,6 +8,7 @@ import typer
 
 from penstock.accounts.key_records import KeyRow, KeyUsage, key_record
 from penstock.accounts.keys import Keys, NewKey
+from penstock.accounts.labels import check_declared_names
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
 from penstock.commands.output import Json, report, usd
@@ -24,6 +25,7 @@ _LIMITS: dict[str, Callable[[Any], str]] = {
     "usd_per_month": lambda amount: f"{usd(amount)}/month",
     "models": lambda names: f"only {' '.join(names)}",
     "expires_at": lambda time: f"until {time[:10]}",
+    "labels": lambda labels: " ".join(f"{name}={value}" for name, value in labels.items()),
 }
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
@@ -55,15 +57,21 @@ def create_key(
     ] = None,
     expires_at: Annotated[str | None, typer.Option(help="When the key stops working, such as 2027-01-31.")] = None,
     replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls without a replay header.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="A declared label of all its calls, as name=value. May be repeated.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Create a key and print it; it cannot be shown again."""
     settings = load_settings(data=data, config=config)
+    labels = dict(text.partition("=")[::2] for text in label or ())
 
     async def work(store: Store, vault: Vault) -> NewKey:
         keys = Keys(store, vault, Clock())
+        owner = await org_id(store, org, settings)
+        await check_declared_names(store, owner, labels, "label")
         return await keys.create_key(
-            await org_id(store, org, settings),
+            owner,
             name=name,
             scopes=scope or [],
             requests_per_minute=requests_per_minute,
@@ -73,6 +81,7 @@ def create_key(
             models=model or None,
             expires_at=expires_at,
             replay_mode=replay_mode,
+            labels=labels or None,
         )
 
     new = with_store(settings, work)
@@ -92,7 +101,7 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None, as_json
     rows = []
     for key in with_store(settings, work):
         record = key_record(key, KeyUsage())
-        limits = {name: record[name] for name in _LIMITS if record[name] is not None}
+        limits = {name: record[name] for name in _LIMITS if record[name] not in (None, {})}
         shown = limits if as_json else ", ".join(_LIMITS[name](limit) for name, limit in limits.items())
         rows.append([key.id, key.name, key.last_four, key.status, iso(key.created_at_ms), shown])
     columns = ["id", "name", "ends in", "status", "created", "limits"]

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from penstock.api.endpoints.provider_trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.accounts.request_filters import Filters
+from penstock.api.endpoints.provider_trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.exchanges import Exchanges

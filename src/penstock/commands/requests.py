@@ -1,6 +1,6 @@
 """Show requests and what they cost, from the command line."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,10 @@ def list_requests(
     limit: Annotated[int, typer.Option(help="How many records, from 1 to 100.")] = 20,
     status: Annotated[str | None, typer.Option(help="Only records of this status.")] = None,
     key_id: Annotated[str | None, typer.Option(help="Only requests of this key.")] = None,
+    session_id: Annotated[str | None, typer.Option(help="Only requests of this session.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Only requests with this label, as name=value. May be repeated.")
+    ] = None,
     created_after: Annotated[str | None, typer.Option(help="Only requests since this time, in ISO 8601.")] = None,
     created_before: Annotated[str | None, typer.Option(help="Only requests up to this time, in ISO 8601.")] = None,
     as_json: Json = False,
@@ -29,6 +33,8 @@ def list_requests(
         limit=limit,
         status=status,
         key_id=key_id,
+        session_id=session_id,
+        **{f"label.{name}": value for name, _, value in (text.partition("=") for text in label or ())},
         created_after=created_after,
         created_before=created_before,
     ).body
@@ -41,7 +47,10 @@ def list_requests(
 
 
 Group = Annotated[
-    Literal["model", "provider", "key", "kind"], typer.Option("--by", help="model, provider, key or kind.")
+    str,
+    typer.Option(
+        "--by", help="model, provider, key, kind, user, session or label:NAME; or two of them with a comma between."
+    ),
 ]
 
 
@@ -57,7 +66,7 @@ def show_spend(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Show what was spent, by model, provider, key or kind."""
+    """Show what was spent, by model, provider, key, kind, user, session or label."""
     gateway = find_gateway(url, key, data, config)
     usage = gateway.get(
         "/v1/usage", group_by=by, bucket="month", created_after=created_after, created_before=created_before
@@ -66,10 +75,17 @@ def show_spend(
         print_json(usage)
         return
     rows = [
-        [group["name"] or group["group"] or "(none)", group["requests"], group["failed"], usd(group["cost"])]
+        [_group_name(group), group["requests"], group["failed"], usd(group["cost"])]
         for group in [*usage["groups"], {**usage["total"], "name": "in all", "group": None}]
     ]
     show_table("Spend", [by, "requests", "failed", "cost"], rows)
+
+
+def _group_name(group: dict[str, Any]) -> str:
+    name, ids = group["name"], group["group"]
+    if not isinstance(name, list):
+        return str(name or ids or "(none)")
+    return ", ".join(str(each or id_ or "(none)") for each, id_ in zip(name, ids, strict=True))
 
 
 def _row(record: dict[str, Any]) -> list[Any]:

@@ -288,6 +288,7 @@ async def test_a_key_record_has_the_fields_of_the_interface(database: Database) 
             "usd_per_day": None,
             "usd_per_month": None,
             "models": None,
+            "labels": {},
             "replay_mode": None,
             "expires_at": None,
             "last_used_at": None,

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.accounts.limits import month_start_ms, next_month_ms
 from penstock.accounts.orgs import change_org
+from penstock.accounts.request_filters import Filters
 from penstock.accounts.request_records import OPEN_STATUSES
 from penstock.api.endpoints.models import list_models
-from penstock.accounts.request_filters import Filters
 from penstock.chat.endpoint import complete
 from penstock.errors import PermissionDenied, Problem, RateLimited
 from penstock.generations import endpoints

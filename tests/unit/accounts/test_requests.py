@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.accounts import transfers
+from penstock.accounts.request_filters import Filters
 from penstock.accounts.requests import (
     STATUSES,
-    Filters,
     RequestEnd,
     Requests,
     count_usage,
@@ -106,6 +106,7 @@ async def test_a_request_from_opening_to_end(database: Database) -> None:
             "error_message": None,
             "session_id": "s-body",
             "trace_id": None,
+            "labels": {},
             "user": "ann",
             "request_size_bytes": 7,
             "response_size_bytes": None,

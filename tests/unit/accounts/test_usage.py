@@ -16,7 +16,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from penstock.accounts import usage
-from penstock.accounts.usage import BUCKETS, GROUPS, MAX_BUCKETS, UsageFilters, UsageReports, bucket_spans
+from penstock.accounts.usage import BUCKETS, MAX_BUCKETS, UsageFilters, UsageReports, bucket_spans
 from penstock.errors import InvalidRequest
 from penstock.values import Nanos, OrgId, dollars, first_id, iso, new_id
 from tests.databases import Database, nothing_waits
@@ -25,12 +25,21 @@ COUNT = 20_000
 START = 1_700_000_000_000
 STEP = 250_000  # 20,000 requests in 58 days
 END = START + COUNT * STEP
-COLUMN = {"model": "model", "provider": "provider", "key": "key_id", "kind": "kind"}
+COLUMN = {
+    "model": "model",
+    "provider": "provider",
+    "key": "key_id",
+    "kind": "kind",
+    "user": "end_user",
+    "session": "session_id",
+    "label:customer": "customer",
+    "label:project.code": "project",
+}
 
 # Rows made by the database itself, because sending them takes longer. {n} counts them.
 ROWS = """
 INSERT INTO requests (org_id, id, key_id, created_at_ms, endpoint, model, status, cost, duration_ms, kind, provider,
-    end_user, input_tokens, output_tokens, error_code, error_message)
+    end_user, input_tokens, output_tokens, error_code, error_message, session_id, labels)
 SELECT '{org}', 'req_' || {time} || {number}, CASE WHEN n % 3 = 0 THEN 'key_a' ELSE 'key_b' END, {start} + n * {step},
     '/x',
     CASE WHEN n % 17 = 0 THEN NULL ELSE 'model-' || (n % 7) END,
@@ -40,7 +49,10 @@ SELECT '{org}', 'req_' || {time} || {number}, CASE WHEN n % 3 = 0 THEN 'key_a' E
     CASE WHEN n % 10 = 9 THEN NULL ELSE (n * 104729) % 60013 END,
     CASE n % 5 WHEN 0 THEN 'image' WHEN 1 THEN 'video' ELSE 'chat' END,
     CASE WHEN n % 11 = 0 THEN NULL WHEN n % 2 = 0 THEN 'lab' ELSE 'annex' END,
-    CASE WHEN n % 4 = 0 THEN 'ann' END, n % 1000, n % 300, 'CODE_' || (n % 3), 'message ' || n
+    CASE WHEN n % 4 = 0 THEN 'ann' END, n % 1000, n % 300, 'CODE_' || (n % 3), 'message ' || n,
+    CASE WHEN n % 8 = 0 THEN 's' || (n % 40) END,
+    CASE n % 3 WHEN 0 THEN '{{"customer":"c' || (n % 5) || '","project.code":"p' || (n % 2) || '"}}'
+        WHEN 1 THEN '{{"customer":"c' || (n % 4) || '"}}' END
 FROM {series}
 """
 SQLITE = {
@@ -66,10 +78,16 @@ def fill(database: Database, org_id: OrgId, count: int = COUNT) -> list[dict[str
             connection.execute(insert)
             cursor = connection.execute(select)
             columns = [name for name, _ in cursor.get_description()]
-            return [dict(zip(columns, row, strict=True)) for row in cursor]
+            return [with_labels(dict(zip(columns, row, strict=True))) for row in cursor]
     with psycopg.connect(database.address, row_factory=dict_row, autocommit=True) as connection:
         connection.execute(insert.encode())
-        return connection.execute(select.encode()).fetchall()
+        return [with_labels(row) for row in connection.execute(select.encode())]
+
+
+def with_labels(row: dict[str, Any]) -> dict[str, Any]:
+    labels = msgspec.json.decode(row["labels"] or "{}")
+    customer, project = labels.get("customer"), labels.get("project.code")
+    return {**row, "customer": customer, "project": project, "both": f"{customer}{project}"}
 
 
 def rounded_down(duration_ms: int) -> int:
@@ -107,9 +125,11 @@ def shown(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry[name] for name in figures([])}
 
 
-async def check(
-    reports: UsageReports, org_id: OrgId, rows: list[dict[str, Any]], bucket: str, group_by: str | None = None
-) -> None:
+def names_of(group: Any) -> Any:
+    return tuple(group) if isinstance(group, list) else group
+
+
+async def check(reports: UsageReports, org_id: OrgId, rows: list[dict[str, Any]], bucket: str, *group_by: str) -> None:
     """Compare a report of the time from the first to the last of these rows with the rows."""
     filters = UsageFilters(start_ms=rows[0]["created_at_ms"], end_ms=rows[-1]["created_at_ms"] + 1)
     report = await reports.report(org_id, filters, bucket, group_by)
@@ -117,26 +137,26 @@ async def check(
     assert shown(report["total"]) == figures(rows)
     starts = [(entry["start"], entry["end"]) for entry in report["data"]]
     assert [end for _, end in starts[:-1]] == [start for start, _ in starts[1:]], "without gaps"
-    column = COLUMN[group_by] if group_by else None
-    cells = defaultdict[tuple[str, str | None], list[dict[str, Any]]](list)
-    groups = defaultdict[str | None, list[dict[str, Any]]](list)
+    columns = [COLUMN[name] for name in group_by]
+    cells = defaultdict[tuple[str, Any], list[dict[str, Any]]](list)
+    groups = defaultdict[Any, list[dict[str, Any]]](list)
     place = 0
     for row in rows:
         while iso(row["created_at_ms"]) >= starts[place][1]:
             place += 1
-        name = row[column] if column else None
+        name = names_of(row[columns[0]] if len(columns) == 1 else [row[column] for column in columns])
         cells[starts[place][0], name].append(row)
         groups[name].append(row)
     for entry in report["data"]:
         inside = {name: found for (start, name), found in cells.items() if start == entry["start"]}
         assert shown(entry) == figures(row for found in inside.values() for row in found), (bucket, entry["start"])
-        assert not column or entry["groups"]
+        assert not columns or entry["groups"]
         for group in entry["groups"]:
-            assert shown(group) == figures(inside.pop(group["group"])), (entry["start"], group["group"])
-        assert not column or not inside
+            assert shown(group) == figures(inside.pop(names_of(group["group"]))), (entry["start"], group["group"])
+        assert not columns or not inside
     for group in report["groups"]:
-        assert shown(group) == figures(groups.pop(group["group"])), group["group"]
-    assert not column or not groups
+        assert shown(group) == figures(groups.pop(names_of(group["group"]))), group["group"]
+    assert not columns or not groups
     costs = [group["cost"] for group in report["groups"]]
     assert costs == sorted(costs, reverse=True)
 
@@ -155,8 +175,14 @@ async def test_every_figure_is_the_sum_over_the_rows(database: Database) -> None
         await check(reports, org_id, rows, "day", "model")
         for bucket in BUCKETS:
             await check(reports, org_id, rows[-3000:], bucket)
-        for group_by in GROUPS:
+        for group_by in COLUMN:
             await check(reports, org_id, rows[-3000:], "week", group_by)
+        for pair in (
+            ("label:customer", "model"),
+            ("user", "label:project.code"),
+            ("label:customer", "label:project.code"),
+        ):
+            await check(reports, org_id, rows[-3000:], "week", *pair)
 
         filters = UsageFilters(start_ms=START, end_ms=END)
         for filtered, column, value in (
@@ -165,10 +191,13 @@ async def test_every_figure_is_the_sum_over_the_rows(database: Database) -> None
             (replace(filters, provider="annex"), "provider", "annex"),
             (replace(filters, kind="video"), "kind", "video"),
             (replace(filters, user="ann"), "end_user", "ann"),
+            (replace(filters, session_id="s16"), "session_id", "s16"),
+            (replace(filters, labels={"customer": "c3"}), "customer", "c3"),
+            (replace(filters, labels={"customer": "c3", "project.code": "p1"}), "both", "c3p1"),
         ):
-            report = await reports.report(org_id, filtered, "month", None)
+            report = await reports.report(org_id, filtered, "month")
             assert shown(report["total"]) == figures(row for row in rows if row[column] == value), column
-        empty = await reports.report(other, filters, "month", "model")
+        empty = await reports.report(other, filters, "month", ["model"])
         assert (shown(empty["total"]), empty["groups"]) == (figures([]), [])
 
         failures = await reports.list_failures(org_id, filters, 5)
@@ -198,10 +227,10 @@ async def test_too_many_groups_are_refused(database: Database, monkeypatch: pyte
         reports = UsageReports(store, nothing_waits)
         filters = UsageFilters(start_ms=START, end_ms=END)
         monkeypatch.setattr(usage, "MAX_SUMS", len({(row["model"], row["status"]) for row in rows}))
-        assert (await reports.report(org_id, filters, "month", "model"))["total"]["requests"] == 100
+        assert (await reports.report(org_id, filters, "month", ["model"]))["total"]["requests"] == 100
         monkeypatch.setattr(usage, "MAX_SUMS", usage.MAX_SUMS - 1)
         with pytest.raises(InvalidRequest, match="too many groups") as refused:
-            await reports.report(org_id, filters, "month", "model")
+            await reports.report(org_id, filters, "month", ["model"])
         assert refused.value.param == "group_by"
 
 
@@ -260,6 +289,9 @@ async def test_durations_are_counted_in_the_database_not_listed(database: Databa
             low=buckets[0][0],
             high=buckets[0][1],
             group_by=None,
+            label=None,
+            and_by=None,
+            and_label=None,
             limit=10,
             **UsageFilters(start_ms=START, end_ms=END).columns,
         )

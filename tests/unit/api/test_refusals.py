@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.refusals import refused_fields
+from penstock.api.refusals import RefusedFields, refused_fields
 from penstock.api.route import Route
 from penstock.api.routes import ROUTES
 from penstock.schema import Call, Caller
@@ -28,7 +28,7 @@ IMAGE_PART = {"type": "image_url", "image_url": {"url": "https://images.test/a.p
 
 def test_fields_of_json_and_of_a_form_are_read() -> None:
     fields = {"model": "image-1", "user": "bob", "session_id": "s1"}
-    expected = ("image-1", "image", "bob", "s1")
+    expected = RefusedFields("image-1", "image", "bob", "s1", {})
     assert refused_fields(call(json=fields), IMAGES) == expected
     assert refused_fields(call(form=list(fields.items()), is_form=True), IMAGES) == expected
 

@@ -40,19 +40,19 @@ _FORMULA_START = re.compile(r"(?:^|(?<=;))(?=[=+\-@\t\r])")
 
 async def csv_lines(rows: AsyncIterator[RequestRow]) -> AsyncIterator[bytes]:
     """Yield a header line and one line per row."""
-    yield _line(COLUMNS)
+    yield csv_line(COLUMNS)
     async for row in rows:
         record = request_record(row)
-        yield _line([_cell(record[name]) for name in COLUMNS])
+        yield csv_line([csv_cell(record[name]) for name in COLUMNS])
 
 
-def _line(cells: Any) -> bytes:
+def csv_line(cells: Any) -> bytes:
     text = io.StringIO()
     csv.writer(text).writerow(cells)
     return text.getvalue().encode()
 
 
-def _cell(value: Any) -> str:
+def csv_cell(value: Any) -> str:
     """Return a value as text. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if isinstance(value, dict):
         return json.encode(value, order="sorted").decode() if value else ""

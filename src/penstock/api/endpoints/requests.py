@@ -30,9 +30,7 @@ REQUESTS_QUERY = (
     Query(name="user", about="Of this end user."),
     Query(name="session_id", about="Of this session."),
     LABEL_FILTER,
-    Query(
-        name="search", about="With this text in `user`, `session_id` or the id; `req_…` is the beginning of the id."
-    ),
+    Query(name="search", about="With this text in `user`, `session_id` or the id; `req_…` is the beginning of the id."),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
     Query(
         name="format",

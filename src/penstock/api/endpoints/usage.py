@@ -7,7 +7,7 @@ from typing import Any
 from penstock.accounts.requests import KINDS
 from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, MAX_BUCKETS, UsageFilters
 from penstock.api import query
-from penstock.api.label_filters import GROUP_BY, LABEL_FILTER, check_label_filter, read_group_by
+from penstock.api.endpoints.label_filters import GROUP_BY, LABEL_FILTER, check_label_filter, read_group_by
 from penstock.api.paging import LIMIT
 from penstock.api.responses import encode
 from penstock.api.route import Query

@@ -176,6 +176,38 @@ _USAGE = closed_object(
         "data": array(closed_object({"start": TIME, "end": TIME, **_FIGURES, "groups": array(_USAGE_GROUP)})),
     }
 )
+_FORECAST = closed_object(
+    {
+        "object": always("forecast"),
+        "month": TEXT,
+        "currency": always("usd"),
+        "spent": MONEY,
+        "usd_per_month": or_null(MONEY),
+        "days_of_history": INTEGER,
+        "month_end": or_null(closed_object({"low": MONEY, "likely": MONEY, "high": MONEY})),
+        "budget_reached_on": or_null(TEXT),
+        "message": or_null(TEXT),
+        "labels": _LABELS,
+    }
+)
+_DECLARED_LABELS = closed_object(
+    {
+        "object": always("labels"),
+        "declared_labels": array(
+            closed_object({"name": TEXT, "required": FLAG, "values": or_null(array(TEXT)), "budget": FLAG})
+        ),
+    }
+)
+_LABEL_BUDGET = closed_object(
+    {
+        "object": always("label_budget"),
+        "name": TEXT,
+        "value": TEXT,
+        "usd_per_month": MONEY,
+        "alert_percents": array(INTEGER),
+        "spent_this_month": or_null(MONEY),
+    }
+)
 _ORGANIZATION = closed_object(
     {
         "id": TEXT,
@@ -304,6 +336,10 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "Usage": _USAGE,
+    "Forecast": _FORECAST,
+    "Labels": _DECLARED_LABELS,
+    "LabelBudget": _LABEL_BUDGET,
+    "LabelBudgetList": list_of("LabelBudget", pages=False),
     "Organization": _ORGANIZATION,
     "OrganizationList": list_of("Organization", pages=False),
     "Credit": _CREDIT,

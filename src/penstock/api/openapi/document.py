@@ -44,6 +44,8 @@ _CURSORS = {"starting_after", "ending_before", "after"}
 _PATH_PARAMETERS = {
     "model": "Id of a model, with or without the prefix of a provider.",
     "provider": "Id of a provider, such as `openai`.",
+    "name": "Name of a declared label, such as `customer`.",
+    "value": "Value of the label, or `*` for each value.",
     "file": "Name of a file of the pages.",
     "page": "Name of a page, such as `images`.",
     "token": "What the gateway gave the provider for this job.",
@@ -206,6 +208,9 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     if route.gives == "page":
         yield 200, _response(route.summary, {"*/*": {"schema": {"type": "string"}}})
         yield 304, _response(_NOT_CHANGED, None)
+        return
+    if route.gives == "csv":
+        yield 200, _response(route.summary, {"text/csv": {"schema": {"type": "string"}}})
         return
     if route.gives == "text":
         yield 200, _response(route.summary, {"text/plain": {"schema": {"type": "string"}}})

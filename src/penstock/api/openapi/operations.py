@@ -11,6 +11,7 @@ TAGS: Mapping[str, str] = {
     "Models": "What can be called, with parameters and prices.",
     "Requests": "The record of every call: status, cost, attempts, outputs.",
     "Usage": "Sums over time, the most frequent failures, the balance.",
+    "Labels": "Names and values by which costs are grouped, and budgets for them.",
     "Keys": "API keys of the own organization, and their limits.",
     "Webhooks": "Messages to receivers, their deliveries, and the secret that signs them.",
     "Recordings": "Stored calls that are replayed in tests.",
@@ -98,8 +99,29 @@ OPERATIONS: Mapping[str, Operation] = {
     "retrieve_usage": Operation(
         "Usage",
         "Sums requests up by hour, day, week or month in UTC: counts by outcome, cost, tokens, success rate, latency. "
-        "`group_by` also gives the figures of each model, provider, key or kind.",
+        "`group_by` also gives the figures of each model, provider, key, kind, user, session or value of a label.",
     ),
+    "forecast_usage": Operation(
+        "Usage",
+        "Forecasts what this month (UTC) will cost, and when its budget is used up, from the last 28 days. With "
+        "`label.customer=acme`, the month of this value.",
+    ),
+    "export_focus": Operation(
+        "Usage",
+        "Returns the costs of a month as CSV in the columns of FOCUS 1.2: a row per day, model, provider, key and set "
+        "of labels.",
+    ),
+    "list_labels": Operation("Labels", "Returns the labels that the organization has declared."),
+    "declare_labels": Operation(
+        "Labels",
+        "Replaces the declared labels. A call without a required label is refused. Records keep the labels that they "
+        "have.",
+    ),
+    "list_label_budgets": Operation("Labels", "Lists the budgets of values of labels and what they spent this month."),
+    "set_label_budget": Operation(
+        "Labels", "Sets what a value may spend in a month. The value `*` stands for each one without its own budget."
+    ),
+    "remove_label_budget": Operation("Labels", "Removes the budget of a value."),
     "list_failures": Operation("Usage", "Lists the most frequent failures with the newest message of each."),
     "retrieve_balance": Operation(
         "Usage", "Returns what is available and held, and how long it lasts at the pace of the last seven days."

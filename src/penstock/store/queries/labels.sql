@@ -36,7 +36,7 @@ SELECT b.nanos_per_month,
         WHERE s.month = :month AND s.org_id = :org_id AND s.name = :name AND s.value = :value), 0) AS spent,
     (SELECT COALESCE(SUM(r.hold), 0) FROM requests AS r INDEXED BY requests_by_status
         WHERE r.org_id = :org_id AND r.status IN ('pending', 'processing')
-            AND {r.labels|CAST(r.labels AS json)} ->> CAST(:name AS TEXT) = :value) AS held
+            AND replace(r.labels, :has_label, '') <> r.labels) AS held
 FROM label_budgets AS b
 WHERE b.org_id = :org_id AND b.name = :name AND b.value IN (:value, '*')
 ORDER BY CASE b.value WHEN '*' THEN 1 ELSE 0 END LIMIT 1;

@@ -148,8 +148,8 @@ AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
 AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
 AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
 AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
-AND (CAST(:labels AS TEXT) IS NULL OR {NOT EXISTS (SELECT 1 FROM json_each(:labels) AS wanted|CAST(labels AS jsonb)}
-    {    WHERE labels ->> wanted.key IS NOT wanted.value)|@> CAST(:labels AS jsonb)})
+AND (CAST(:has_label AS TEXT) IS NULL OR replace(labels, :has_label, '') <> labels)
+AND (CAST(:has_second AS TEXT) IS NULL OR replace(labels, :has_second, '') <> labels)
 AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user
     OR replace(session_id, :search, '') <> session_id)
 

@@ -9,8 +9,8 @@ AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
 AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind)
 AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
 AND (CAST(:session_id AS TEXT) IS NULL OR r.session_id = :session_id)
-AND (CAST(:labels AS TEXT) IS NULL OR {NOT EXISTS (SELECT 1 FROM json_each(:labels) AS wanted|CAST(r.labels AS jsonb)}
-    {    WHERE r.labels ->> wanted.key IS NOT wanted.value)|@> CAST(:labels AS jsonb)})
+AND (CAST(:has_label AS TEXT) IS NULL OR replace(r.labels, :has_label, '') <> r.labels)
+AND (CAST(:has_second AS TEXT) IS NULL OR replace(r.labels, :has_second, '') <> r.labels)
 
 -- name: sum_usage [{sqlite|postgres}]
 -- Requests, costs and tokens in each bucket by status and, if :group_by and :and_by are given, by one or two of model,

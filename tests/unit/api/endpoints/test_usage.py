@@ -55,7 +55,7 @@ async def test_bad_parameters_are_named(tmp_path: Path) -> None:
         for path, param in (
             ("/v1/usage?bucket=year", "bucket"),
             ("/v1/usage?bucket=hour&created_after=2020-01-01", "bucket"),
-            ("/v1/usage?group_by=user", "group_by"),
+            ("/v1/usage?group_by=colour", "group_by"),
             ("/v1/usage?created_after=2024-01-01&created_before=2023-01-01", "created_before"),
             ("/v1/usage?created_after=9999-12-31", "created_before"),
             ("/v1/usage?limit=3", "limit"),

@@ -35,6 +35,7 @@ EXAMPLES: dict[str, Any] = {
         "models": ["atelier/*"],
         "replay_mode": None,
         "expires_at": None,
+        "labels": {"customer": "acme"},
         "last_used_at": "2026-01-31T12:00:00Z",
         "spent_today": 0,
         "spent_this_month": 0.5,

@@ -1,7 +1,8 @@
 """The query parameters `label.…`, by which requests are filtered, and `group_by`, by which their sums are grouped."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
+from penstock.accounts.labels import MAX_FILTERS, label_columns
 from penstock.accounts.usage import GROUPS, LABEL_GROUP, MAX_GROUPS
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest, quoted
@@ -10,7 +11,8 @@ from penstock.schema import Caller
 LABEL_FILTER = Query(
     name="label.",
     type="labels",
-    about="With this value of a label: `label.` and the name of a declared label, such as `label.customer=acme`.",
+    about="With this value of a label: `label.` and the name of a declared label, such as `label.customer=acme`; "
+    f"up to {MAX_FILTERS}.",
 )
 GROUP_BY = Query(
     name="group_by",
@@ -19,9 +21,12 @@ GROUP_BY = Query(
 )
 
 
-def check_label_filter(caller: Caller, names: Iterable[str]) -> None:
-    """Raise InvalidRequest for a label that the organization has not declared: nothing could match."""
-    for name in names:
+def check_label_filter(caller: Caller, labels: Mapping[str, str]) -> None:
+    """Raise InvalidRequest for a label that the organization has not declared, since nothing could match, and for too
+    many labels.
+    """
+    label_columns(labels)
+    for name in labels:
         _check_label(caller, name, f"label.{name[:64]}")
 
 
