@@ -27,6 +27,8 @@ MAY_READ_ALL = {
     "list_dead_processes": "one row per process",
     "list_file_digests": "the audit of files",
     "list_free_generations": "unfinished generations, in the background every few seconds",
+    "list_label_budgets": "a handful of budgets of one organization",
+    "list_label_values": "the values that it has found so far",
     "list_low_balances": "in the background, to find alerts",
     "list_messages": "a page by id",
     "list_orgs": "a list by operators",
