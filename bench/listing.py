@@ -17,7 +17,8 @@ from pathlib import Path
 
 import apsw
 
-from penstock.accounts.requests import Filters, Requests
+from penstock.accounts.request_filters import Filters
+from penstock.accounts.requests import Requests
 from penstock.accounts.usage import UsageFilters, UsageReports
 from penstock.clock import Clock
 from penstock.schema import SLOT_MS

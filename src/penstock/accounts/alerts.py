@@ -119,7 +119,7 @@ class Alerts:
                 for budget in await self._budgets(budget_of, 0):
                     await self._store_once(_budget_alert(budget, self._period, _FULL_PERCENT))
             else:
-                for of_label in await self._label_budgets(budget_of, label, 0):
+                for of_label in await self._label_budgets(OrgId(budget_of), label, 0):
                     if alert := _label_alert(of_label, self._period, is_refused=True):
                         await self._store_once(alert)
         except StorageUnavailable as problem:
@@ -133,7 +133,7 @@ class Alerts:
         return [_Budget(**row) for row in rows]
 
     async def _label_budgets(
-        self, org_id: str | None, label: tuple[str, str] | None, percent: int
+        self, org_id: OrgId | None, label: tuple[str, str] | None, percent: int
     ) -> list[_LabelBudget]:
         name, value = label or (None, None)
         rows = await self._store.slow(

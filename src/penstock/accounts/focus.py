@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from penstock.accounts.labels import decode_labels, encode_labels
 from penstock.accounts.request_records import RequestRow
-from penstock.values import DAY_MS, Nanos, dollars, iso
+from penstock.values import DAY_MS, Nanos, OrgId, dollars, iso
 
 COLUMNS = (
     "BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "BillingCurrency", "BillingPeriodStart",
@@ -51,7 +51,7 @@ _Key = tuple[int, str, str, str, str, str, str]  # day, model, provider, execute
 class FocusExport:
     """The charges of one organization in one month (UTC)."""
 
-    org_id: str
+    org_id: OrgId
     org_name: str
     issuer: str
     start_ms: int

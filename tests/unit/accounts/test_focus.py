@@ -9,7 +9,7 @@ from penstock.schema import CostLine
 from penstock.values import DAY_MS, Nanos, OrgId
 
 EMPTY = dict.fromkeys(RequestRow.__struct_fields__)
-MONTH = FocusExport(org_id="org_1", org_name="Studio", issuer="Us", start_ms=0, end_ms=31 * DAY_MS)
+MONTH = FocusExport(org_id=OrgId("org_1"), org_name="Studio", issuer="Us", start_ms=0, end_ms=31 * DAY_MS)
 
 
 async def requests(*changes: dict[str, Any]) -> AsyncIterator[RequestRow]:
