@@ -142,6 +142,7 @@ ECHO = replace(
         passthrough("response_format", one_of=("text", "json_object", "json_schema")),
         *(passthrough(name) for name in ("max_completion_tokens", "n")),
         *ignored("parallel_tool_calls", "store", "metadata", "reasoning_effort", "verbosity", "prompt_cache_key"),
+        *ignored("logit_bias", "safety_identifier", "prompt_cache_retention", "function_call"),
     ),
 )
 _SOURCE = Source("the gateway's own price, so that costs show before another provider is set up")

@@ -197,3 +197,22 @@ async def local_server(body: Any) -> AsyncIterator[tuple[str, list[bytes]]]:
     server = await asyncio.start_server(respond, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def test_the_built_in_models_take_openais_arguments_that_change_nothing(open_gateway: OpenGateway) -> None:
+    """A newcomer points an existing program at them first."""
+    asked: dict[str, Any] = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hi"}]}
+    drawn: dict[str, Any] = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
+    neutral: list[tuple[str, dict[str, Any]]] = [
+        *[("chat/completions", {**asked, name: value}) for name, value in {
+            "logit_bias": {}, "modalities": ["text"], "prompt_cache_retention": "24h", "safety_identifier": "u1",
+            "functions": [], "function_call": "none", "prediction": {"type": "content", "content": "hi"},
+        }.items()],
+        *[("images/generations", {**drawn, name: value}) for name, value in {
+            "background": "auto", "moderation": "auto", "input_fidelity": "low"}.items()],
+    ]  # fmt: skip
+    async with served_api(open_gateway, disabled_providers=()) as api:
+        answers = [await api.call("POST", f"/compat/v1/{path}?dryRun=true", body) for path, body in neutral]
+        assert [answer.json for answer in answers if answer.status != 200] == []
+        wanted = await api.call("POST", "/compat/v1/images/generations", {**drawn, "background": "transparent"})
+        assert wanted.status == 400, "what asks for something is not dropped"

@@ -32,6 +32,7 @@ _BEARER = "bearer "
 _CHECKSUM_CHARS = 6
 _KEY = re.compile(r"pk_[0-9a-z]{32}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{6}")
 _HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECKSUM_CHARS
+_MORE_SPACES = 8
 _TERMINAL_KEY_NAME = "command line"
 
 
@@ -89,6 +90,14 @@ def _may_have_key(authorization: str | None) -> TypeGuard[str]:
     return authorization is not None and len(authorization) == _HEADER_CHARS and authorization.isascii()
 
 
+def _with_one_space(authorization: str | None) -> str | None:
+    """The header without the further spaces that HTTP allows between the scheme and the key; a long one as it is."""
+    if authorization is None or not _HEADER_CHARS < len(authorization) <= _HEADER_CHARS + _MORE_SPACES:
+        return authorization
+    scheme, _, key = authorization.partition(" ")
+    return f"{scheme} {key.strip(' ')}"
+
+
 def _checksum(start: str) -> str:
     return urlsafe_b64encode(crc32(start.encode()).to_bytes(4)).decode()[:_CHECKSUM_CHARS]
 
@@ -111,6 +120,7 @@ class Keys:
 
     async def authenticate(self, authorization: str | None) -> Caller:
         """Return the caller of an Authorization header; raise the same AuthenticationFailed for every fault in it."""
+        authorization = _with_one_space(authorization)
         if not _may_have_key(authorization):
             raise AuthenticationFailed
         digest, cached = self._find_cached(authorization)
@@ -118,6 +128,7 @@ class Keys:
 
     def recent_caller(self, authorization: str | None) -> Caller | None:
         """Return the caller of an Authorization header if it was authenticated a moment ago, without waiting."""
+        authorization = _with_one_space(authorization)
         return self._find_cached(authorization)[1] if _may_have_key(authorization) else None
 
     def _find_cached(self, authorization: str) -> tuple[bytes, Caller | None]:

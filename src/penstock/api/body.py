@@ -139,7 +139,7 @@ async def read_body(
         raise UnsupportedMediaType("Compressed bodies are not accepted; send none or `identity` as Content-Encoding.")
     if takes in ("nothing", "unread"):
         if takes == "nothing" and has_body(headers):
-            raise InvalidRequest("This call takes no body.")
+            await _check_empty(headers, receive, limits)
         return NO_BODY
     if takes == "raw":
         raw = await _read_all(headers, receive, _RAW_BYTES, replace(limits, seconds=min(limits.seconds, _RAW_SECONDS)))
@@ -165,6 +165,16 @@ async def read_body(
     raise UnsupportedMediaType(f"Content-Type is {name[:80] or 'empty'} but must be {_ACCEPTED[takes]}.")
 
 
+async def _check_empty(headers: Mapping[str, str], receive: Receive, limits: Limits) -> None:
+    """Raise InvalidRequest unless the body is an empty object, which some clients send with every call."""
+    is_short = headers.get("content-length") in _EMPTY_LENGTHS and "transfer-encoding" not in headers
+    if is_short and (await _read_all(headers, receive, _EMPTY_BYTES, limits)).strip() in (b"", b"{}"):
+        return
+    raise InvalidRequest("This call takes no body.")
+
+
+_EMPTY_LENGTHS = ("2", "3", "4")  # `{}`, and a line break
+_EMPTY_BYTES = 4
 _ACCEPTED = {
     "json": "application/json",
     "form": "multipart/form-data",

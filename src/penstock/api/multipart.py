@@ -1,6 +1,7 @@
 """Parse multipart forms as they arrive, within limits and without writing to the disk."""
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -112,6 +113,9 @@ class FormReader:
         if b"filename" in options:
             part.filename = _clean_filename(_decode_text(options[b"filename"], "A file name in the form"))
             self._files += 1
+        elif _is_file(part.headers):
+            part.filename = ""
+            self._files += 1
         else:
             self._fields += 1
         if self._files > MAX_FILES or self._fields > MAX_FIELDS:
@@ -135,6 +139,15 @@ class FormReader:
 
     def _on_end(self) -> None:
         self._ended = True
+
+
+def _is_file(headers: Mapping[str, str]) -> bool:
+    """Whether a part without a plain file name is a file all the same: its name is in another charset, or its type says
+    so.
+    """
+    kind = headers.get("content-type", "").lower()
+    is_named = "filename*=" in headers.get("content-disposition", "").lower().replace(" ", "")
+    return is_named or kind.startswith(("image/", "video/", "audio/", "application/octet-stream"))
 
 
 def _decode_text(data: bytes | bytearray, what: str, param: str | None = None) -> str:

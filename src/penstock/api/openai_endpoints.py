@@ -1,5 +1,6 @@
 """Which of OpenAI's endpoints the gateway serves, and why not the others: for the documentation and for 404s."""
 
+import re
 from typing import Literal, NamedTuple
 
 PREFIX = "/compat/v1"
@@ -15,6 +16,7 @@ class OpenAiEndpoint(NamedTuple):
 
 
 _NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind"
+_INPUT_VIDEOS = "`POST /videos` takes the video as `input_reference` with the role"
 _OTHER_KINDS = "the gateway makes images, videos and chat"
 
 ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
@@ -25,7 +27,7 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "whole and streamed, with tools, images and structured outputs; not stored, so stored "
         "completions cannot be listed",
     ),
-    OpenAiEndpoint("GET", "/chat/completions", "no", _NO_STATE),
+    OpenAiEndpoint("", "/chat/completions/{id}", "no", _NO_STATE),
     OpenAiEndpoint(
         "POST",
         "/responses",
@@ -34,7 +36,9 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "through to providers that speak it, translated for the others; `item_reference` finds items of the last day; "
         "conversations are not stored, so `previous_response_id` and `background` are refused",
     ),
-    OpenAiEndpoint("GET", "/responses", "no", _NO_STATE),
+    OpenAiEndpoint("", "/responses/{id}", "no", _NO_STATE),
+    OpenAiEndpoint("POST", "/responses/input_tokens", "no", "a call with `?dryRun=true` says what it costs at most"),
+    OpenAiEndpoint("POST", "/responses/compact", "no", "providers compact conversations each in a way of their own"),
     OpenAiEndpoint(
         "GET",
         "/models",
@@ -68,7 +72,10 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "partly",
         "cancels an unfinished video; a finished one stays: purge it with `DELETE /v1/requests/{id}/payloads`",
     ),
-    OpenAiEndpoint("POST", "/videos/remix", "no", "no other provider has it"),
+    OpenAiEndpoint("POST", "/videos/{id}/remix", "no", "no other provider has it"),
+    OpenAiEndpoint("", "/videos/edits", "no", f"{_INPUT_VIDEOS} `edit`"),
+    OpenAiEndpoint("", "/videos/extensions", "no", f"{_INPUT_VIDEOS} `extend`"),
+    OpenAiEndpoint("", "/videos/characters", "no", "send images as `input_reference` with each video"),
     OpenAiEndpoint("POST", "/completions", "no", "the old text completions; use chat"),
     OpenAiEndpoint("", "/embeddings", "no", _OTHER_KINDS),
     OpenAiEndpoint(
@@ -95,8 +102,13 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
 )
 
 _NOT_SERVED = {
-    endpoint.path: endpoint.remark for endpoint in ENDPOINTS if endpoint.served == "no" and not endpoint.method
+    endpoint.path: endpoint.remark for endpoint in ENDPOINTS if endpoint.served == "no" and "{" not in endpoint.path
 }
+_NOT_SERVED_OF_ONE = tuple(
+    (re.compile(endpoint.path.replace("{id}", "[^/]+") + "(/.*)?"), endpoint.path, endpoint.remark)
+    for endpoint in ENDPOINTS
+    if endpoint.served == "no" and "{" in endpoint.path
+)
 _NOT_SERVED |= {"/images/variations": "OpenAI retired its only model for it", "/completions": "use `/chat/completions`"}
 
 
@@ -117,6 +129,9 @@ def explain_missing(path: str, base_url: str) -> str:
     resource = path.removeprefix(PREFIX)
     for name, remark in _NOT_SERVED.items():
         if path.startswith(PREFIX) and _is_below(resource, name):
+            return f"This gateway does not serve `{name.removeprefix('/')}`: {remark}."
+    for pattern, name, remark in _NOT_SERVED_OF_ONE:
+        if path.startswith(PREFIX) and pattern.fullmatch(resource):
             return f"This gateway does not serve `{name.removeprefix('/')}`: {remark}."
     return "There is nothing at this path."
 

@@ -19,6 +19,7 @@ from penstock.chat.provider_body import passes_through
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.responses_request import ResponsesRequest
+from penstock.chat.stream import whole_text_bytes
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
 from penstock.errors import Cancelled, PermissionDenied, Problem, Unavailable
 from penstock.event_loop import LONG_BYTES, run_aside
@@ -196,7 +197,7 @@ def _read_whole(
         if usage is not None:
             reserved.losses.append(make_bill(candidate.model, usage).cost)
         raise _unreadable(candidate, "returned an empty response")
-    usage = usage or estimated_usage(reserved.chat, output_bytes=len(body))
+    usage = usage or estimated_usage(reserved.chat, output_bytes=whole_text_bytes(body))
     bill = make_bill(candidate.model, usage)
     try:
         shown = outline.fill(api.whole(outline.json, usage, bill.cost))

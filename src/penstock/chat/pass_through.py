@@ -15,7 +15,7 @@ from penstock.chat.pricing import Usage, without_usage
 from penstock.chat.provider_api import WholeReply
 from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
-from penstock.chat.responses_output import usage_fields
+from penstock.chat.responses_output import error_fields, usage_fields
 from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
 from penstock.chat.stream import JSON_TEXT, ProviderEvents, StreamBroken, least_tokens
 from penstock.errors import Problem
@@ -272,7 +272,7 @@ class _ResponsesRelay:
 
     def failed_event(self, problem: Problem) -> bytes:
         """The event that ends a stream which did not end well."""
-        error = {"code": "server_error", "message": problem.message}
+        error = error_fields(problem)
         response = {"output": [], **self._response, "status": "failed", "error": error, "model": self._model}
         kind = "response.failed"
         fields = {"type": kind, "sequence_number": self._sent, "response": response}

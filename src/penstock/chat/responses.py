@@ -38,7 +38,7 @@ async def create_response(gateway: Gateway, call: Call) -> Response:
     try:
         return await _respond(gateway, call, request)
     except Problem as problem:
-        use_callers_names(problem, request.origins)
+        use_callers_names(problem, request)
         raise
 
 

@@ -1,9 +1,8 @@
 """Name fields in errors as the caller of the Responses API wrote them, not as the chat call has them."""
 
 import re
-from collections.abc import Sequence
 
-from penstock.chat.responses_request import Origin
+from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import Problem
 
 _MESSAGE = re.compile(r"messages\[(?P<number>\d+)\](?P<content>\.content)?(?P<inner>.*)")
@@ -19,14 +18,17 @@ _NAMES = (
 )
 
 
-def use_callers_names(problem: Problem, origins: Sequence[Origin]) -> None:
-    """Rename the fields in an error; `origins` says for each message of the chat call where it comes from."""
+def use_callers_names(problem: Problem, request: ResponsesRequest) -> None:
+    """Rename the fields in an error, as the caller of this request has named them."""
     if problem.param is not None:
-        problem.param = _original(problem.param, origins)
-    problem.message = _QUOTED.sub(lambda quoted: f"`{_original(quoted[1], origins)}`", problem.message)
+        problem.param = _original(problem.param, request)
+    problem.message = _QUOTED.sub(lambda quoted: f"`{_original(quoted[1], request)}`", problem.message)
 
 
-def _original(name: str, origins: Sequence[Origin]) -> str:
+def _original(name: str, request: ResponsesRequest) -> str:
+    if name == "user" and "user" not in request.body:
+        return "safety_identifier"
+    origins = request.origins
     if (found := _MESSAGE.fullmatch(name)) and int(found["number"]) < len(origins):
         origin = origins[int(found["number"])]
         if not found["content"]:

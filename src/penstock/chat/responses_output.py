@@ -26,6 +26,7 @@ from penstock.values import Nanos, dollars
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_ERROR_CODES = {400: "invalid_prompt", 422: "invalid_prompt", 429: "rate_limit_exceeded"}
 # Where servers put the reasoning of a model: DeepSeek and vLLM, and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
@@ -101,7 +102,7 @@ class ResponsesForm:
             "created_at": self._created_at,
             "status": status,
             "background": False,
-            "error": {"code": "server_error", "message": problem.message} if problem else None,
+            "error": error_fields(problem) if problem else None,
             "incomplete_details": {"reason": reason} if reason else None,
             "instructions": body.get("instructions"),
             "max_output_tokens": body.get("max_output_tokens"),
@@ -120,7 +121,7 @@ class ResponsesForm:
             "tools": body.get("tools", []),
             "top_logprobs": body.get("top_logprobs", 0),
             "top_p": body.get("top_p", 1.0),
-            "truncation": "disabled",
+            "truncation": body.get("truncation", "disabled"),
             "usage": None if usage is None else usage_fields(usage, cost or Nanos(0)),
             "user": body.get("user"),
         }
@@ -219,6 +220,12 @@ class ResponsesForm:
         assert isinstance(begun, ImageCall), "it was begun"
         self._items.end_image(msgspec.structs.replace(begun, status=status, **fields))
         return self._items.events.take()
+
+
+def error_fields(problem: Problem) -> dict[str, str]:
+    """The error of a failed response, under the nearest of the codes that the Responses API has."""
+    code = _ERROR_CODES.get(problem.status, "server_error")
+    return {"code": code, "message": problem.message}
 
 
 def _annotations(message: Mapping[str, Any]) -> list[dict[str, Any]]:

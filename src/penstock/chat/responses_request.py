@@ -1,13 +1,14 @@
 """Translate a call of OpenAI's Responses API into a chat call."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.chat.responses_fields import check_values, refuse
 from penstock.errors import InvalidRequest
 from penstock.fields import RESPONSES, check_field
-from penstock.long_bodies.json_encoding import encoded_size, exceeds
+from penstock.long_bodies.json_encoding import encoded_size
 from penstock.net.guard import names_file
 from penstock.schema import Call
 
@@ -21,19 +22,13 @@ _STATEFUL = {
 }
 # Fields that change nothing about a chat call, or that are translated; all others are passed on unchanged.
 _NOT_PASSED_ON = frozenset(
-    """input instructions tools tool_choice text reasoning max_output_tokens metadata store include truncation
+    """n input instructions tools tool_choice text reasoning max_output_tokens metadata store include truncation
     stream_options max_tool_calls prompt_cache_key prompt_cache_retention safety_identifier parallel_tool_calls
     top_logprobs previous_response_id conversation prompt background""".split()
 )
 # What only a provider that speaks the Responses API itself takes: tools whose input is no JSON.
 _CUSTOM = frozenset({"custom", "custom_tool_call", "custom_tool_call_output"})
 _REASONING_ID = "rs_"
-_MAX_METADATA = 16
-_MAX_METADATA_NAME = 64
-_MAX_METADATA_VALUE = 512
-# Fields that the response repeats, three times if it is a stream.
-_REPEATED = ("instructions", "max_tool_calls", "reasoning", "text", "tool_choice", "tools")
-_MAX_REPEATED_BYTES = 1024**2
 _ROLES = ("user", "assistant", "system", "developer")
 _IMAGE_ACTIONS = ("auto", "generate", "edit")
 IMAGE_FUNCTION: dict[str, Any] = {
@@ -105,12 +100,8 @@ def read_responses_request(call: Call) -> ResponsesRequest:
     for name in ("model", "input"):
         if name not in body:
             raise InvalidRequest(f"`{name}` is required.", param=name)
-    if body.get("truncation", "disabled") != "disabled":
-        _refuse("truncation", "must be `disabled`: the gateway does not shorten conversations")
+    check_values(body, call.size_bytes)
     chat = {name: value for name, value in body.items() if name not in _NOT_PASSED_ON}
-    _check_metadata(body.get("metadata", {}))
-    if call.size_bytes > _MAX_REPEATED_BYTES:
-        _check_repeated(body, call.size_bytes)
     chat["messages"], origins = _messages(body)
     functions, image_tool = _tools(body.get("tools") or [])
     chat |= _tool_fields(body, functions) | _text_fields(body) | _other_fields(body)
@@ -120,7 +111,7 @@ def read_responses_request(call: Call) -> ResponsesRequest:
         chat,
         image_tool,
         origins,
-        not_in_chat=_not_in_chat(items, body.get("tools") or []),
+        not_in_chat=_not_in_chat(body, items),
         has_images_of_ours=any(item.get("type") == "image_generation_call" for item in items),
         reasoning_bytes=sum(encoded_size(item, call.size_bytes) for item in items if has_encrypted_reasoning(item)),
     )
@@ -139,33 +130,15 @@ def has_encrypted_reasoning(item: Mapping[str, Any]) -> bool:
     return item.get("type") == "reasoning" and isinstance(item.get("encrypted_content"), str)
 
 
-def _not_in_chat(items: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str | None:
-    for name, given in (("tools", tools), ("input", items)):
+def _not_in_chat(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> str | None:
+    """The first field that only a provider of the Responses API takes."""
+    if body.get("truncation") == "auto":
+        return "truncation"
+    for name, given in (("tools", body.get("tools") or []), ("input", items)):
         for number, fields in enumerate(given):
             if fields.get("type") in _CUSTOM:
                 return f"{name}[{number}]"
     return None
-
-
-def _check_metadata(metadata: Mapping[str, Any]) -> None:
-    """Check the pairs by OpenAI's rules."""
-    if len(metadata) > _MAX_METADATA:
-        _refuse("metadata", f"may have at most {_MAX_METADATA} pairs")
-    for name, value in metadata.items():
-        if len(name) > _MAX_METADATA_NAME:
-            _refuse("metadata", f"may have names of at most {_MAX_METADATA_NAME} characters")
-        if not isinstance(value, str) or len(value) > _MAX_METADATA_VALUE:
-            _refuse(f"metadata.{name}", f"must be a string of at most {_MAX_METADATA_VALUE} characters")
-
-
-def _check_repeated(body: Mapping[str, Any], size_bytes: int) -> None:
-    if exceeds([body.get(name) for name in _REPEATED], _MAX_REPEATED_BYTES, size_bytes):
-        names = ", ".join(f"`{name}`" for name in _REPEATED)
-        raise InvalidRequest(f"{names} may have {_MAX_REPEATED_BYTES} bytes together: the response repeats them.")
-
-
-def _refuse(param: str, rule: str) -> NoReturn:
-    raise InvalidRequest(f"`{param}` {rule}.", param=param)
 
 
 def _other_fields(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,34 +170,34 @@ def _messages(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[Orig
     for number, item in enumerate(items):
         where = f"input[{number}]"
         if not isinstance(item, dict):
-            _refuse(where, "must be an object")
+            refuse(where, "must be an object")
         kind = "item_reference" if is_reference(item) else item.get("type", "message")
         if not isinstance(kind, str) or kind not in _ITEMS:
             known = ", ".join(f"`{name}`" for name in _ITEMS)
-            _refuse(f"{where}.type", f"must be one of {known}")
+            refuse(f"{where}.type", f"must be one of {known}")
         _check_names(item, where)
         _ITEMS[kind](messages, item, where)
         content = "output" if kind.endswith("_output") else "content"
         origin = Origin(where, f"{where}.{content}", number) if given is items else Origin("input", "input")
         origins += [origin] * (len(messages) - len(origins))
     if not messages:
-        _refuse("input", "must have at least one item")
+        refuse("input", "must have at least one item")
     return messages, tuple(origins)
 
 
 def _add_message(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
     role = item.get("role")
     if role not in _ROLES:
-        _refuse(f"{where}.role", f"must be one of {', '.join(f'`{name}`' for name in _ROLES)}")
+        refuse(f"{where}.role", f"must be one of {', '.join(f'`{name}`' for name in _ROLES)}")
     content = item.get("content")
     if isinstance(content, list):
         content = _parts(content, f"{where}.content")
         if all(part["type"] == "text" for part in content):
             content = "".join(part["text"] for part in content)
         elif role == "assistant":
-            _refuse(f"{where}.content", "must be text in messages of the role `assistant`")
+            refuse(f"{where}.content", "must be text in messages of the role `assistant`")
     elif not isinstance(content, str):
-        _refuse(f"{where}.content", "must be a string or an array of parts")
+        refuse(f"{where}.content", "must be a string or an array of parts")
     messages.append({"role": role, "content": content})
 
 
@@ -241,7 +214,7 @@ def _parts(parts: Sequence[Any], where: str) -> list[dict[str, Any]]:
             translated.append({"type": "image_url", "image_url": {"url": part["image_url"], **detail}})
         else:
             rule = "must be `input_text`, `output_text`, `refusal`, or `input_image` with an `image_url`; no files"
-            _refuse(f"{where}[{number}]", rule)
+            refuse(f"{where}[{number}]", rule)
         _check_names(part, f"{where}[{number}]")
     return translated
 
@@ -251,7 +224,7 @@ def _check_names(fields: Mapping[str, Any], where: str) -> None:
     for name, value in fields.items():
         is_checked = name == "image_url" and fields.get("type") == "input_image"
         if value is not None and not is_checked and names_file(name):
-            _refuse(f"{where}.{name}", "cannot be passed on; images are parts of the type `input_image`")
+            refuse(f"{where}.{name}", "cannot be passed on; images are parts of the type `input_image`")
 
 
 def _add_function_call(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
@@ -259,7 +232,7 @@ def _add_function_call(messages: list[dict[str, Any]], item: Mapping[str, Any], 
     written = "input" if item["type"] == "custom_tool_call" else "arguments"
     for name in ("call_id", "name", written):
         if not isinstance(item.get(name), str):
-            _refuse(f"{where}.{name}", "must be a string")
+            refuse(f"{where}.{name}", "must be a string")
     call = {
         "id": item["call_id"],
         "type": "function",
@@ -274,12 +247,12 @@ def _add_function_call(messages: list[dict[str, Any]], item: Mapping[str, Any], 
 def _add_function_output(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
     output = item.get("output")
     if not isinstance(item.get("call_id"), str):
-        _refuse(f"{where}.call_id", "must be a string")
+        refuse(f"{where}.call_id", "must be a string")
     if isinstance(output, list):
         parts = _parts(output, f"{where}.output")
         output = parts if any(part["type"] != "text" for part in parts) else "".join(part["text"] for part in parts)
     elif not isinstance(output, str):
-        _refuse(f"{where}.output", "must be a string or an array of parts")
+        refuse(f"{where}.output", "must be a string or an array of parts")
     messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": output})
 
 
@@ -295,7 +268,7 @@ def _skip(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -
 def _skip_reference(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
     """A reference to an item that is not kept. Reasoning can be left out, and nothing else."""
     if not str(item.get("id")).startswith(_REASONING_ID):
-        _refuse(where, "refers to an item that this gateway does not keep, or no longer: send the item itself")
+        refuse(where, "refers to an item that this gateway does not keep, or no longer: send the item itself")
 
 
 _ITEMS: Mapping[str, Callable[[list[dict[str, Any]], Mapping[str, Any], str], None]] = {
@@ -320,7 +293,7 @@ def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] |
         kind = tool.get("type") if isinstance(tool, dict) else None
         if kind in ("function", "custom"):
             if not isinstance(tool.get("name"), str):
-                _refuse(f"tools[{number}].name", "must be a string")
+                refuse(f"tools[{number}].name", "must be a string")
             named = {name: tool[name] for name in ("name", "description", "parameters", "strict", "format")
                      if tool.get(name) is not None}  # fmt: skip
             functions.append({"type": "function", "function": named})
@@ -330,18 +303,18 @@ def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] |
             functions.append({"type": "function", "function": IMAGE_FUNCTION})
         else:
             rule = f"must be `function`, `custom` or `{IMAGE_TOOL}`: the gateway has no other tools"
-            _refuse(f"tools[{number}].type", rule)
+            refuse(f"tools[{number}].type", rule)
     return functions, image_tool
 
 
 def _check_image_tool(tool: Mapping[str, Any], where: str) -> None:
     """Check the options that decide which call is made; those of the image itself are checked with that call."""
     if not isinstance(tool.get("model"), str | None):
-        _refuse(f"{where}.model", "must be a string")
+        refuse(f"{where}.model", "must be a string")
     if tool.get("action") not in (None, *_IMAGE_ACTIONS):
-        _refuse(f"{where}.action", f"must be one of {', '.join(f'`{name}`' for name in _IMAGE_ACTIONS)}")
+        refuse(f"{where}.action", f"must be one of {', '.join(f'`{name}`' for name in _IMAGE_ACTIONS)}")
     if not isinstance(tool.get("input_image_mask"), dict | None):
-        _refuse(f"{where}.input_image_mask", "must be an object with an `image_url`")
+        refuse(f"{where}.input_image_mask", "must be an object with an `image_url`")
 
 
 def _tool_fields(body: Mapping[str, Any], functions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -352,14 +325,14 @@ def _tool_fields(body: Mapping[str, Any], functions: list[dict[str, Any]]) -> di
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
         listed = choice.get("tools", [])
         if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
-            _refuse("tool_choice.tools", "must be an array of objects")
+            refuse("tool_choice.tools", "must be an array of objects")
         allowed = [tool.get("name", tool.get("type")) for tool in listed]
         fields["tools"] = [tool for tool in functions if tool["function"]["name"] in allowed]
         choice = choice.get("mode", "auto")
     elif isinstance(choice, dict):
         name = choice.get("name") if choice.get("type") in ("function", "custom") else choice.get("type")
         if name not in [tool["function"]["name"] for tool in functions]:
-            _refuse("tool_choice", "must be `none`, `auto`, `required`, or name one of `tools`")
+            refuse("tool_choice", "must be `none`, `auto`, `required`, or name one of `tools`")
         choice = {"type": "function", "function": {"name": name}}
     fields["tool_choice"] = choice
     if "parallel_tool_calls" in body:
@@ -373,7 +346,7 @@ def _text_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
     written = text.get("format") or {"type": "text"}
     if not isinstance(written, dict) or written.get("type") not in ("text", "json_object", "json_schema"):
-        _refuse("text.format.type", "must be one of `text`, `json_object`, `json_schema`")
+        refuse("text.format.type", "must be one of `text`, `json_object`, `json_schema`")
     if written["type"] == "json_schema":
         named = {name: written[name] for name in ("name", "description", "schema", "strict")
                  if written.get(name) is not None}  # fmt: skip

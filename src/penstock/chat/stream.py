@@ -48,6 +48,7 @@ _DECODED = (b'"usage":{', b'"usage": {', b'"error"', b"[DONE]")
 # A text in JSON, as it is written. It cannot match in two ways, so a text without an end takes no longer.
 JSON_TEXT = rb'": ?"([^"\\]*+(?:\\.[^"\\]*+%b)*+)"' % GO_BACK
 _CONTENT = re.compile(b"content" + JSON_TEXT)  # also of `reasoning_content`
+_WHOLE_TEXT = re.compile(b"(?:content|text|arguments|reasoning|refusal)" + JSON_TEXT)
 _OTHER_TEXTS = (
     (b'"arguments":', re.compile(b'"arguments' + JSON_TEXT)),
     (b'"reasoning":', re.compile(b'"reasoning' + JSON_TEXT)),
@@ -62,6 +63,11 @@ def written_bytes(events: bytes) -> int:
         if mark in events:
             count += sum(map(len, text.findall(events)))
     return count
+
+
+def whole_text_bytes(body: bytes | bytearray) -> int:
+    """How many bytes of text a whole response has, in the chat or the Responses API."""
+    return sum(match.end(1) - match.start(1) for match in _WHOLE_TEXT.finditer(body))
 
 
 def least_tokens(event_count: int, text_bytes: int) -> int:

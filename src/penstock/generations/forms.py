@@ -35,7 +35,7 @@ def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[s
             _put(fields, name, [base, *steps], _literal(value))
         elif steps and "object" in row.types:
             _put(fields.setdefault(base, {}), name, ["".join(steps)], value)
-        else:
+        elif value or steps or "string" in row.types or "object" in row.types:  # others are absent if they are empty
             _put(fields, name, [base, *steps], value if steps else _typed(base, row, value))
     for base, items in inputs.items():
         # Numbered ones in their order, then the others as they came.

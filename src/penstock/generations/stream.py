@@ -18,6 +18,13 @@ from penstock.schema import Call, Response
 _COMMENT = b": the images are being made\n\n"
 _COMMENT_SECONDS = 15.0
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+# OpenAI's clients need the field. Most images are not priced by tokens: `metadata` has the cost.
+_NO_TOKENS = {
+    "input_tokens": 0,
+    "input_tokens_details": {"image_tokens": 0, "text_tokens": 0},
+    "output_tokens": 0,
+    "total_tokens": 0,
+}
 _EVENT_NAMES = {"image": "image_generation", "edit": "image_edit", "upscale": "image_edit"}
 
 
@@ -146,6 +153,7 @@ def _completed_events(planned: PlannedCall, result: Mapping[str, Any]) -> Iterat
         "quality": request.values.get("quality", "auto"),
         "background": request.extras.get("background", "auto"),
         "metadata": result["metadata"],
+        "usage": _NO_TOKENS,
     }
     name = f"{_EVENT_NAMES[request.task]}.completed"
     return (ImageEvent(name, {**image, **common}) for image in result["data"])

@@ -43,7 +43,13 @@ _GATEWAY_FIELDS = (
     "provider", "labels",
 )  # fmt: skip
 # Extra fields that OpenAI's clients send and that mean the same as no field.
-_NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
+_NO_EFFECT = (
+    ("service_tier", "auto"),
+    ("service_tier", "default"),
+    ("background", "auto"),
+    ("moderation", "auto"),
+    ("input_fidelity", "low"),
+)
 # What callers say that an input image of a video is for.
 _ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
 # What callers say that an input video is for; without it, the video is changed.

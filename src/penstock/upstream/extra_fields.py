@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from penstock.errors import InvalidRequest
-from penstock.long_bodies.json_encoding import exceeds
+from penstock.long_bodies.json_encoding import encoded_size, exceeds
 from penstock.providers.prices import SENT
 from penstock.providers.row_names import INTERNAL
 from penstock.providers.spec import Model, Operation
@@ -64,7 +64,9 @@ def check_extras_size(extras: Mapping[str, Any], size_bytes: int) -> None:
     if not extras:
         return
     if exceeds(extras, _BYTES_MAX, size_bytes):  # first, because it takes much less time
-        raise InvalidRequest(f"Extra parameters may have {_BYTES_MAX} bytes at most.")
+        largest = max(extras, key=lambda name: encoded_size(extras[name], size_bytes))[:_COMPARED_LENGTH_MAX]
+        message = f"Extra parameters may have {_BYTES_MAX} bytes at most; `{largest}` has most of them."
+        raise InvalidRequest(message, param=largest)
     if _depth(extras) > _DEPTH_MAX:
         raise InvalidRequest(f"Extra parameters may nest {_DEPTH_MAX} levels at most.")
 

@@ -424,3 +424,12 @@ def test_random_bytes_are_parsed_or_refused(raw: bytes) -> None:
         assert isinstance(decode_json_object(raw), dict)
     except errors.InvalidRequest:
         return
+
+
+@pytest.mark.parametrize("sent", [b"{}", b"{}\n", b"  {}"])
+async def test_an_empty_object_is_no_body(sent: bytes) -> None:
+    """Generic clients send one with every call, also to delete something."""
+    headers = {**JSON, "content-length": str(len(sent))}
+    assert await read("nothing", headers, sent) == NO_BODY
+    with pytest.raises(errors.InvalidRequest, match="takes no body"):
+        await read("nothing", headers, b"x" * len(sent))

@@ -206,3 +206,14 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_complete() -> None:
         reader.feed(b"x")
     assert (caught.value.param, str(FILE_BYTES) in caught.value.message) == ("image", True)
     assert len(read(part("image", b"x" * FILE_BYTES, filename="a.png"), END)) == 1
+
+
+def test_a_part_is_a_file_by_its_type_or_a_name_in_another_charset() -> None:
+    png = b"\x89PNG\r\n"
+    typed = part("image", png, more="Content-Type: image/png\r\n")
+    head = b"--XX\r\nContent-Disposition: form-data; name=\"image\"; filename*=UTF-8''f%C3%A9.png\r\n\r\n"
+    assert read(typed + END) == (("image", UploadedFile(png, "", "image/png")),)
+    (_, named) = read(head + png + b"\r\n" + END)[0]
+    assert isinstance(named, UploadedFile)
+    assert named.data == png
+    assert read(part("prompt", b"x", more="Content-Type: text/plain\r\n") + END) == (("prompt", "x"),)

@@ -36,3 +36,18 @@ def test_paths_of_openai_that_are_not_served_say_why() -> None:
     assert "`audio`" in explain_missing("/compat/v1/audio/speech", BASE)
     assert is_known_and_not_served("/compat/v1/images/variations")
     assert not is_known_and_not_served("/compat/v1/images/req_1")
+
+
+def test_paths_below_those_that_are_served_say_why_they_are_not() -> None:
+    for path, word in (
+        ("videos/video_1/remix", "remix"),
+        ("videos/edits", "`edit`"),
+        ("responses/resp_1", "conversations"),
+        ("responses/resp_1/cancel", "conversations"),
+        ("responses/input_tokens", "dryRun"),
+        ("responses/compact", "compact"),
+        ("chat/completions/chatcmpl_1", "conversations"),
+        ("chat/completions/chatcmpl_1/messages", "conversations"),
+    ):
+        assert word in explain_missing(f"/compat/v1/{path}", BASE), path
+    assert is_known_and_not_served("/compat/v1/videos/edits"), "not a video with this id"

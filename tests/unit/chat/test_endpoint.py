@@ -124,6 +124,16 @@ async def test_unreported_usage_is_estimated(open_gateway: OpenGateway) -> None:
         assert (await last_record(running))["cost"] > 0
 
 
+async def test_an_estimate_counts_the_text_and_not_the_json_around_it(open_gateway: OpenGateway) -> None:
+    """A short answer is a hundred times shorter than its body."""
+    async with open_gateway() as running:
+        running.lab.chats.next(faults.altered(usage=None))
+        response = await chat(running)
+        usage = json.loads(bytes(response.body or b""))["usage"]
+        assert usage["completion_tokens"] == len("one two three") // 4
+        assert (await last_record(running))["output_tokens"] == len("one two three") // 4
+
+
 WRONG_USAGES: tuple[Any, ...] = (
     "x", [], 7, True, {"prompt_tokens": "x"}, {"completion_tokens": []}, {"total_tokens": 1.5}, {"prompt_tokens": {}},
     {"prompt_tokens": 3, "completion_tokens": 3, "prompt_tokens_details": "x"},

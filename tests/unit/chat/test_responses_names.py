@@ -7,7 +7,7 @@ import pytest
 
 from penstock.chat.request import read_chat_request
 from penstock.chat.responses_names import use_callers_names
-from penstock.chat.responses_request import read_responses_request
+from penstock.chat.responses_request import ResponsesRequest, read_responses_request
 from penstock.errors import InvalidRequest
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
@@ -32,7 +32,7 @@ def refusal(**body: Any) -> InvalidRequest:
     request = read_responses_request(call)
     with pytest.raises(InvalidRequest) as raised:
         read_chat_request(msgspec.structs.replace(call, json=request.chat), Settings())
-    use_callers_names(raised.value, request.origins)
+    use_callers_names(raised.value, request)
     return raised.value
 
 
@@ -77,7 +77,7 @@ def test_the_field_is_the_callers(body: dict[str, Any], param: str) -> None:
 )
 def test_names_are_translated_back(chat: str, original: str) -> None:
     problem = InvalidRequest(f"`{chat}` is wrong, and max_tokens is text.", param=chat)
-    use_callers_names(problem, ())
+    use_callers_names(problem, ResponsesRequest({"user": "u"}, {}, None))
     assert (problem.param, problem.message) == (original, f"`{original}` is wrong, and max_tokens is text.")
 
 
@@ -87,3 +87,10 @@ async def test_over_http(open_gateway: OpenGateway) -> None:
         body = {"model": "atelier/echo", "input": [{"role": "user", "content": [BAD_IMAGE]}]}
         error = (await api.call("POST", "/compat/v1/responses", body)).json["error"]
         assert error["param"] == "input[0].content[0].image_url"
+
+
+def test_the_user_is_named_as_the_caller_named_it() -> None:
+    for body, name in (({"safety_identifier": "x"}, "safety_identifier"), ({"user": "x"}, "user")):
+        problem = InvalidRequest("`user` is too long.", param="user")
+        use_callers_names(problem, ResponsesRequest(body, {}, None))
+        assert (problem.param, problem.message) == (name, f"`{name}` is too long.")

@@ -52,6 +52,7 @@ async def test_a_large_image_is_encoded_in_pieces(open_gateway: OpenGateway) -> 
         fields = json.loads(data.removeprefix(b"data: "))
         assert name == b"event: image_generation.completed"
         assert fields["type"] == "image_generation.completed"
+        assert fields["usage"]["total_tokens"] == 0, "OpenAI's type has it"
         assert Image.open(io.BytesIO(base64.b64decode(fields["b64_json"]))).tobytes() == NOISE.tobytes()
 
         tool = {"type": "image_generation", "model": "image-1", "partial_images": 1}
