@@ -11,10 +11,12 @@ from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generation_jobs.job import Job, billed_cost, record_attempt
+from penstock.generation_jobs.orphans import keep_late_job
 from penstock.generation_jobs.outputs import store_outputs
 from penstock.generation_jobs.parts import AttemptResult, Part
 from penstock.generation_jobs.polling import Polling
 from penstock.imaging.workers import WorkFailed
+from penstock.jobs.running import LeaseLost
 from penstock.jobs.steps import Step
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
@@ -265,5 +267,8 @@ class _Attempt:
             except ConstraintViolated:
                 message = f"{self.provider.name} returned the id of another job."
                 raise AttemptFailed(unknown_outcome(message)) from None
+            except LeaseLost:
+                await keep_late_job(self.gateway, self.job.org_id, self.id, result)
+                raise
             failpoint("submit.id_committed")
         return result

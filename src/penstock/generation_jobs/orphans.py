@@ -1,7 +1,9 @@
 """Ask about provider jobs that still ran, or were lost, when their generation ended; what was made is a loss."""
 
 import asyncio
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 
 import msgspec
 import structlog
@@ -9,13 +11,14 @@ import structlog
 from penstock.accounts.prices import failed_cost
 from penstock.accounts.transfers import record_loss
 from penstock.gateway import Gateway
-from penstock.generation_jobs.job import billed_cost, restore_candidate
+from penstock.generation_jobs.job import attempt_end, billed_cost, restore_candidate
 from penstock.generation_jobs.rows import AttemptRow, GenerationRow, get_generation, list_last_attempts
 from penstock.providers.spec import Result
-from penstock.store.base import Change, Transaction
+from penstock.store.base import Change, ConstraintViolated, Transaction
+from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
-from penstock.values import Nanos, nanos
+from penstock.values import Nanos, OrgId, nanos
 
 log = structlog.get_logger()
 
@@ -30,6 +33,23 @@ def first_checks(gateway: Gateway, row: GenerationRow) -> Change:
     """What schedules checks of the jobs that may still run, in the transaction in which their generation ends."""
     at_ms = gateway.clock.steady_ms() + int(FIRST_PAUSE_SECONDS * 1000)
     return "schedule_checks", {"request_id": row.id, "org_id": row.org_id, "at_ms": at_ms}
+
+
+async def keep_late_job(gateway: Gateway, org_id: OrgId, attempt_id: str, result: Result) -> None:
+    """Store a provider's job although another process has the lease of its generation.
+
+    That process did not know the job and took the attempt's outcome for unknown, or will do so: it polls the job if it
+    still can, and otherwise the job is asked about later.
+    """
+    end = attempt_end(attempt_id, "unknown", gateway.clock.now_ms(), result=result)
+    job = {name: end[name] for name in ("id", "upstream_id", "ref")}
+
+    async def write(tx: Transaction) -> None:
+        if await tx.run("keep_late_job", **job):
+            await tx.run("check_attempt_now", id=attempt_id, now_ms=gateway.clock.steady_ms())
+
+    with suppress(ConstraintViolated):  # the id of another job
+        await retry_while_unavailable(gateway.clock, partial(gateway.store.write, write, org_id=org_id))
 
 
 async def check_due(gateway: Gateway) -> int:

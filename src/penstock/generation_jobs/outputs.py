@@ -1,5 +1,6 @@
 """Download the outputs of an attempt and store them."""
 
+import structlog
 from msgspec.structs import replace
 
 from penstock.failpoints import failpoint
@@ -14,6 +15,7 @@ from penstock.schema import StoredOutput
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure
 
+log = structlog.get_logger()
 # How long downloading a finished output is tried; callers wait for images.
 _FETCH_VIDEO_SECONDS = 900.0
 _FETCH_IMAGE_SECONDS = 15.0
@@ -33,21 +35,26 @@ async def store_outputs(
     until = clock.monotonic() + (_FETCH_VIDEO_SECONDS if is_video else _FETCH_IMAGE_SECONDS)
     pause = 1.0
     while True:
+        reason = ""
         try:
             return await _store_files(gateway, job, part, attempt_id, result)
         except OutputNotStored:
             if not is_video or clock.steady_ms() >= job.row.deadline_ms:
                 raise
         except DownloadFailed as problem:
+            reason = str(problem)
             if clock.monotonic() >= until:
                 message = f"{provider.name} made the output, but it could not be downloaded: {problem}."
                 raise AttemptFailed(Failure("unfetched", message)) from problem
         except UnusableFile as problem:
+            reason = str(problem)
             if problem.too_large:
                 raise
             if not problem.may_change or clock.monotonic() >= until:
                 message = f"{provider.name} delivered an unusable file: {problem}."
                 raise AttemptFailed(Failure("unreadable", message)) from problem
+        if reason:  # otherwise the storage is the cause, which has its own line
+            log.warning("output not usable yet, trying again", request_id=job.id, provider=provider.slug, reason=reason)
         await clock.sleep(pause)
         pause = min(2 * pause, _FETCH_PAUSE_SECONDS_MAX)
         result = await _refresh_files(gateway, part.candidate, result)

@@ -1,7 +1,10 @@
 """Run an accepted generation to its end; may be interrupted at any line and run again."""
 
+import errno
 from contextlib import nullcontext
 from functools import partial
+
+import structlog
 
 from penstock.errors import InternalError, Problem, StorageUnavailable, without_frames
 from penstock.gateway import Gateway
@@ -14,7 +17,10 @@ from penstock.jobs.running import Lease, RunningJob
 from penstock.media.transfer import OutputNotStored
 from penstock.store.waiting import retry_while_unavailable
 
+log = structlog.get_logger()
 _RETRY_STORE_SECONDS = 5.0
+_SHORTAGES = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT})
+_NO_THREAD = "can't start new thread"
 
 
 def start_generation(
@@ -49,8 +55,28 @@ async def run_generation(
                 await _fail(gateway, job, StorageUnavailable("The result could not be stored.", should_retry=False))
             except Problem as problem:
                 await _fail(gateway, job, problem)
+            except (MemoryError, OSError, RuntimeError) as problem:
+                if not _is_shortage(problem):
+                    raise
+                # The generation is not the cause, so it waits as for a full disk and no crash is counted.
+                log.error("out of resources, trying again", request_id=job.id, reason=_reason(problem))
+                if gateway.clock.steady_ms() >= job.row.deadline_ms:
+                    await _fail(gateway, job, InternalError("The gateway had too few resources for this request."))
+                else:
+                    raise StorageUnavailable("The gateway is out of resources.") from problem
 
     await retry_while_unavailable(gateway.clock, run, pause_seconds=_RETRY_STORE_SECONDS, request_id=running.id)
+
+
+def _is_shortage(problem: Exception) -> bool:
+    """Whether this process, or its machine, has no memory, threads or descriptors left."""
+    if isinstance(problem, OSError):
+        return problem.errno in _SHORTAGES
+    return isinstance(problem, MemoryError) or _NO_THREAD in str(problem)
+
+
+def _reason(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
 
 
 async def _make(gateway: Gateway, job: Job) -> NewResult:

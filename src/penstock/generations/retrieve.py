@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from penstock import errors
-from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
+from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, StorageUnavailable, UpstreamTimeout
 from penstock.event_loop import LONG_FILE_BYTES
 from penstock.gateway import Gateway
 from penstock.generation_jobs.mailbox import CompletedGeneration, Mailbox
@@ -63,7 +63,8 @@ async def image_result(gateway: Gateway, org_id: OrgId, request_id: str, base_ur
     Raises the Problem of a failed request, and NotFound when the images were purged or have expired.
     """
     row = await get_generation(gateway.store, request_id, org_id)
-    assert row is not None, "generations are never deleted"
+    if row is None:  # generations are never deleted, but a standby that takes over may lack the last commits
+        raise StorageUnavailable("The database has lost this request; it may have been made.", should_retry=False)
     if row.status == "failed":
         raise stored_problem(row.error_code, row.error_message)
     result = row.decode_result()

@@ -338,11 +338,14 @@ class Jobs:
                 job.wakeups.wake()
 
     async def _give_up(self, lost: list[RunningJob]) -> None:
-        """Stop jobs that another worker has taken over."""
+        """Stop jobs that another worker has taken over. One that is sending ends by itself with its next write: it may
+        learn the id of a job that nobody else knows.
+        """
         lost = [job for job in lost if self._running.get(job.id) is job]
         for job in lost:
-            log.warning("lease lost", request_id=job.id)
-            job.task.cancel()
+            if job.send_guard.may_stop:
+                log.warning("lease lost", request_id=job.id)
+                job.task.cancel()
         await self._take_off_crashes(lost)
 
     async def _take_off_crashes(self, lost: list[RunningJob]) -> None:

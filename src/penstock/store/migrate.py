@@ -113,8 +113,8 @@ def pending(migrations: tuple[Migration, ...], applied: Iterable[Row]) -> tuple[
             )
         if row["sha256"] != migration.sha256:
             raise StorageMisconfigured(
-                f"Migration {row['name']} was changed after the database had applied it; "
-                "restore the file and add a new migration instead."
+                f"The database comes from an unreleased version, whose migration {row['name']} differs: nothing was "
+                "changed. Run the version that wrote it, or start with an empty database."
             )
     return tuple(known.values())
 

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, Final, Literal, TypeVar
 
 import psycopg
+import structlog
 from psycopg import conninfo
 from psycopg.errors import (
     DeadlockDetected,
@@ -49,6 +50,7 @@ from penstock.store.queue import install_queue
 from penstock.store.shares import WriteShares, share_of
 from penstock.values import OrgId
 
+log = structlog.get_logger()
 T = TypeVar("T")
 
 # Accepted values of settings without which a committed transaction may be lost in a power failure.
@@ -70,6 +72,9 @@ _CONNECTION_DEFAULTS: Final = {
 }
 
 ATTEMPTS: Final = 8
+START_TRIES: Final = 30
+START_PAUSE_SECONDS: Final = 1.0
+_STARTING: Final = "the database system is "  # starting up, not yet accepting connections, in recovery mode
 # Long enough for a restart of the server; with longer waits callers would pile up.
 POOL_SECONDS: Final = 10.0
 # After this long the pool stops trying to replace a lost connection. The next caller then starts a new attempt at once,
@@ -102,7 +107,7 @@ async def open_postgres(
         reconnect_timeout=RECONNECT_SECONDS,
     )
     try:
-        async with await PostgresConnection.connect(target, autocommit=True, row_factory=dict_row) as connection:
+        async with await _connect(target) as connection:
             await check_durability(connection)
             await migrate_postgres(connection, migrations)
             await install_queue(connection)
@@ -111,6 +116,19 @@ async def open_postgres(
         await pool.close()
         raise StorageUnavailable(f"Cannot reach Postgres: {error}") from error
     return PostgresStore(pool, queries.postgres, connections_max)
+
+
+async def _connect(target: str) -> PostgresConnection:
+    """Connect, and wait for a server that is still starting: after a crash it recovers first."""
+    for _ in range(START_TRIES):
+        try:
+            return await PostgresConnection.connect(target, autocommit=True, row_factory=dict_row)
+        except psycopg.OperationalError as error:
+            if _STARTING not in str(error):  # the state of an error while connecting is known by its text only
+                raise
+        log.warning("the database is starting up, trying again")
+        await asyncio.sleep(START_PAUSE_SECONDS)
+    return await PostgresConnection.connect(target, autocommit=True, row_factory=dict_row)
 
 
 def connection_string(url: str) -> str:

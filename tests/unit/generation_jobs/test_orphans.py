@@ -1,5 +1,6 @@
 """Jobs that a provider finishes after their generation failed: the gateway's loss, once; no charge, no second event."""
 
+import threading
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pytest
 
 from penstock.accounts.audit import count_orphans
-from penstock.errors import Problem, StorageUnavailable
+from penstock.errors import Problem, StorageUnavailable, UpstreamOutcomeUnknown
+from penstock.generation_jobs.finish import fail
+from penstock.generation_jobs.job import attempt_end
 from penstock.generation_jobs.orphans import _check, check_due
-from penstock.generation_jobs.rows import list_last_attempts
+from penstock.generation_jobs.rows import get_generation, list_last_attempts
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
@@ -307,4 +310,29 @@ async def test_a_video_that_was_made_is_a_loss_when_its_request_is_cancelled(ope
         done = await running.wait_for_video(video_id)
         assert done["error"]["code"] == "CANCELLED"
         assert await losses(running) == [nanos("0.4")]
+        assert await running.money() == UNTOUCHED
+
+
+async def test_a_job_that_a_process_learns_of_after_it_lost_the_lease_is_asked_about(open_gateway: OpenGateway) -> None:
+    """The process stood still while it submitted; another took the generation over, and could not know the job."""
+    released = threading.Event()
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.waiting(released))
+        video_id = (await running.video()).json["id"]
+        await running.lab.videos.reached(1)
+        finish(running, "completed")
+        (attempt,) = await running.attempts(video_id)
+        gateway = running.gateway
+        await running.change("UPDATE generations SET lease_token = lease_token + 1")
+        row = await get_generation(gateway.store, video_id, running.caller.org_id)
+        assert row is not None
+        end = attempt_end(attempt["id"], "unknown", running.clock.now_ms())
+        await gateway.store.write(lambda tx: tx.run("set_attempt", **end))
+        await fail(gateway, row, row.lease_token, UpstreamOutcomeUnknown("No."))
+        released.set()
+        await running.wait_until(is_now(running, video_id, "completed"), step_seconds=10)
+        (attempt,) = await running.attempts(video_id)
+        assert attempt["upstream_id"] in running.lab.video_jobs
+        losses = await running.rows("SELECT ref, amount FROM transfers WHERE kind = 'loss'")
+        assert [loss["ref"] for loss in losses] == [attempt["id"]]
         assert await running.money() == UNTOUCHED

@@ -83,9 +83,12 @@ async def test_a_file_that_is_not_a_video_is_refused(open_gateway: OpenGateway, 
 async def test_a_file_that_is_wrong_once_is_downloaded_again(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.contents.next(act)
-        done = await running.wait_for_video((await running.video()).json["id"])
+        with capture_logs() as lines:
+            done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["metadata"]["provider"]) == ("completed", "lab")
         assert len(running.lab.contents) == 2
+        (line,) = [line for line in lines if line["event"] == "output not usable yet, trying again"]
+        assert (line["request_id"], line["provider"]) == (done["id"], "lab")
 
 
 @contextmanager

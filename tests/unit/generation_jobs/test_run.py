@@ -1,6 +1,7 @@
 """A generation may be interrupted at any line and still ends, once."""
 
 import asyncio
+import errno
 import gc
 import random
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from penstock.generation_jobs import run
 from penstock.generation_jobs.job import NewGeneration
 from penstock.generations.accept import Accepted
 from penstock.jobs.running import Lease, RunningJob
+from penstock.media.transfer import Transfer
 from penstock.states import VIDEO
 from penstock.store import groups
 from penstock.store.base import Transaction
@@ -469,3 +471,52 @@ async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
                 ended = now == "completed"
                 assert all((row[name] is not None) == ended for name in ("completed_at_ms", "expires_at_ms", "result"))
                 state = now
+
+
+SHORTAGES = [MemoryError(), RuntimeError("can't start new thread"), OSError(errno.EMFILE, "Too many open files")]
+
+
+def without_resources(monkeypatch: pytest.MonkeyPatch, problem: Exception, times: int) -> None:
+    """Let this process fail so often to store an output."""
+    store_output = Transfer.store_output
+    left = iter(range(times))
+
+    async def fail_or_store(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is not None:
+            raise problem
+        return await store_output(*arguments, **options)
+
+    monkeypatch.setattr(Transfer, "store_output", fail_or_store)
+
+
+@pytest.mark.parametrize("problem", SHORTAGES, ids=str)
+@sqlite_only
+async def test_a_shortage_of_this_machine_is_waited_for_and_counts_no_crash(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    without_resources(monkeypatch, problem, 10)
+    async with open_gateway() as running:
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
+        assert await end_once(running, video_id) == "completed"
+        assert len(running.lab.videos) == 1
+        assert await running.rows("SELECT crashes FROM generations") == [{"crashes": 0}]
+
+
+@sqlite_only
+async def test_a_shortage_that_lasts_ends_at_the_deadline(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_resources(monkeypatch, MemoryError(), 10_000)
+    async with open_gateway(job_deadline_seconds=60) as running:
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
+        assert done["error"]["code"] == "INTERNAL_ERROR"
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_other_errors_are_not_waited_for(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_resources(monkeypatch, RuntimeError("a mistake"), 1)
+    async with open_gateway() as running:
+        video_id = (await running.video()).json["id"]
+        await running.wait_until_idle()
+        assert (await running.get_video(video_id))["status"] == "in_progress"

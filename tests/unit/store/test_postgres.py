@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -98,6 +99,24 @@ async def test_an_unreachable_server_is_unavailable(free_port: int, migrations: 
             "postgres", f"postgresql://postgres@127.0.0.1:{free_port}/x", migrations
         ).open():
             pass
+
+
+async def test_a_server_that_is_starting_is_waited_for(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = postgres.PostgresConnection.connect
+    answers = ["FATAL:  the database system is starting up", "FATAL:  the database system is in recovery mode"]
+
+    async def connect_or_fail(*arguments: Any, **options: Any) -> Any:
+        if answers:
+            raise psycopg.OperationalError(answers.pop())
+        return await connect(*arguments, **options)
+
+    monkeypatch.setattr(postgres, "START_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(postgres.PostgresConnection, "connect", connect_or_fail)
+    async with postgres_database.open() as store:
+        assert await store.all("list_accounts") == []
+    assert not answers
 
 
 async def test_a_malformed_url_is_refused(migrations: Path) -> None:

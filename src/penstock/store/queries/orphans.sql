@@ -38,6 +38,11 @@ UPDATE attempts SET check_at_ms = :now_ms
 WHERE id = :id AND state IN ('submitted', 'unknown') AND ref IS NOT NULL
     AND EXISTS (SELECT 1 FROM generations g WHERE g.id = attempts.request_id AND g.status IN ('completed', 'failed'));
 
+-- name: keep_late_job
+-- Store the job of an attempt whose generation another process took over before the job's id was known here.
+UPDATE attempts SET upstream_id = :upstream_id, ref = :ref
+WHERE id = :id AND state IN ('intent', 'unknown') AND ref IS NULL;
+
 -- name: count_orphans
 -- Number and cost of attempts that providers completed, or may have completed, and for which no caller was charged.
 SELECT COUNT(*) AS count, COALESCE(SUM(a.cost), 0) AS cost
