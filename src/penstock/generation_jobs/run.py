@@ -61,7 +61,8 @@ async def run_generation(
                 # The generation is not the cause, so it waits as for a full disk and no crash is counted.
                 log.error("out of resources, trying again", request_id=job.id, reason=_reason(problem))
                 if gateway.clock.steady_ms() >= job.row.deadline_ms:
-                    await _fail(gateway, job, InternalError("The gateway had too few resources for this request."))
+                    message = "The gateway had too little memory, or too few threads or descriptors, for this request."
+                    await _fail(gateway, job, StorageUnavailable(message, should_retry=False))
                 else:
                     raise StorageUnavailable("The gateway is out of resources.") from problem
 

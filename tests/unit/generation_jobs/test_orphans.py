@@ -10,9 +10,10 @@ import pytest
 from penstock.accounts.audit import count_orphans
 from penstock.errors import Problem, StorageUnavailable, UpstreamOutcomeUnknown
 from penstock.generation_jobs.finish import fail
-from penstock.generation_jobs.job import attempt_end
+from penstock.generation_jobs.job import Job, record_attempt
 from penstock.generation_jobs.orphans import _check, check_due
 from penstock.generation_jobs.rows import get_generation, list_last_attempts
+from penstock.jobs.running import Lease, RunningJob
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
@@ -322,17 +323,27 @@ async def test_a_job_that_a_process_learns_of_after_it_lost_the_lease_is_asked_a
         await running.lab.videos.reached(1)
         finish(running, "completed")
         (attempt,) = await running.attempts(video_id)
-        gateway = running.gateway
-        await running.change("UPDATE generations SET lease_token = lease_token + 1")
-        row = await get_generation(gateway.store, video_id, running.caller.org_id)
-        assert row is not None
-        end = attempt_end(attempt["id"], "unknown", running.clock.now_ms())
-        await gateway.store.write(lambda tx: tx.run("set_attempt", **end))
-        await fail(gateway, row, row.lease_token, UpstreamOutcomeUnknown("No."))
-        released.set()
+        try:
+            await take_over_and_fail(running, video_id, attempt["id"])
+        finally:
+            released.set()
         await running.wait_until(is_now(running, video_id, "completed"), step_seconds=10)
         (attempt,) = await running.attempts(video_id)
         assert attempt["upstream_id"] in running.lab.video_jobs
         losses = await running.rows("SELECT ref, amount FROM transfers WHERE kind = 'loss'")
         assert [loss["ref"] for loss in losses] == [attempt["id"]]
         assert await running.money() == UNTOUCHED
+
+
+async def take_over_and_fail(running: RunningGateway, video_id: str, attempt_id: str) -> None:
+    """What another process does that finds an attempt that may have been sent."""
+    store = running.gateway.store
+    await running.change("UPDATE generations SET lease_token = lease_token + 1")
+    row = await get_generation(store, video_id, running.caller.org_id)
+    assert row is not None
+    request = row.decode_request()
+    assert request is not None
+    lease = Lease(video_id, row.lease_token)
+    job = Job(RunningJob(lease), row, running.caller.key_id, request, row.decode_plan(), ())
+    await record_attempt(running.gateway, job, attempt_id, "unknown")
+    await fail(running.gateway, job, UpstreamOutcomeUnknown("No."))

@@ -509,7 +509,7 @@ async def test_a_shortage_that_lasts_ends_at_the_deadline(
     without_resources(monkeypatch, MemoryError(), 10_000)
     async with open_gateway(job_deadline_seconds=60) as running:
         done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
-        assert done["error"]["code"] == "INTERNAL_ERROR"
+        assert done["error"]["code"] == "STORAGE_UNAVAILABLE"
         assert await running.money() == UNTOUCHED
 
 

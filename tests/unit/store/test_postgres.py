@@ -14,6 +14,7 @@ import pytest
 
 from penstock.store import postgres
 from penstock.store.base import BackupRefused, StorageMisconfigured, StorageUnavailable, Store, Transaction
+from penstock.store.postgres_session import PostgresConnection
 from tests.unit.store import small_schema
 from tests.unit.store.small_schema import Cluster, Database, Work, add_account, add_note
 
@@ -104,7 +105,7 @@ async def test_an_unreachable_server_is_unavailable(free_port: int, migrations: 
 async def test_a_server_that_is_starting_is_waited_for(
     postgres_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = postgres.PostgresConnection.connect
+    connect = PostgresConnection.connect
     answers = ["FATAL:  the database system is starting up", "FATAL:  the database system is in recovery mode"]
 
     async def connect_or_fail(*arguments: Any, **options: Any) -> Any:
@@ -113,7 +114,7 @@ async def test_a_server_that_is_starting_is_waited_for(
         return await connect(*arguments, **options)
 
     monkeypatch.setattr(postgres, "START_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(postgres.PostgresConnection, "connect", connect_or_fail)
+    monkeypatch.setattr(PostgresConnection, "connect", connect_or_fail)
     async with postgres_database.open() as store:
         assert await store.all("list_accounts") == []
     assert not answers
