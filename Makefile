@@ -135,10 +135,12 @@ test-cookbook: setup ## Run every program of docs/cookbook with the published cl
 test-image: setup ## Build the image of the Dockerfile without a container engine and run it; needs Linux and root
 	$(RUN) tests.image
 
-# Apart from .venv, because only this needs them. systemd-analyze and caddy are used where they are installed; the unit's
-# program is not, so another one stands for it.
+# Apart from .venv, because only this needs them. systemd-analyze, caddy and promtool are used where they are installed;
+# without one of them this fails at its end, with status 77 in its message. The unit's program is not installed, so another
+# one stands for it.
 .PHONY: test-deploy
-test-deploy: setup ## Check the files for containers, Kubernetes, systemd and Caddy with their own linters
+test-deploy: setup ## Check the files for containers, Kubernetes, systemd, Caddy and Prometheus; needs their programs
+	@rm -f .venv/linters/skipped
 	@$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/linters -r tests/linters.txt
 	.venv/linters/bin/hadolint Dockerfile
 	PYTHONPATH=.venv/linters $(RUN) check_jsonschema --builtin-schema vendor.compose-spec compose.yaml
@@ -147,13 +149,16 @@ test-deploy: setup ## Check the files for containers, Kubernetes, systemd and Ca
 	@sed 's|^ExecStart=.*|ExecStart=/bin/true|' deploy/systemd/penstock.service > .venv/linters/penstock.service
 	$(call where_installed,systemd-analyze,verify --man=no .venv/linters/penstock.service)
 	$(call where_installed,caddy,validate --adapter caddyfile --config deploy/proxies/Caddyfile)
+	$(call where_installed,promtool,check rules deploy/prometheus/rules.yml)
+	$(call where_installed,promtool,test rules deploy/prometheus/rules_test.yml)
+	@if test -e .venv/linters/skipped; then echo "not checked, because it is not installed:"; sort -u .venv/linters/skipped; exit 77; fi
 
 define where_installed
-	@if command -v $(1) >/dev/null; then echo $(1) $(2); $(1) $(2); else echo "skipped: $(1) is not installed"; fi
+	@if command -v $(1) >/dev/null; then echo $(1) $(2); $(1) $(2); else echo $(1) >> .venv/linters/skipped; fi
 endef
 
 .PHONY: test-evening
-test-evening: setup ## Run docs/evening.md: upgrade, kill and restore an installation behind nginx
+test-evening: setup ## Run docs/evening.md: upgrade, kill and restore an installation; needs nginx and Prometheus
 	$(RUN) tests.evening
 
 .PHONY: test-browser

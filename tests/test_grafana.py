@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.api.http_calls import served_api
 from tests.gateway import OpenGateway, sqlite_only
-from tests.grafana import DASHBOARD, queries
+from tests.grafana import DASHBOARD, ROOT, queries
 
 ADDED_BY_PROMETHEUS = {"job", "instance"}
 _FUNCTIONS = {"sum", "max", "rate", "histogram_quantile", "by", "label_values", "or", "vector"}
@@ -55,6 +55,8 @@ async def test_every_query_of_the_dashboard_can_be_computed(open_gateway: OpenGa
     for family in text_string_to_metric_families(response.body.decode()):
         for sample in family.samples:
             served.setdefault(sample.name, set()).update(sample.labels)
+    rules = (ROOT / "deploy" / "prometheus" / "rules.yml").read_text()
+    assert set(re.findall(r"\bpenstock_\w+", rules)) <= served.keys(), "an alert on what is not served never fires"
     found = {title: list(problems_of(query, legend, served)) for title, query, legend in queries()}
     wrong = {title: problems for title, problems in found.items() if problems}
     assert wrong == {}
