@@ -165,6 +165,7 @@ async def test_a_video_is_one_trace_from_the_call_through_two_workers_to_the_web
     (delivery,) = collector.named("deliver webhook")
     assert webhooks[0]["traceparent"] == f"00-{TRACE}-{delivery.span_id}-{webhooks[0]['traceparent'][-2:]}"
     assert delivery.attributes["server.address"] == "receiver.example"
+    assert delivery.attributes["server.port"] == 443
     assert b"token-of-the-receiver" not in collector.raw
 
 
@@ -189,6 +190,9 @@ async def test_a_chat_has_its_tokens_and_a_stream_the_time_to_its_first_chunk(
         assert (await post(api, CHAT, stream=True)).status == 200
         sent = [request.headers["traceparent"] for request in api.running.lab.chats.received]
     whole, stream = collector.named("chat chat-1")
+    calls = collector.named(f"POST {CHAT}")
+    ids = [call.attributes["penstock.request.id"] for call in calls]
+    assert [span.attributes["penstock.request.id"] for span in (whole, stream)] == ids
     assert [header.split("-")[1:3] for header in sent] == [[TRACE, whole.span_id], [TRACE, stream.span_id]]
     for span in (whole, stream):
         assert span.attributes["gen_ai.operation.name"] == "chat"
@@ -196,7 +200,7 @@ async def test_a_chat_has_its_tokens_and_a_stream_the_time_to_its_first_chunk(
         assert span.attributes["gen_ai.usage.output_tokens"] == 1
     assert "gen_ai.response.time_to_first_chunk" not in whole.attributes
     assert stream.attributes["gen_ai.response.time_to_first_chunk"] == 0.0  # the clock of the test stands still
-    for call in collector.named(f"POST {CHAT}"):
+    for call in calls:
         assert collector.children(call) == ["accept", "chat chat-1", "validate"]
     assert PROMPT.encode() not in collector.raw
 

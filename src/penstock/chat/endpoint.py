@@ -131,6 +131,7 @@ async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
     try:
         with gateway.interrupts.allowed(line), AttemptWatch(gateway.metrics, gateway.clock, candidate, "chat") as watch:
             is_begun = True
+            watch.span.set("penstock.request.id", reserved.reservation.call.id)
             return await forward(reserved, candidate, api, watch)
     except CallerGone:
         bill = make_bill(candidate.model, estimated_usage(reserved.chat)) if is_begun else None

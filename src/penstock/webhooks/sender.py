@@ -2,6 +2,7 @@
 
 from collections import Counter
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, RateLimited, StorageUnavailable
@@ -16,6 +17,7 @@ from penstock.vault import Vault
 from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery
 from penstock.webhooks.events import RecentSigners, WebhookSecrets, trial_event_body
 
+_PORTS = {"https": 443, "http": 80}
 _TRIALS_AT_ONCE = 4  # of an organization: they cost nothing, and each may wait for its receiver until the timeout
 
 
@@ -44,7 +46,9 @@ class Sender:
         if self._tracing is None:
             return await self._post(message)
         with self._tracing.continue_trace(message.trace_context), span("deliver webhook", "client") as delivery:
-            delivery.set("server.address", message.host)
+            receiver = urlsplit(message.url)
+            delivery.set("server.address", receiver.hostname)
+            delivery.set("server.port", receiver.port or _PORTS.get(receiver.scheme))
             delivery.set("penstock.webhook.id", message.id)
             delivery.set("penstock.webhook.delivery", message.deliveries + 1)
             result = await self._post(message)
