@@ -55,6 +55,8 @@ class _Reader:
             raise TypeError("a schema is not an object")
         if "$ref" in written:
             target = self._definitions.get(str(written["$ref"]).rpartition("/")[2])
+            if target is None and depth:  # of a part of it nothing is known, so anything is allowed there
+                target = {}
             return {**self.read(target, depth + 1), **_own_keywords(written)}
         parts = [self.read(part, depth + 1) for part in _schemas(written.get("allOf"))]
         read = _merge(parts) | _own_keywords(written)

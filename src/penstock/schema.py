@@ -121,6 +121,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: dict[str, str] = {}
     labels: dict[str, str] = {}  # for the records; providers do not see them
     partial_images: int = 0  # how many unfinished images a stream shows, where the provider sends them
+    follows_input: bool = False  # a video has the shape of its input, because the caller wrote none
 
     @property
     def n(self) -> int:
@@ -138,14 +139,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if size == AUTO:
             image = next((item for item in self.inputs if item.role == "image"), None)
             if image and not ratio and self.task == "edit":
-                return Frame(image.width, image.height, exact=not resolution, resolution=resolution)
+                is_exact = not resolution
+                return Frame(image.width, image.height, exact=is_exact, resolution=resolution, from_input=True)
             size = None
         if size and "x" in size:
             return Frame.parse(size)
         shape = size or ratio
         if shape or resolution:
             proportion = Frame.parse(shape or ("16:9" if self.task == "video" else "1:1"))
-            return Frame(proportion.width, proportion.height, exact=False, resolution=resolution)
+            sides = proportion.width, proportion.height
+            return Frame(*sides, exact=False, resolution=resolution, from_input=self.follows_input)
         default = TABLES[self.task]["size"].default if "size" in TABLES[self.task] else None
         return Frame.parse(default) if default and self.task != "upscale" else None
 

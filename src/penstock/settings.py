@@ -136,6 +136,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["refuse", "flag"],
         Meta(description="A model without a price: refuse it, or flag it and charge nothing."),
     ] = "refuse"
+    unknown_unit_hold_usd: Annotated[
+        Dollars,
+        Meta(
+            description="Held for each output of a model without a table whose provider bills units that nobody knows "
+            "before the call, such as credits. What it bills above that is not charged."
+        ),
+    ] = "2.00"
 
     media_retention: Annotated[
         RetentionTime, Meta(description="How long produced media is kept unless the caller says.")

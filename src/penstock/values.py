@@ -132,6 +132,7 @@ class Frame(msgspec.Struct, frozen=True):
     height: int
     exact: bool = True
     resolution: str | None = None
+    from_input: bool = False  # the shape of the first input image: the caller asked for no other
 
     @classmethod
     def parse(cls, text: str) -> "Frame":

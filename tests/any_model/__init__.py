@@ -13,11 +13,11 @@ from penstock.providers.live import Underivable
 from penstock.providers.replicate import live as replicate
 from penstock.providers.spec import Model, Param
 from penstock.values import INPUT_VIDEOS, Frame, InputFile
-from tests.fake_providers.fal_catalogue import STORED as FAL
-from tests.fake_providers.fal_catalogue import openapi
+from tests.any_model.catalogue import openapi
 
 FOLDER = Path(__file__).parent
 TABLES = FOLDER / "tables.txt"
+FAL = json.loads((FOLDER / "fal.json").read_text())
 REPLICATE = json.loads((FOLDER / "replicate.json").read_text())
 
 FRAMES = (Frame(1024, 1024), Frame(1280, 720), Frame(9, 16, exact=False, resolution="1080p"))
@@ -29,8 +29,8 @@ EMULATED = ("response_format", "output_format", "output_compression")  # the gat
 def models() -> Iterator[tuple[str, Sequence[Model] | str]]:
     """The name of each stored model, and the models that are made of it or the reason why there are none."""
     for name, described in FAL["endpoints"].items():
-        document = {"models": [{"metadata": {}, "openapi": openapi(name, FAL["schemas"], described)}]}
-        yield f"fal/{name}", _made(fal, name, {"model": document})
+        document = openapi(name, described["input"], described["output"], FAL["schemas"])
+        yield f"fal/{name}", _made(fal, name, {"model": {"models": [{"metadata": {}, "openapi": document}]}})
     for name, described in REPLICATE["models"].items():
         yield f"replicate/{name}", _made(replicate, name, {"model": described})
 

@@ -1,12 +1,14 @@
 """fal with its catalogue on loopback: any endpoint of the stored schemas, which refuses what its schema refuses."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import jsonschema_rs
 
+from tests.any_model.catalogue import entries, openapi
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.fal import Fal
 from tests.fake_providers.scripted import mp4, png
@@ -15,21 +17,19 @@ from tests.fake_providers.server import Job, route
 STORED = json.loads((Path(__file__).parent.parent / "any_model" / "fal.json").read_text())
 
 
-def openapi(endpoint: str, schemas: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
-    """The document that fal publishes about an endpoint."""
-
-    def content(name: str) -> dict[str, Any]:
-        return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}
-
+@cache
+def _kept() -> dict[str, str]:
+    """Input, output and category of each endpoint that fal's own catalogue described, as JSON."""
     return {
-        "openapi": "3.0.4",
-        "info": {"title": f"Queue OpenAPI for {endpoint}", "x-fal-metadata": {"endpointId": endpoint}},
-        "components": {"schemas": {**schemas, "TheInput": described["input"], "TheOutput": described["output"]}},
-        "paths": {
-            f"/{endpoint}/requests/{{request_id}}/status": {"get": {"responses": {"200": content("QueueStatus")}}},
-            f"/{endpoint}": {"post": {"requestBody": content("TheInput")}},
-            f"/{endpoint}/requests/{{request_id}}": {"get": {"responses": {"200": content("TheOutput")}}},
-        },
+        entry["endpoint_id"]: json.dumps(
+            {
+                "input": entry["openapi"]["components"]["schemas"]["TheInput"],
+                "output": entry["openapi"]["components"]["schemas"]["TheOutput"],
+                "category": entry["metadata"]["category"],
+            }
+        )
+        for entry in entries()
+        if "openapi" in entry
     }
 
 
@@ -39,12 +39,19 @@ def _category(described: dict[str, Any]) -> str:
 
 
 class FalWithCatalogue(Fal):
-    """The queue under `/`, the catalogue under `/v1`. `schemas`, `described` and `prices` may be changed."""
+    """The queue under `/`, the catalogue under `/v1`. `schemas`, `described` and `prices` may be changed.
 
-    def __init__(self) -> None:
+    The endpoints in `kept` are described as fal's own catalogue does, all others by the types in its client library.
+    """
+
+    def __init__(self, *kept: str) -> None:
         super().__init__()
         self.schemas: dict[str, Any] = dict(STORED["schemas"])
-        self.described: dict[str, Any] = json.loads(json.dumps(STORED["endpoints"]))
+        self.described: dict[str, Any] = {
+            name: {**each, "category": _category(each)}
+            for name, each in json.loads(json.dumps(STORED["endpoints"])).items()
+        }
+        self.described |= {name: json.loads(_kept()[name]) for name in kept}
         self.prices: dict[str, tuple[float, str]] = {}
         self.billed: dict[str, str] = {}  # what the result of an endpoint says that it costs, in units
 
@@ -64,15 +71,15 @@ class FalWithCatalogue(Fal):
             found = [endpoint] if endpoint in self.described else []
         else:
             found = [name for name in self.described if words in name]
-        listed = [
-            {
-                "endpoint_id": name,
-                "metadata": {"display_name": name.upper(), "category": _category(self.described[name])},
-                **({"openapi": openapi(name, self.schemas, self.described[name])} if endpoint else {}),
-            }
-            for name in found
-        ]
+        listed = [self._listed(name, is_whole=bool(endpoint)) for name in found]
         return FakeResponse({"models": listed, "has_more": False, "next_cursor": None})
+
+    def _listed(self, name: str, *, is_whole: bool) -> dict[str, Any]:
+        described = self.described[name]
+        metadata = {"display_name": name.upper(), "category": described.get("category", "other")}
+        entry = {"endpoint_id": name, "metadata": metadata}
+        document = openapi(name, described["input"], described["output"], self.schemas)
+        return {**entry, "openapi": document} if is_whole else entry
 
     @staticmethod
     def _asked(call: Exchange, name: str) -> str:
@@ -99,8 +106,9 @@ class FalWithCatalogue(Fal):
         return FakeResponse(response.json, response.status, headers={"x-fal-billable-units": units} if units else {})
 
     def _made(self, job: Job) -> dict[str, Any]:
-        fields = self.described[job.fields["model"]]["output"]["properties"]
-        if "video" in fields:
+        described = self.described[job.fields["model"]]
+        fields = described["output"].get("properties") or {"images": {}}
+        if "video" in fields or described.get("category", "").endswith("-to-video"):
             return {"video": {"url": self.put(mp4(), "video/mp4"), "content_type": "video/mp4"}}
         size = job.fields.get("image_size")
         sides = size if isinstance(size, dict) else {"width": 96, "height": 64}

@@ -2,8 +2,6 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -16,10 +14,11 @@ from penstock.generations import endpoints
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers.fal_catalogue import FalWithCatalogue
-from tests.fake_providers.scripted import KEY_ENV, mp4
-from tests.fake_providers.server import responds, serving
+from tests.fake_providers.scripted import mp4
+from tests.fake_providers.server import responds
 from tests.gateway import OpenGateway, RunningGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image
+from tests.providers.fal_gateway import with_fal
 
 IMAGE = "fal/fal-ai/hidream-i1-full"
 VIDEO = "fal/fal-ai/ltx-2.3/text-to-video"
@@ -27,17 +26,6 @@ UPSCALE = "fal/fal-ai/esrgan"
 VIDEO_UPSCALE = "fal/fal-ai/topaz/upscale/video"
 INPUT_VIDEO = {"video_url": "data:video/mp4;base64," + base64.b64encode(mp4(2)).decode()}  # of 64x64
 DAY = 86_400.0
-
-
-@asynccontextmanager
-async def with_fal(open_gateway: OpenGateway, fal: FalWithCatalogue, **settings: Any) -> AsyncIterator[RunningGateway]:
-    async with serving(fal):
-        fal.prices.setdefault("fal-ai/hidream-i1-full", (0.05, "megapixels"))
-        fal.prices.setdefault("fal-ai/ltx-2.3/text-to-video", (0.04, "seconds"))
-        fal.prices.setdefault("fal-ai/esrgan", (0.00111, "compute seconds"))
-        changed = {"base_url": fal.url, "catalogue_url": f"{fal.url}/v1", "key_env": KEY_ENV}
-        async with open_gateway(providers={"fal": changed}, **settings) as running:
-            yield running
 
 
 async def test_an_image_is_made_and_billed_by_what_fal_counted(open_gateway: OpenGateway) -> None:
@@ -130,7 +118,7 @@ async def test_a_video_is_upscaled_by_a_factor_or_to_a_resolution(open_gateway: 
     async with with_fal(open_gateway, fal) as running:
         before, _ = await running.money()
         dry = await running.video(**asked, query={"dryRun": "true"})
-        assert dry.json["total_cost_micros"] == 200_000
+        assert dry.json["total_cost_micros"] == 600_000, "30 cents a second at least, as a cent is a part of the price"
         videos = [await create_video(running, **asked, **body) for body in ({}, {"scale_factor": 4}, {"size": "96x96"})]
         assert [(video["status"], video["size"]) for video in videos] == [
             ("completed", "128x128"), ("completed", "256x256"), ("completed", "96x96"),
@@ -229,7 +217,6 @@ async def renewed(running: RunningGateway, fal: FalWithCatalogue, times: int) ->
 
 async def test_a_model_without_a_price_follows_the_operators_rule(open_gateway: OpenGateway) -> None:
     fal = FalWithCatalogue()
-    fal.prices["fal-ai/fast-sdxl"] = (3.0, "1m tokens")
     async with with_fal(open_gateway, fal) as running:
         with pytest.raises(ModelDisabled, match="publishes no price"):
             await running.image(model="fal/fal-ai/fast-sdxl", prompt="a fox")

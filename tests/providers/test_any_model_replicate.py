@@ -207,10 +207,15 @@ async def test_edits_and_videos(open_gateway: OpenGateway) -> None:
 
 
 async def test_prices_and_searches(open_gateway: OpenGateway) -> None:
-    replicate = ReplicateWithCatalogue()
+    """Community models are billed by the second of their machine; what an official model costs, only its page says."""
+    replicate = ReplicateWithCatalogue(ULTRA)
     async with with_replicate(open_gateway, replicate) as running:
+        before, _ = await running.money()
+        made = await create_image(running, model=f"replicate/{LIGHTNING}", prompt="a fox")
+        assert made["status"] == "completed"
+        assert before - (await running.money())[0] == nanos("0.0038125")  # 2.5 seconds
         with pytest.raises(ModelDisabled, match="Replicate publishes no price"):
-            await running.image(model=f"replicate/{LIGHTNING}", prompt="a fox")
+            await running.image(model=f"replicate/{ULTRA}", prompt="a fox")
         for _ in range(2):
             with pytest.raises(ModelNotFound, match="has no such model"):
                 await running.image(model="replicate/nobody/nothing", prompt="a fox")

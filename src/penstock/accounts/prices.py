@@ -231,9 +231,17 @@ class _Amounts(msgspec.Struct, frozen=True):
         """Return how many units of the price the outputs are, or how many the provider says they are."""
         billed = self.usage.get("billed")
         if billed is not None and price.takes_reported_units:
-            return Decimal(str(billed))
+            return Decimal(str(billed)) * Decimal(price.billed_size)
         quantity = self._expected_quantity(price)
-        return quantity * Decimal(price.ceiling) if self.is_quote else quantity
+        return max(quantity * Decimal(price.ceiling), self._least_quantity(price)) if self.is_quote else quantity
+
+    def _least_quantity(self, price: Price) -> Decimal:
+        """Return how many units are held at least, whatever the request asks for."""
+        least = Decimal(price.least_usd)
+        if Decimal(price.least_second_usd):
+            least += Decimal(price.least_second_usd) * _requested_seconds(self.model, self.request)
+        usd = Decimal(price.usd)
+        return Decimal(ceil(self.outputs * least / usd)) if usd and least else Decimal(0)
 
     def _expected_quantity(self, price: Price) -> Decimal:
         if price.unit == "compute_second":

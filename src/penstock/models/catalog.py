@@ -54,6 +54,7 @@ class Catalog:
         ]
         candidates = self._with_changes(candidates, settings.models)
         self._may_be_unpriced = settings.unknown_prices == "flag"
+        self._unknown_unit_hold_usd = settings.unknown_unit_hold_usd
         self._candidates = [candidate for candidate in candidates if candidate.model.prices or self._may_be_unpriced]
         priced = {candidate.model.id for candidate in self._candidates}
         self._unpriced = {candidate.model.id for candidate in candidates} - priced
@@ -109,8 +110,8 @@ class Catalog:
         self._live.pop(name, None)
         if not all(candidate.model.prices for candidate in candidates) and not self._may_be_unpriced:
             raise ModelDisabled(
-                f"{provider.name} publishes no price for `{name}` that can be known before the call, and this gateway "
-                f'serves no model without a price; its operator can set one under `[models."{name}"]`.',
+                f"{provider.name} publishes no price for `{name}`, and this gateway serves no model without a price; "
+                f'its operator can set one under `[models."{name}"]`.',
                 param="model",
             )
         self._live[name] = candidates
@@ -129,12 +130,20 @@ class Catalog:
         return [self._live_changes.get(key, {}) for key in (f"{slug}/{ANY}", f"{slug}/{owner}/{ANY}")]
 
     def _with_live_changes(self, model: Model) -> Model:
-        """Apply `[models]` to a live model: general tables, whose prices are for models without one, then its own."""
-        changes: dict[str, Any] = {}
+        """Apply `[models]` to a live model: general tables, whose prices are for models with none or a guessed one,
+        then its own. Of units that nobody knows before the call, the operator's amount is held.
+        """
+        has_price = any(not price.is_guess for price in model.prices)
+        changes: dict[str, Any] = {
+            "prices": tuple(
+                replace(price, least_usd=self._unknown_unit_hold_usd) if price.unit == "unit" else price
+                for price in model.prices
+            )
+        }
         for general in self._general_changes(model.id):
             is_for_chat = any(price.unit == "token" and not price.max_tokens for price in general.get("prices", ()))
             without_prices = {name: value for name, value in general.items() if name != "prices"}
-            changes |= without_prices if model.prices or is_for_chat else general
+            changes |= without_prices if has_price or is_for_chat else general
         return replace(model, **{**changes, **self._live_changes.get(model.id, {})})
 
     # ------------------------------------------------------------------------------------------------------- finding

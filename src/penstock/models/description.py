@@ -91,7 +91,9 @@ def modes(model: Model) -> tuple[str, ...]:
 
 def shown_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:
     """The price rows that say something: one, if all of them differ only in how much is held."""
-    charged = [replace(price, when={}, max_tokens=0, ceiling="1") for price in prices]
+    charged = [
+        replace(price, when={}, max_tokens=0, ceiling="1", least_usd="0", least_second_usd="0") for price in prices
+    ]
     return prices[-1:] if all(price == charged[-1] for price in charged) else prices
 
 

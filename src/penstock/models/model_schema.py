@@ -37,7 +37,8 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
     for name, field in TABLES[op.task].items():
         rows = [row for row in op.params if (field.alias_of or name) in fields_of(row.name)]
         taken = [row for row in rows if row.handling != "refused"]
-        if taken or not rows:
+        is_refused = name == "resolution" and any(row.name == name and row.handling == "refused" for row in rows)
+        if (taken and not is_refused) or not rows:
             properties[name] = _property(field, taken)
             if _is_required(op, field, taken):
                 required.add(name)

@@ -23,6 +23,11 @@ def closest_label(choices: dict[str, str]) -> Callable[[Frame], str]:
     return lambda frame: choices[pick(frame)]
 
 
+def or_of_input(convert: Callable[[Frame], Any], value: Any) -> Callable[[Frame], Any]:
+    """As `convert`, but this value for a shape that is only that of the input image; None is not sent."""
+    return lambda frame: value if frame.from_input else convert(frame)
+
+
 def _distance(choice: Frame, wanted: Frame) -> tuple[float, float]:
     ratio = abs(log(choice.width / choice.height) - log(wanted.width / wanted.height))
     if not (choice.exact and (wanted.exact or wanted.resolution)):

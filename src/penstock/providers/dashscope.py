@@ -122,8 +122,8 @@ def wan_duration(*seconds: int) -> Param:
     return duration(*seconds, to="parameters.duration", default=5)
 
 
-def wan_frame(ratios: str, *resolutions: str) -> Param:
-    return frame(ratios, *resolutions, to=("parameters.ratio", "parameters.resolution"))
+def wan_frame(ratios: str, *resolutions: str, **shape: Any) -> Param:
+    return frame(ratios, *resolutions, to=("parameters.ratio", "parameters.resolution"), **shape)
 
 
 def images_row(max_images: int, *, required: bool = True) -> Param:
@@ -171,7 +171,7 @@ FIXED_DURATIONS = (wan_duration(5, 10, 15), NEGATIVE_PROMPT)
 ANY_DURATION = (wan_duration(*range(2, 16)), NEGATIVE_PROMPT)
 EDIT = (wan_frame("", "720P", "1080P"), *ignored("seconds"), NEGATIVE_PROMPT, SOURCE_VIDEO)
 WAN_3 = (
-    wan_frame(RATIOS, "720P", "480P", "1080P"),
+    wan_frame(RATIOS, "720P", "480P", "1080P", by_input="adaptive"),
     wan_duration(*range(2, 31)),
     images_row(10, required=False),
 )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 # `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
 # `compute_second` counts the time that the provider's machine took. Of upscaled videos, `frame` counts the frames of
 # the input, and `megapixel_second` multiplies the megapixels of the output with its seconds. `video_megapixel` counts
-# the megapixels of all frames of a video together.
+# the megapixels of all frames of a video together. `unit` is whatever the provider counts and reports.
 Unit = Literal[
     "image",
     "megapixel",
@@ -19,6 +19,7 @@ Unit = Literal[
     "frame",
     "megapixel_second",
     "video_megapixel",
+    "unit",
 ]
 
 SENT = "sent."  # the prefix of names in conditions that are fields of the provider's body
@@ -56,6 +57,11 @@ class Price:
     # because one price stands for several resolutions, or for videos with and without sound.
     is_counted_by_provider: bool = False
     ceiling: str = "1"
+    billed_size: str = "1"  # one that the provider reports is so many of the unit
+    # Dollars that are held at least for each output, and for each second of an output video.
+    least_usd: str = "0"
+    least_second_usd: str = "0"
+    is_guess: bool = False  # of a catalogue without prices; an operator's price for the whole catalogue replaces it
     # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
     # that came from the provider's cache.
     other_usd: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from penstock.imaging.child import ChildTask as ChildTask
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkFailed as WorkFailed
-from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution
+from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution, or_of_input
 from penstock.providers.exchange import FailureKind as FailureKind
 from penstock.providers.exchange import File as File
 from penstock.providers.exchange import HttpRequest as HttpRequest
@@ -106,15 +106,22 @@ def duration(*choices: float, to: str = "duration", convert: Callable[[float], A
     return converted("seconds", to, allowed_seconds(*choices, convert=convert), default=default, high=max(choices))
 
 
-def frame(ratios: str = "", *resolutions: str, to: tuple[str, ...] = ("aspect_ratio", "resolution")) -> Param:
+def frame(
+    ratios: str = "",
+    *resolutions: str,
+    to: tuple[str, ...] = ("aspect_ratio", "resolution"),
+    by_input: str | None = "",
+) -> Param:
     """The row for `size`, `aspect_ratio` and `resolution`: the aspect ratios and resolutions that a model can make.
 
     The first of each is the model's default. Without ratios only the resolution is sent, without resolutions only the
-    ratio. Without both the field is ignored: the model uses the frame of the input image.
+    ratio. Without both the field is ignored: the model uses the frame of the input image. Where the caller
+    wrote no shape, `by_input` is the provider's word for that of the input image, or None if it takes that by itself.
     """
     choices = ratios.split()
     default = choices[0] if choices else "16:9"
-    ratio = closest(*choices or ["16:9"])
+    nearest = closest(*choices or ["16:9"])
+    ratio = nearest if by_input == "" else or_of_input(nearest, by_input)
     resolution = closest_resolution(*resolutions, default=resolutions[0] if resolutions else None)
     if choices and resolutions:
         return converted("frame", to, both(ratio, resolution), default=default)

@@ -52,8 +52,9 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
             _check_not_priced(model, name)
             _check_input_file(model, name, value)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
+            needed = _needed(row.schema if row else None)
             for inner in dict.fromkeys(_names(value)):
-                _check_extra(model, name, inner, is_top=False)
+                _check_extra(model, name, inner, is_top=False, orders=inner not in needed)
 
 
 def check_extras_size(extras: Mapping[str, Any], size_bytes: int) -> None:
@@ -69,6 +70,12 @@ def check_extras_size(extras: Mapping[str, Any], size_bytes: int) -> None:
         raise InvalidRequest(message, param=largest)
     if _depth(extras) > _DEPTH_MAX:
         raise InvalidRequest(f"Extra parameters may nest {_DEPTH_MAX} levels at most.")
+
+
+def _needed(schema: Mapping[str, Any] | None) -> frozenset[str]:
+    """The fields without which an object, or an object in a list, is not what its schema says."""
+    parts = [part for part in (schema, (schema or {}).get("items")) if part]
+    return frozenset(name for part in parts for name in part.get("required") or ())
 
 
 def _orders_nothing(value: Any) -> bool:

@@ -51,7 +51,7 @@ def _with_input_shape(request: Request, written: Request, model: Model) -> Reque
         return request
     first = images[assigned.index(FIRST_FRAME)]
     shape = Frame(first.width, first.height).short_ratio
-    return msgspec.structs.replace(request, values={**request.values, "size": shape})
+    return msgspec.structs.replace(request, values={**request.values, "size": shape}, follows_input=True)
 
 
 def _with_input_video(request: Request, written: Request, model: Model) -> Request:

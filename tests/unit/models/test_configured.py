@@ -288,7 +288,7 @@ ONE_LINE = "must be text in ASCII, on one line"
 TASKS = "must be one of chat, edit, image, upscale, video"
 UNITS = (
     "must be one of call, compute_second, frame, image, megapixel, megapixel_second, second, started_megapixel, token, "
-    "video_megapixel"
+    "unit, video_megapixel"
 )
 AMOUNT = 'must be an amount of dollars as text, such as "0.04"'
 M = 'providers.lab.models["m"]'

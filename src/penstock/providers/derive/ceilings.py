@@ -1,7 +1,8 @@
 """How much to hold for a model with one price for all resolutions, with and without sound, and for any input video."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from math import ceil
 from typing import Any
 
@@ -21,6 +22,14 @@ _UPSCALED_VIDEO_FACTOR = 10  # a second of one that is upscaled by a factor is b
 _FRAME_RATE_FACTOR = 2  # a video may have 60 frames a second; 30 are counted
 _COUNTED_SIDE = 1024  # of the square that is counted for a video whose size is not sent
 _WIDE = 16 / 9
+# A listed price may be a fraction of what one output costs, of which the provider then bills many. Below these prices
+# the second row says what is held at least: dollars for an image, or for a second of a video.
+_LOW_USD: Mapping[bool, Mapping[str, str]] = {
+    False: {"image": "0.02", "call": "0.02", "compute_second": "0.0003"},
+    True: {"second": "0.02", "call": "0.10", "compute_second": "0.0003"},
+}
+_IMAGE_LEAST_USD = "0.10"
+_SECOND_LEAST_USD = "0.30"
 
 
 def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]) -> tuple[Price, ...]:
@@ -53,6 +62,18 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
             ),
             replace(price, ceiling=str(highest)),
         )
+    )
+
+
+def with_least(prices: Sequence[Price], *, is_video: bool) -> tuple[Price, ...]:
+    """The same prices, of which those that are too low to be what an output costs are held with an amount for that."""
+    low = _LOW_USD[is_video]
+    image_usd, second_usd = ("0", _SECOND_LEAST_USD) if is_video else (_IMAGE_LEAST_USD, "0")
+    return tuple(
+        replace(price, least_usd=image_usd, least_second_usd=second_usd)
+        if Decimal(price.usd) < Decimal(low.get(price.unit, "0"))
+        else price
+        for price in prices
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.json_schema import Schema
-from penstock.providers.convert import each_image, first_and_last, first_image
+from penstock.providers.convert import each_image, file_url, first_and_last, first_image
 from penstock.providers.derive.draft import Draft, ProviderField, is_list_of_text, is_text, limit
 from penstock.providers.spec import Param, converted, input_video, refused
 from penstock.values import InputFile
@@ -31,6 +31,7 @@ _LAST = tuple(
 _VIDEO = tuple("video_url video input_video_url input_video source_video_url source_video video_path video_in".split())
 _IMAGE_WORD = re.compile(r"image|img|photo", re.IGNORECASE)
 _BLACK_IS_EDITED = re.compile(r"black\b[^.;,]{0,40}\b(inpaint|edit|replac|chang|remov|fill|generat)", re.IGNORECASE)
+_URL_LENGTH_MAX = 16_384  # characters that a field may have which is for URLs, and not for whole files
 _MASK = ("mask_url", "mask_image_url", "mask", "mask_image", "image_mask")
 
 
@@ -81,6 +82,19 @@ def _take_video(draft: Draft) -> ProviderField | None:
     return None if needs_image else draft.take(_VIDEO, is_text)
 
 
+def _is_for_urls(field: ProviderField) -> bool:
+    """Whether a field is too short for a file in base64, so that it takes nothing but a URL."""
+    item = field.schema.get("items") or field.schema
+    longest = limit(item, "maxLength")
+    return longest is not None and longest <= _URL_LENGTH_MAX
+
+
+def _way(encode: Encode, *fields: ProviderField | None) -> tuple[Encode, bool]:
+    """How the files of a row are sent, and whether by URL: all of them, if one of its fields takes nothing else."""
+    by_url = any(field is not None and _is_for_urls(field) for field in fields)
+    return (file_url if by_url else encode), by_url
+
+
 def mask_colour(schema: Schema) -> str:
     """The colour of the area to edit in a model's mask: white, unless the description of the field says black."""
     properties = schema.get("properties") or {}
@@ -91,17 +105,20 @@ def mask_colour(schema: Schema) -> str:
 def edit_rows(inputs: Inputs, encode: Encode) -> tuple[Param, ...]:
     """The rows for `image` and `mask` of an edit."""
     mask = inputs.mask
-    return (
-        _images_row(inputs, encode),
-        *((converted("mask", to=mask.name, convert=encode, required=mask.is_required),) if mask else ()),
-    )
+    if mask is None:
+        return (_images_row(inputs, encode),)
+    convert, by_url = _way(encode, mask)
+    masks = converted("mask", to=mask.name, convert=convert, required=mask.is_required, by_url=by_url)
+    return _images_row(inputs, encode), masks
 
 
 def _images_row(inputs: Inputs, encode: Encode) -> Param:
     first, several = inputs.first, inputs.several
+    encode, by_url = _way(encode, first, several)
     if several is None:
         assert first is not None, "there is a row only where images are taken"
-        return converted("images", to=first.name, convert=first_image(encode), required=True, max_items=1)
+        convert: Any = first_image(encode)
+        return converted("images", to=first.name, convert=convert, required=True, max_items=1, by_url=by_url)
     most = _count(several, "maxItems")
     if first is None:
         return converted(
@@ -111,6 +128,7 @@ def _images_row(inputs: Inputs, encode: Encode) -> Param:
             required=True,
             max_items=most,
             min_items=_count(several, "minItems") or 0,
+            by_url=by_url,
         )
     return converted(
         "images",
@@ -118,6 +136,7 @@ def _images_row(inputs: Inputs, encode: Encode) -> Param:
         convert=_first_and_rest(encode),
         required=True,
         max_items=most and most + 1,
+        by_url=by_url,
     )
 
 
@@ -136,12 +155,14 @@ def video_rows(inputs: Inputs, encode: Encode, role: str) -> tuple[Param, ...]:
     video = inputs.video
     if video is None:
         return images
-    return (*images, input_video(role, to=video.name, convert=encode, required=video.is_required))
+    convert, by_url = _way(encode, video)
+    return (*images, input_video(role, to=video.name, convert=convert, required=video.is_required, by_url=by_url))
 
 
 def _frames_row(inputs: Inputs, encode: Encode) -> Param:
     """The first frame and the last one, or references."""
     first, last, several = inputs.first, inputs.last, inputs.several
+    encode, by_url = _way(encode, first, last, several)
     if first is None:
         assert several is not None, "there is a row only where images are taken"
         return converted(
@@ -152,10 +173,12 @@ def _frames_row(inputs: Inputs, encode: Encode) -> Param:
             max_items=_count(several, "maxItems"),
             min_items=_count(several, "minItems") or 0,
             frames=0,
+            by_url=by_url,
         )
     if last is None:
+        convert = first_image(encode)
         return converted(
-            "input_reference", to=first.name, convert=first_image(encode), required=first.is_required, max_items=1
+            "input_reference", to=first.name, convert=convert, required=first.is_required, max_items=1, by_url=by_url
         )
     return converted(
         "input_reference",
@@ -164,4 +187,5 @@ def _frames_row(inputs: Inputs, encode: Encode) -> Param:
         required=first.is_required,
         max_items=2,
         min_items=2 if last.is_required else 0,
+        by_url=by_url,
     )

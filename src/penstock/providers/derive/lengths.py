@@ -76,15 +76,19 @@ def _frames_row(draft: Draft) -> Param | None:
     rate = draft.find(_RATES, is_number)
     if frames is None or rate is None or not isinstance(rate.default, int | float) or rate.default <= 0:
         return None
+    if (limit(frames.schema, "maximum") or rate.default) < rate.default:  # frames to add between those of the input
+        return None
     draft.take(_FRAMES, is_number)
     draft.take(_RATES, is_number)
     low, high = limit(frames.schema, "minimum") or 1, limit(frames.schema, "maximum")
     per_second = float(rate.default)
     step = next((step for step in (8, 4) if isinstance(frames.default, int) and frames.default % step == 1), 0)
+    most = high and ((high - 1) // step * step + 1 if step else high)
 
     def count(seconds: float) -> tuple[int]:
-        wanted = min(max(seconds * per_second, low), high or seconds * per_second)
-        return (int(wanted // step * step + 1) if step else round(wanted),)
+        wanted = max(seconds * per_second, low)
+        stepped = int(wanted // step * step + 1) if step else round(wanted)
+        return (int(min(stepped, most)) if most else stepped,)
 
     default = round(frames.default / per_second, 1) if isinstance(frames.default, int | float) else None
     return converted(

@@ -7,13 +7,15 @@ from typing import Any
 
 from penstock.values import SHORT_SIDES, Frame
 
+# Words beside resolutions that name none.
+_NO_RESOLUTION = frozenset("auto none custom original match_input match_input_image same_as_input default".split())
 _VIDEO_SIDES = {"hd": 720, "fhd": 1080, "2k": 1440, "qhd": 1440, "4k": 2160, "uhd": 2160}
 
 
 def resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
-    """The short side in pixels of each value; empty unless all values, except `auto` and `none`, name a resolution."""
+    """The short side in pixels of each value; empty unless all of them name one, except words such as `auto`."""
     sides = {value: side for value in values if (side := resolution_side(value, makes))}
-    return sides if len(sides) == len([value for value in values if str(value).lower() not in ("auto", "none")]) else {}
+    return sides if len(sides) == len([value for value in values if str(value).lower() not in _NO_RESOLUTION]) else {}
 
 
 def resolution_side(value: Any, makes: str = "video") -> float | None:
@@ -30,12 +32,12 @@ def resolution_side(value: Any, makes: str = "video") -> float | None:
     return None
 
 
-def closest_side(sides: Mapping[Any, float]) -> Callable[[Frame], Any]:
-    """The resolution closest to the wanted one; None, which is not sent, if the caller named none."""
+def closest_side(sides: Mapping[Any, float], unnamed: Any = None) -> Callable[[Frame], Any]:
+    """The resolution closest to the wanted one; `unnamed`, of which None is not sent, if the caller named none."""
 
     def pick(frame: Frame) -> Any:
         if not frame.resolution and not frame.exact:
-            return None
+            return unnamed
         wanted = SHORT_SIDES[frame.resolution] if frame.resolution else min(frame.sides)
         return min(sides, key=lambda value: abs(log(sides[value]) - log(wanted)))
 

@@ -6,15 +6,19 @@ from contextlib import suppress
 from typing import Any
 
 from penstock.json_schema import Schema
-from penstock.providers.convert import closest_label, pixels
-from penstock.providers.derive.draft import Draft, choices, is_any, is_number, is_text, limit
+from penstock.providers.convert import closest_label, or_of_input, pixels
+from penstock.providers.derive.draft import Draft, ProviderField, choices, is_any, is_number, is_text, limit
 from penstock.providers.derive.resolutions import closest_side, resolution_sides
 from penstock.providers.spec import Param, converted
 from penstock.values import Frame
 
 _SIZES = ("image_size", "video_size", "size", "output_size", "dimensions", "aspect_ratios_selection")
 _RATIOS = ("aspect_ratio", "ratio", "video_aspect_ratio", "image_aspect_ratio", "aspectRatio", "orientation")
-_RESOLUTIONS = ("resolution", "video_resolution", "image_resolution", "output_resolution", "target_resolution")
+_RESOLUTIONS = tuple(
+    """resolution video_resolution image_resolution output_resolution target_resolution quality video_quality image_size
+    output_size size output_megapixels megapixels""".split()
+)
+_OF_INPUT = ("auto", "adaptive", "match_input_image", "match_input")  # words for the shape of an input image
 # The sizes that names stand for: fal's, and those that are used elsewhere.
 _NAMED_SIZES = {
     "square_hd": "1024x1024",
@@ -28,6 +32,7 @@ _NAMED_RATIOS = {"landscape": "16:9", "portrait": "9:16", "square": "1:1", "vert
 _SIZE_WORD = re.compile(r".*(width|height|size|mega_?pixels?|resolution)", re.IGNORECASE)
 _MULTIPLE = re.compile(r"(?:multiples? of|divisible by) (\d+)", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?:width|height|sides?|dimensions?)\b[^.]*\bbetween (\d{2,5}) and (\d{2,5})", re.IGNORECASE)
+_WIDE = "16:9"
 _MULTIPLE_DEFAULT = 8  # what the machinery of most image models needs
 _SIDES_LOWEST = 64
 _SIDES_HIGHEST = 4096
@@ -40,6 +45,12 @@ FrameValue = Callable[[Frame], Any]
 def take_frame(draft: Draft, makes: str) -> Param | None:
     """The row for `size`, `aspect_ratio` and `resolution`; None if the model has no field for any of them."""
     return _take_size(draft) or _take_ratio(draft, makes) or _take_sides(draft)
+
+
+def has_resolution(row: Param) -> bool:
+    """Whether a row decides how large the output is, and not only its proportion."""
+    names = {name.partition(".")[0] for name in row.to}
+    return row.name != "frame" or bool(names - set(_RATIOS))
 
 
 def _take_size(draft: Draft) -> Param | None:
@@ -149,32 +160,56 @@ def _nearest(values: Sequence[float], wanted: float) -> float:
 
 def _take_ratio(draft: Draft, makes: str) -> Param | None:
     """A field for the proportion, one for the resolution, or both."""
-    ratio = draft.find(_RATIOS, is_any)
-    known = _known_shapes(choices(ratio.schema)) if ratio else {}
-    to: list[str] = []
-    convert: list[FrameValue] = []
-    if ratio and (known or is_text(ratio.schema)):
-        draft.take((ratio.name,), is_any)
-        to.append(ratio.name)
-        convert.append(closest_label(known) if known else lambda frame: frame.short_ratio)
-    resolution = draft.find(_RESOLUTIONS, is_any)
-    sides = resolution_sides(choices(resolution.schema), makes) if resolution else {}
-    if resolution and sides:
-        draft.take((resolution.name,), is_any)
-        to.append(resolution.name)
-        convert.append(closest_side(sides))
-    if not to:
+    ratio = _ratio(draft)
+    resolution = _resolution(draft, makes)
+    found = [each for each in (ratio, resolution) if each]
+    if not found:
         return None
-    if ratio and "custom" in choices(ratio.schema) and (exact := _take_sides(draft)):
+    for field, _ in found:
+        draft.take((field.name,), is_any)
+    to = tuple(field.name for field, _ in found)
+    convert = [value for _, value in found]
+    if ratio and "custom" in choices(ratio[0].schema) and (exact := _take_sides(draft)):
         return _with_exact_sides(to, convert, exact)
-    default = str(ratio.default) if makes == "video" and ratio and str(ratio.default) in known else None
-    if len(to) == 1:
-        return converted("frame", to=to[0], convert=convert[0], default=default)
-    return converted("frame", to=tuple(to), convert=_all_of(convert), default=default)
+    return converted("frame", to=to, convert=_all_of(convert), default=_default_shape(found, makes))
+
+
+def _ratio(draft: Draft) -> tuple[ProviderField, FrameValue] | None:
+    """The field for the proportion, with the value for a frame."""
+    field = draft.find(_RATIOS, is_any)
+    if field is None:
+        return None
+    known = _known_shapes(choices(field.schema))
+    if not known and not is_text(field.schema):
+        return None
+    convert: FrameValue = closest_label(known) if known else lambda frame: frame.short_ratio
+    of_input = next((value for value in choices(field.schema) if str(value).lower() in _OF_INPUT), None)
+    return field, convert if of_input is None else or_of_input(convert, of_input)
+
+
+def _resolution(draft: Draft, makes: str) -> tuple[ProviderField, FrameValue] | None:
+    """The field for the resolution, with the value for a frame; one that the model needs always has a value."""
+    for name in _RESOLUTIONS:
+        field = draft.find((name,), is_any)
+        sides = resolution_sides(choices(field.schema), makes) if field else {}
+        if field and sides:
+            unnamed = field.default if field.default in sides else next(iter(sides))
+            return field, closest_side(sides, unnamed if field.is_required else None)
+    return None
+
+
+def _default_shape(found: Sequence[tuple[ProviderField, FrameValue]], makes: str) -> str | None:
+    """The proportion of a video whose caller names none: the model's own, or one for a field that the model needs."""
+    if makes != "video":
+        return None
+    for field, _ in found:
+        if str(field.default) in _known_shapes(choices(field.schema)):
+            return str(field.default)
+    return _WIDE if any(field.is_required for field, _ in found) else None
 
 
 def _all_of(convert: Sequence[FrameValue]) -> FrameValue:
-    return lambda frame: tuple(each(frame) for each in convert)
+    return convert[0] if len(convert) == 1 else lambda frame: tuple(each(frame) for each in convert)
 
 
 def _with_exact_sides(to: Sequence[str], convert: Sequence[FrameValue], exact: Param) -> Param:

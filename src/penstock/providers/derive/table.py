@@ -20,7 +20,7 @@ from penstock.providers.derive.draft import (
 from penstock.providers.derive.factors import take_factor
 from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_rows
 from penstock.providers.live import LiveModel, Underivable
-from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, ignored
+from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, ignored, refused
 from penstock.values import EDIT_VIDEO, EXTEND_VIDEO
 
 _PROMPTS = ("prompt", "text_prompt", "prompt_text", "instruction", "edit_prompt", "caption", "text")
@@ -56,7 +56,7 @@ def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task,
     needs_input = inputs.need_video if makes == "video" else inputs.are_required
     is_upscaler = needs_input and _is_upscaler(name, live, prompt)
     role = EXTEND_VIDEO if _EXTENDER.search(name) else EDIT_VIDEO
-    rows = [_prompt_row(prompt)] if prompt else []
+    rows = [_text_row("prompt", prompt)] if prompt else []
     if makes == "video":
         seconds = lengths.take_seconds(draft, as_long_as_input=inputs.need_video and role == EDIT_VIDEO)
         rows += [seconds] if seconds else ignored("seconds")
@@ -64,6 +64,8 @@ def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task,
         rows += [row for row in (recognise(draft),) if row]
     if is_upscaler:
         rows += take_factor(draft, makes, has_frame=any(row.name == "frame" for row in rows))
+    if not any(row.name in ("frame", "scale_factor") and shapes.has_resolution(row) for row in rows):
+        rows += refused("resolution")  # it would be ignored without a word
     rest = draft.take_rest()
     files: dict[Task, tuple[Param, ...]]
     if makes == "video":
@@ -89,14 +91,14 @@ def _is_upscaler(name: str, live: LiveModel, prompt: ProviderField | None) -> bo
 # ------------------------------------------------------------------------------------------------- recognised fields
 
 
-def _prompt_row(field: ProviderField) -> Param:
+def _text_row(name: str, field: ProviderField) -> Param:
     longest = limit(field.schema, "maxLength")
-    return row_for("prompt", field, required=field.is_required, max_length=None if longest is None else int(longest))
+    return row_for(name, field, required=field.is_required, max_length=None if longest is None else int(longest))
 
 
 def _negative(draft: Draft) -> Param | None:
     field = draft.take(_NEGATIVE, is_text)
-    return row_for("negative_prompt", field) if field else None
+    return _text_row("negative_prompt", field) if field else None
 
 
 def _count(draft: Draft) -> Param | None:
@@ -106,22 +108,28 @@ def _count(draft: Draft) -> Param | None:
         return None
     listed = [value for value in choices(field.schema) if isinstance(value, int)]
     most = max(listed) if listed else limit(field.schema, "maximum")
-    return emulated("n", to=field.name, high=min(int(most), _N_MAX)) if most and most > 1 else emulated("n")
+    if most and most > 1:
+        return emulated("n", to=field.name, high=min(int(most), _N_MAX))
+    return emulated("n", to=field.name, high=1) if field.is_required else emulated("n")
 
 
 def _seed(draft: Draft) -> Param | None:
     field = draft.take(("seed",), is_number)
-    return row_for("seed", field, schema=field.schema) if field else None
+    return row_for("seed", field, schema=field.schema, required=field.is_required) if field else None
 
 
 def _sound(draft: Draft) -> Param | None:
     field = draft.take(_SOUND, is_switch)
-    return row_for("generate_audio", field, one_of=(True, False), default=field.default) if field else None
+    if field is None:
+        return None
+    return row_for("generate_audio", field, one_of=(True, False), default=field.default, required=field.is_required)
 
 
 def _enhancing(draft: Draft) -> Param | None:
     field = draft.take(_ENHANCING, is_switch)
-    return converted("prompt_enhancement", to=field.name, convert=on_off(True, False)) if field else None
+    if field is None:
+        return None
+    return converted("prompt_enhancement", field.name, on_off(True, False), required=field.is_required)
 
 
 def _quality(draft: Draft) -> Param | None:
@@ -132,7 +140,7 @@ def _quality(draft: Draft) -> Param | None:
     shared = {quality: quality for quality in _QUALITIES if quality in choices(field.schema)}
     if "high" in shared:
         shared.setdefault("hd", "high")
-    return converted("quality", to=field.name, convert=shared.get) if shared else None
+    return converted("quality", field.name, shared.get, required=field.is_required) if shared else None
 
 
 def _format(wanted: str) -> Callable[[Draft], Param | None]:

@@ -3,41 +3,23 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from penstock.json_schema import read_schema
 from penstock.providers.convert import data_uri
-from penstock.providers.derive.ceilings import with_ceilings
+from penstock.providers.derive.ceilings import with_ceilings, with_least
+from penstock.providers.derive.draft import is_text
 from penstock.providers.derive.factors import without_factors
 from penstock.providers.derive.inputs import mask_colour
 from penstock.providers.derive.lengths import without_frame_counts, without_frame_rates
 from penstock.providers.derive.shapes import without_sizes
 from penstock.providers.derive.table import tables
-from penstock.providers.fal.queue import model, read_job
+from penstock.providers.fal import units
+from penstock.providers.fal.queue import FILES, model, read_job
 from penstock.providers.live import FoundModel, LiveModel, Underivable
-from penstock.providers.spec import Document, LiveCatalogue, Model, Param, Price, Source, Task, Unit
-
-# fal's words for what it counts, without the plural; the price of anything else is not known here.
-UNITS: dict[str, Unit] = {
-    "image": "image",
-    "megapixel": "started_megapixel",
-    "processed megapixel": "started_megapixel",
-    "second": "second",
-    "video second": "second",
-    "output second": "second",
-    "video": "call",
-    "generation": "call",
-    "request": "call",
-    "call": "call",
-    "compute second": "compute_second",
-    "gpu second": "compute_second",
-}
-IMAGE_COMPUTE_SECONDS = 300
-VIDEO_COMPUTE_SECONDS = 1800
-SOURCE = Source("fal's own catalogue; what fal reports as billed is charged")
+from penstock.providers.spec import Document, LiveCatalogue, Model, Param, Price, Task
 
 
 def documents(name: str) -> Mapping[str, Document]:
@@ -77,23 +59,20 @@ def _output(openapi: Mapping[str, Any]) -> Any:
 
 def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     makes, fields = _outputs(live)
-    found = {
-        task: _without_unpriced(rows, prices(live, task)) for task, rows in tables(name, live, makes, data_uri).items()
-    }
-    made = (
+    made = [
         model(
             f"fal/{name}",
             name,
             task,
-            rows,
-            with_ceilings(live.input, rows, prices(live, task)),
+            _without_unpriced(rows, prices(live, task)),
+            with_least(with_ceilings(live.input, rows, prices(live, task)), is_video=task == "video"),
             read=partial(read_job, fields=fields),
             takes_extras=False,
             settings={"mask": mask_colour(live.input)},
             poll_seconds=5.0 if task == "video" else 1.0,
         )
-        for task, rows in found.items()
-    )
+        for task, rows in tables(name, live, makes, data_uri).items()
+    ]
     return tuple(replace(each, name=live.name, description=live.description) for each in made)
 
 
@@ -108,38 +87,36 @@ def _without_unpriced(rows: tuple[Param, ...], prices: tuple[Price, ...]) -> tup
 
 
 def _outputs(live: LiveModel) -> tuple[str, tuple[str, ...]]:
-    """Whether a model makes images or videos, and the fields of its result that have them."""
+    """Whether a model makes images or videos, and the fields of its result that have them.
+
+    Of some endpoints fal does not describe the result; there the category says what it makes.
+    """
     properties = live.output.get("properties") or {}
     for makes in ("video", "image"):
         named = [f"{makes}s", makes]
         others = [name for name, schema in properties.items() if makes in name and name not in named]
-        fields = tuple(name for name in (*named, *others) if _is_file(properties.get(name) or {}))
+        fields = tuple(name for name in (*named, *others) if name in properties and _is_file(name, properties[name]))
         if fields:
             return makes, fields
+    for makes in ("video", "image") if not properties else ():
+        if live.category.endswith(f"-to-{makes}"):
+            return makes, FILES
     raise Underivable(f"it makes neither images nor videos, but {', '.join(properties) or 'nothing'}")
 
 
-def _is_file(schema: Mapping[str, Any]) -> bool:
+def _is_file(name: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a field of a result has files: objects with a URL, plain URLs, or what nothing describes."""
     item = schema.get("items") or schema
     choices = item.get("anyOf") or (item,)
-    return any("url" in (choice.get("properties") or {}) for choice in choices)
+    is_url = name.removesuffix("s").endswith("_url") and "thumbnail" not in name and is_text(item)
+    is_undescribed = name in FILES and not item
+    return is_url or is_undescribed or any("url" in (choice.get("properties") or {}) for choice in choices)
 
 
 def prices(live: LiveModel, task: Task) -> tuple[Price, ...]:
-    """The unit price of an endpoint; empty if fal has none, or counts something that is not known before the call."""
-    for row in live.prices:
-        unit = UNITS.get(str(row.get("unit")).lower().replace("_", " ").removesuffix("s"))
-        if unit is None or row.get("currency", "USD") != "USD":
-            continue
-        if unit == "started_megapixel" and task == "video":  # fal counts width x height x frames
-            unit = "video_megapixel"
-        longest = VIDEO_COMPUTE_SECONDS if task == "video" else IMAGE_COMPUTE_SECONDS
-        try:
-            usd = format(Decimal(str(row["unit_price"])), "f")
-        except (InvalidOperation, KeyError):
-            continue
-        return (Price(unit=unit, usd=usd, source=SOURCE, is_counted_by_provider=True, max_seconds=longest),)
-    return ()
+    """The unit price of an endpoint; empty if fal has none."""
+    found = (units.price(row, task) for row in live.prices)
+    return tuple(price for price in found if price)[:1]
 
 
 def search(words: str) -> Mapping[str, Document]:

@@ -59,7 +59,8 @@ def read_billed(reply: Reply) -> dict[str, float]:
 
 def read_result(response: Mapping[str, Any], fields: Sequence[str] = FILES) -> Result:
     """Read the outputs. An image that the safety checker refused is black, and flagged."""
-    outputs = [output for name in fields for output in _as_list(response.get(name))]
+    found = [output for name in fields for output in _as_list(response.get(name))]
+    outputs = [{"url": output} if isinstance(output, str) else output for output in found]
     flags = response.get("has_nsfw_concepts") or response.get("nsfw_content_detected") or []
     allowed = [
         output

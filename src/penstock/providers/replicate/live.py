@@ -11,8 +11,17 @@ from penstock.providers.derive.inputs import mask_colour
 from penstock.providers.derive.table import tables
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.replicate.predictions import model, output_urls, uploaded_url
-from penstock.providers.spec import Document, LiveCatalogue, Model
+from penstock.providers.spec import Document, LiveCatalogue, Model, Price, Source
 
+# Community models are billed by the second of their machine. Which one it is the catalogue does not say, so this is the
+# dearest with one graphics card; official models have prices of their own, which it does not say either.
+COMPUTE_SECOND = Price(
+    unit="compute_second",
+    usd="0.001525",
+    max_seconds=600,
+    is_guess=True,
+    source=Source("replicate.com/pricing for a machine with one H100, as a stored copy of the page says", "2026-11-18"),
+)
 VIDEO_FILE = re.compile(r"\.(mp4|webm|mov|mkv)(\?|$)", re.IGNORECASE)
 IMAGE_FILE = re.compile(r"\.(png|jpe?g|webp|gif|avif|svg)(\?|$)", re.IGNORECASE)
 VIDEO_WORD = re.compile(r"video|\bfilm|animat|lip.?sync", re.IGNORECASE)
@@ -57,7 +66,8 @@ def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     if not _has_files(live.output) or live.makes == "other":
         raise Underivable("it makes neither images nor videos")
     found = tables(name, live, live.makes or _guess(live), uploaded_url)
-    made = [model(f"replicate/{name}", name, task, rows) for task, rows in found.items()]
+    prices = (COMPUTE_SECOND,) if live.version else ()
+    made = [model(f"replicate/{name}", name, task, rows, *prices) for task, rows in found.items()]
     return tuple(_at_version(each, live) for each in made)
 
 
