@@ -1,4 +1,4 @@
-"""Measure the processor time of a request by the HTTP client, and compare it with the bare HTTP library.
+"""Measure the processor time of a request by the HTTP client, and compare it with aiohttp.
 
     python -m bench.http_client [--rounds 15] [--tls]
 
@@ -17,14 +17,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import aiohttp
 import trustme
 import uvloop
-from pyreqwest.client import ClientBuilder
 
 from penstock.net.client import HttpClient
 from penstock.net.guard import EgressRules
@@ -85,13 +83,6 @@ def ways_to_send(
     origin: str, client: HttpClient, session: aiohttp.ClientSession, ca: Path | None
 ) -> dict[str, tuple[Call, int]]:
     """Each way of sending by its label, and how many requests make a round."""
-    builder = ClientBuilder().no_proxy().follow_redirects(False).default_headers({"accept-encoding": "identity"})
-    bare = (builder.add_root_certificate_pem(ca.read_bytes()) if ca else builder).build()
-    limit = timedelta(seconds=60)
-
-    async def library(path: str) -> object:
-        request = bare.post(f"{origin}{path}").headers(HEADERS).body_bytes(BODY).timeout(limit).build()
-        return await (await request.send()).bytes()
 
     async def with_aiohttp(path: str) -> object:
         async with session.post(f"{origin}{path}", data=BODY, headers=HEADERS, allow_redirects=False) as response:
@@ -117,14 +108,11 @@ def ways_to_send(
         )
 
     return {
-        "library, small": (lambda: library("/small"), 3200),
         "send, small": (lambda: send("/small"), 3200),
         "aiohttp, small": (lambda: with_aiohttp("/small"), 3200),
-        "library, chunked": (lambda: library("/chunked"), 3200),
         "send, chunked": (lambda: send("/chunked"), 3200),
         "stream, one chunk": (lambda: stream("/chunked"), 3200),
         "fetch, small": (lambda: fetch("/small"), 1280),
-        "library, 2.7 MB": (lambda: library("/large"), 128),
         "send, 2.7 MB": (lambda: send("/large"), 128),
         "fetch to a writer, 2.7 MB": (lambda: fetch("/large"), 128),
     }

@@ -23,7 +23,6 @@ from tests.source_tree import (
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
     "uvicorn": {"http_server", "commands"},
-    "pyreqwest": {"net", "commands"},
     "apsw": {"store"},
     "PIL": {"imaging"},
     "av": {"imaging"},

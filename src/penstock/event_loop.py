@@ -2,12 +2,11 @@
 
 import asyncio
 import ctypes
-import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
@@ -149,24 +148,3 @@ def configure_process() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(AttributeError, OSError):  # another C library
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BUFFER_BYTES)
-
-
-@contextmanager
-def low_priority_threads() -> Iterator[None]:
-    """On a machine with one processor, threads started inside this block do not interrupt the event loop.
-
-    By default Linux lets a thread that wakes up interrupt the running one. When the event loop and a helper thread
-    share one processor, that costs two context switches for each request that the helper thread sends or receives.
-    With several processors the thread runs on another one, so nothing is changed. Threads inherit their scheduling
-    policy from the thread that starts them.
-    """
-    if sys.platform != "linux" or len(os.sched_getaffinity(0)) > 1 or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        yield  # the operator's own choice of another policy is kept as well
-        return
-    with suppress(OSError):  # a sandbox may forbid it; it only costs speed
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

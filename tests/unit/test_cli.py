@@ -91,7 +91,7 @@ def test_python_m_penstock_runs_the_command_line() -> None:
 # Each takes between a twentieth and half a second to import.
 HEAVY = (
     "PIL", "asyncio", "av", "cryptography", "numpy", "obstore", "opentelemetry", "penstock.app", "penstock.gateway",
-    "procrastinate", "prometheus_client", "psycopg", "pydantic", "pyreqwest", "rich", "structlog", "uvicorn", "uvloop",
+    "procrastinate", "prometheus_client", "psycopg", "pydantic", "rich", "structlog", "uvicorn", "uvloop",
 )  # fmt: skip
 # What each of these commands needs of them.
 NEEDED = {
@@ -99,9 +99,9 @@ NEEDED = {
     "--help": ("rich",),
     "settings": (),
     "keys --help": ("asyncio", "cryptography", "rich"),
-    "models --help": ("asyncio", "pyreqwest", "rich"),
-    "image --help": ("asyncio", "pyreqwest", "rich"),
-    "requests --help": ("asyncio", "pyreqwest", "rich"),
+    "models --help": ("asyncio", "rich"),
+    "image --help": ("asyncio", "rich"),
+    "requests --help": ("asyncio", "rich"),
 }
 
 

@@ -4,12 +4,11 @@ import asyncio
 import base64
 import ctypes
 import io
-import os
 import random
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,7 +18,7 @@ from PIL import Image
 from penstock import event_loop
 from penstock.api import body
 from penstock.chat import provider_api, stream
-from penstock.event_loop import LoopThreads, LoopTurns, cancel_and_wait, low_priority_threads, run_aside
+from penstock.event_loop import LoopThreads, LoopTurns, cancel_and_wait, run_aside
 from penstock.generations import validate
 from penstock.long_bodies import json_decoding, json_encoding, json_outline
 from penstock.media import transfer
@@ -94,63 +93,6 @@ async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monke
         await running.lab.images.reached(30)
         gate.open()
         assert len(set(await submitting)) == 30
-
-
-def run_in_thread(work: Callable[[], Found]) -> Found:
-    """Run work in a new thread, so that its scheduling policy does not affect others, and return its result."""
-    found: list[Found] = []
-    thread = threading.Thread(target=lambda: found.append(work()))
-    thread.start()
-    thread.join()
-    return found[0]
-
-
-def policies(processors: Iterable[int], policy: int = os.SCHED_OTHER) -> tuple[int, int]:
-    """Scheduling policy of a thread started inside `low_priority_threads`, and of its parent afterwards."""
-
-    def work() -> tuple[int, int]:
-        os.sched_setaffinity(0, processors)
-        os.sched_setscheduler(0, policy, os.sched_param(0))
-        with low_priority_threads():
-            inside = run_in_thread(lambda: os.sched_getscheduler(0))
-        return inside, os.sched_getscheduler(0)
-
-    return run_in_thread(work)
-
-
-ONE_PROCESSOR = {min(os.sched_getaffinity(0))}
-
-
-def test_on_one_processor_threads_do_not_interrupt() -> None:
-    assert policies(ONE_PROCESSOR) == (os.SCHED_BATCH, os.SCHED_OTHER)
-
-
-def test_on_several_processors_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    assert policies(ONE_PROCESSOR) == (os.SCHED_OTHER, os.SCHED_OTHER)
-
-
-def test_another_policy_of_the_process_is_kept() -> None:
-    assert policies(ONE_PROCESSOR, os.SCHED_IDLE) == (os.SCHED_IDLE, os.SCHED_IDLE)
-
-
-LIBRARY_THREADS = """
-import asyncio, os, pathlib
-from penstock.net.client import HttpClient
-
-async def main():
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    client = HttpClient()
-    print(sorted(os.sched_getscheduler(int(task.name)) for task in pathlib.Path("/proc/self/task").iterdir()))
-    await client.close()
-
-asyncio.run(main())
-"""
-
-
-def test_the_thread_of_the_http_client_has_low_priority() -> None:
-    process = subprocess.run([sys.executable, "-c", LIBRARY_THREADS], capture_output=True, text=True, check=True)
-    assert process.stdout.split() == [f"[{os.SCHED_OTHER},", f"{os.SCHED_BATCH}]"]
 
 
 async def test_work_on_many_bytes_runs_in_one_other_thread_and_work_on_few_in_this_one() -> None:

@@ -2,24 +2,25 @@
 
 import asyncio
 import json
+import ssl
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
 
 import typer
-from pyreqwest.client import SyncClient, SyncClientBuilder
-from pyreqwest.exceptions import ConnectError, JSONDecodeError, PyreqwestError
-from pyreqwest.request import SyncRequestBuilder
-from pyreqwest.response import SyncResponse
 
 from penstock.commands.data_folder import URL_FILE, check_data
 from penstock.commands.owner import as_owner
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
+from penstock.net.tls import tls_context
 from penstock.settings import Settings
 from penstock.settings_loading import load
 from penstock.values import is_id
@@ -27,7 +28,8 @@ from penstock.values import is_id
 _URL_VARIABLE = "PENSTOCK_URL"
 _KEY_VARIABLE = "PENSTOCK_KEY"
 _POLL_SECONDS = 1.0  # where the gateway does not say when to ask again
-_LONGEST_CALL = timedelta(hours=1)
+_LONGEST_CALL_SECONDS = 3600.0
+_CHUNK_BYTES = 64 * 1024
 
 Url = Annotated[
     str | None, typer.Option("--url", help="URL of the gateway. Default: PENSTOCK_URL, else that of the data folder.")
@@ -67,15 +69,15 @@ class GatewayClient:
     def __init__(self, url: str, key: str) -> None:
         self.url = url.rstrip("/")
         self._key = key
-        self._client: SyncClient = SyncClientBuilder().timeout(_LONGEST_CALL).build()
+        self._opener: urllib.request.OpenerDirector | None = None
 
     def get(self, path: str, **query: Any) -> Reply:
         """Read a resource; a query parameter that is None is left out."""
-        return self._send(self._client.get(self.url + path).query(_given(query)))
+        return self._send("GET", path, query)
 
     def post(self, path: str, body: dict[str, Any], **query: Any) -> Reply:
         """Send a JSON body."""
-        return self._send(self._client.post(self.url + path).query(_given(query)).body_json(body))
+        return self._send("POST", path, query, body)
 
     def get_request(self, request_id: str) -> Reply:
         """Read the record of a request. Anything but an id is refused: with dots and slashes it would be the path of
@@ -95,12 +97,12 @@ class GatewayClient:
 
     def delete(self, path: str) -> Reply:
         """Delete or cancel a resource."""
-        return self._send(self._client.delete(self.url + path))
+        return self._send("DELETE", path, {})
 
     def stream_events(self, path: str, body: dict[str, Any]) -> Iterator[Reply]:
         """Send a JSON body and yield each server-sent event when it arrives, until `[DONE]`."""
-        with self._open(self._client.post(self.url + path).body_json(body).bearer_auth(self._key)) as response:
-            headers = dict(response.headers)
+        with self._open(self._request("POST", self.url + path, body)) as response:
+            headers = _headers(response)
             buffer = EventBuffer(sys.maxsize)  # the gateway is trusted
             for chunk in _chunks(response):
                 for data in data_of_events(buffer.feed(chunk)):
@@ -117,41 +119,56 @@ class GatewayClient:
         `path` is a path of the gateway or a signed URL. A signed URL needs no key and gets none.
         """
         is_signed = "://" in path
-        request = self._client.get(path if is_signed else self.url + path)
-        with self._open(request if is_signed else request.bearer_auth(self._key)) as response:
-            length = response.get_header("content-length")
+        request = urllib.request.Request(path) if is_signed else self._request("GET", self.url + path)  # noqa: S310
+        with self._open(request) as response:
+            length = response.headers.get("content-length")
             for chunk in _chunks(response):
                 yield int(length) if length else None, chunk
 
-    def _send(self, request: SyncRequestBuilder) -> Reply:
-        with self._explain_errors():
-            response = request.bearer_auth(self._key).build().send()
-            content = bytes(response.bytes())
-        _check_status(response.status, content)
+    def _request(self, method: str, url: str, body: dict[str, Any] | None = None) -> urllib.request.Request:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, method=method)  # noqa: S310 - `find_gateway` checks the scheme
+        if data is not None:
+            request.add_header("content-type", "application/json")
+        request.add_unredirected_header("authorization", f"Bearer {self._key}")
+        return request
+
+    def _send(self, method: str, path: str, query: dict[str, Any], body: dict[str, Any] | None = None) -> Reply:
+        given = urlencode(_given(query))
+        with self._open(
+            self._request(method, f"{self.url}{path}?{given}" if given else self.url + path, body)
+        ) as response:
+            content = b"".join(_chunks(response))
         try:
-            return Reply(json.loads(content) if content else None, dict(response.headers))
+            return Reply(json.loads(content) if content else None, _headers(response))
         except ValueError:
             raise CallFailed(f"what answers at {self.url} is not a Penstock gateway") from None
 
     @contextmanager
-    def _open(self, request: SyncRequestBuilder) -> Iterator[SyncResponse]:
-        with self._explain_errors(), request.build_streamed() as response:
-            if response.status >= 400:
-                _check_status(response.status, bytes(response.bytes()))
-            yield response
-
-    @contextmanager
-    def _explain_errors(self) -> Iterator[None]:
-        """Turn errors of the connection into CallFailed."""
+    def _open(self, request: urllib.request.Request) -> Iterator[HTTPResponse]:
+        """Send a request; raise CallFailed for an error of the gateway, or of the connection."""
+        if self._opener is None:  # reading the certificates takes some milliseconds
+            self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context()))
         try:
-            yield
-        except ConnectError:
+            with self._opener.open(request, timeout=_LONGEST_CALL_SECONDS) as response:
+                yield cast(HTTPResponse, response)
+        except HTTPError as problem:
+            with problem:
+                _check_status(problem.code, problem.read())
+            raise CallFailed(f"the gateway answered with status {problem.code}") from None
+        except URLError as problem:
+            if not isinstance(problem.reason, OSError) or isinstance(problem.reason, ssl.SSLError):
+                raise CallFailed(f"the call to {self.url} failed: {problem.reason}") from None
             raise CallFailed(
                 f"no gateway answers at {self.url}: start one with `penstock serve`, or name another one with "
                 f"--url or {_URL_VARIABLE}"
             ) from None
-        except (PyreqwestError, JSONDecodeError) as problem:
+        except (OSError, HTTPException) as problem:
             raise CallFailed(f"the call to {self.url} failed: {problem}") from None
+
+
+def _headers(response: HTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
 
 
 def _given(query: dict[str, Any]) -> dict[str, str]:
@@ -173,9 +190,10 @@ def _check_status(status: int, content: bytes) -> None:
         raise CallFailed(f"the gateway answered with status {status}, and not as a Penstock gateway does") from None
 
 
-def _chunks(response: SyncResponse) -> Iterator[bytes]:
-    while (chunk := response.body_reader.read_chunk()) is not None:
-        yield bytes(chunk)
+def _chunks(response: HTTPResponse) -> Iterator[bytes]:
+    """What has arrived, as it arrives."""
+    while chunk := response.read1(_CHUNK_BYTES):
+        yield chunk
 
 
 # ------------------------------------------------------------------------------------------------- which gateway to use

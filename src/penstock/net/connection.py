@@ -46,8 +46,9 @@ class Connection(asyncio.Protocol):
 
     # ------------------------------------------------------------------------------------------------------- requests
 
-    def begin(self, deadline: float, read_seconds: float) -> None:
-        """Expect a response."""
+    def begin(self, deadline: float, read_seconds: float, *, is_head: bool = False) -> None:
+        """Expect a response; to a HEAD request it has no body, whatever its head says."""
+        self._is_head = is_head
         self._deadline = deadline
         self._read_seconds = read_seconds
         self._head_bytes = 0  # since the last bytes of a body, so those of its trailer, too
@@ -258,6 +259,7 @@ class Connection(asyncio.Protocol):
             return
         self.status = status
         self.has_head = True
+        self._is_complete = self._is_head
         self._head_bytes = 0
         self._ends_with_connection = not (announces_length or announces_chunks)
         has_body = announces_chunks or self.headers.get("content-length", "0") != "0"

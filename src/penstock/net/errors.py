@@ -1,9 +1,5 @@
 """The ways in which sending an HTTP request fails, sorted by whether the server may have received it."""
 
-import errno
-
-from pyreqwest.exceptions import BuilderError, DetailedPyreqwestError, PoolTimeoutError, PyreqwestError
-
 # All that the caller who supplied a URL learns. If a blocked IP address, a failed lookup and a timeout had different
 # messages, callers could use the gateway to scan its network.
 UNREACHABLE = "the URL could not be reached"
@@ -44,18 +40,3 @@ class ResponseTooLarge(MaybeSent):
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"the response has more than {max_bytes} bytes")
-
-
-def classify(error: PyreqwestError) -> NotSent | MaybeSent:
-    """Turn an error of the HTTP library into NotSent or MaybeSent.
-
-    The library's classes cannot be used for this: a read timeout is a ConnectTimeoutError, and a connection reset after
-    sending is a ConnectError. Only the cause "client error (Connect)" proves that there was no connection.
-    """
-    details = error.details if isinstance(error, DetailedPyreqwestError) else None
-    causes = [cause["message"] for cause in (details and details["causes"]) or ()]
-    # The first cause quotes the URL, and some providers take the credential in its query.
-    reason = causes[-1] if len(causes) > 1 else type(error).__name__
-    if "client error (Connect)" in causes or isinstance(error, PoolTimeoutError | BuilderError):
-        return NotSent(reason, local=reason.endswith((f"(os error {errno.EMFILE})", f"(os error {errno.ENFILE})")))
-    return MaybeSent(reason, timeout="timed out" in reason)

@@ -1,9 +1,4 @@
-"""Send requests over HTTP/1.1 from the event loop itself, so that giving one up closes its connection at once.
-
-The library behind `client` has threads of its own and cannot abort a request that waits for its response, and it needs
-a client of its own for each IP address that was checked. The parser is that of the HTTP server. Requests of unusual
-kinds are left to the library.
-"""
+"""Send requests over HTTP/1.1 from the event loop, so that giving one up closes its connection at once."""
 
 import asyncio
 import errno
@@ -18,14 +13,15 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple, Self
 
-from penstock import __version__
 from penstock.long_bodies.long_body import LongBody
 from penstock.net.connection import Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.form import encode_form
 from penstock.net.header_lines import FixedHeaders, header_lines
+from penstock.net.plain_urls import plain_url
 from penstock.net.response import MAX_RESPONSE_BYTES, OpenResponse
+from penstock.net.tls import tls_context
 from penstock.providers.spec import HttpRequest
 
 CONNECT_SECONDS = 5.0
@@ -35,14 +31,11 @@ _MAX_IDLE = 512
 # A request to one IP address waits for a connection, if so many are in use: opening another one, with TLS, takes more
 # processor time than sending a webhook.
 _CONNECTIONS_BEFORE_WAIT = 8
-# On other systems Python does not read the certificates that the system trusts.
-_HAS_SYSTEM_CERTIFICATES = sys.platform == "linux"
-
-_ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?", re.ASCII)
+_ORIGIN = re.compile(r"(https?)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?", re.ASCII)
 _PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
-_FIXED_HEADERS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
-_METHODS = frozenset({"GET", "POST", "PUT"})
+_BODILESS = ("GET", "HEAD")  # need no length; some servers require that of others
 
 Lookup = Callable[[str, int, float], Awaitable[list[str]]]
 
@@ -101,26 +94,29 @@ class Http1Client:
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    def exchange(self, request: HttpRequest, limits: TimeLimits, address: str = "") -> "Exchange | None":
-        """Prepare to send a request, to this IP address if one is given; None if it cannot be sent here."""
-        before_path, path = _split(request.url)
-        parsed = _parse_origin(before_path)
+    def exchange(self, request: HttpRequest, limits: TimeLimits, address: str = "") -> "Exchange":
+        """Prepare to send a request, to this IP address if one is given. Raises NotSent if it cannot be sent."""
         headers = request.headers
         lines = headers.lines if isinstance(headers, FixedHeaders) else header_lines(headers)
-        if request.method not in _METHODS or parsed is None or lines is None or not _PATH.fullmatch(path):
-            return None
+        before_path, path = _split(request.url)
+        parsed = _parse_origin(before_path)
+        if parsed is None or not _PATH.fullmatch(path):
+            url, authorization = plain_url(request.url) or ("", "")
+            before_path, path = _split(url)
+            parsed = _parse_origin(before_path)
+            lines = f"{lines}authorization: {authorization}\r\n" if lines and authorization else lines
+        if request.method not in _METHODS or parsed is None or lines is None:
+            raise NotSent("the request has a URL or a header that cannot be sent")  # either may have the key in it
         origin, host_header = parsed
-        if origin.is_tls and not _HAS_SYSTEM_CERTIFICATES:
-            return None
         body = request.body
         if request.form:
             content_type, body = encode_form(request.form)
             lines += f"content-type: {content_type}\r\n"
-        length = f"content-length: {len(body)}\r\n" if body or request.method != "GET" else ""
-        head = f"{request.method} {path} HTTP/1.1\r\nhost: {host_header}\r\n{_FIXED_HEADERS}{lines}{length}\r\n"
+        length = f"content-length: {len(body)}\r\n" if body or request.method not in _BODILESS else ""
+        head = f"{request.method} {path} HTTP/1.1\r\nhost: {host_header}\r\n{lines}{length}\r\n"
         if address:
             origin = Origin(origin.is_tls, origin.host, origin.port, address)
-        return Exchange(self, origin, head.encode(), body, limits)
+        return Exchange(self, origin, head.encode(), body, limits, is_head=request.method == "HEAD")
 
     def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
@@ -311,13 +307,8 @@ def _alternate(addresses: list[str]) -> list[str]:
 
 
 def _tls_context(ca: bytes | None) -> ssl.SSLContext:
-    """Trust what the system trusts, and these certificates."""
-    context = ssl.create_default_context()
-    # Newer versions of Python refuse private authorities that leave out extensions, which the library accepts.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context = tls_context(ca)
     context.set_alpn_protocols(["http/1.1"])
-    if ca is not None:
-        context.load_verify_locations(cadata=ca.decode("ascii", "ignore"))
     return context
 
 
@@ -325,13 +316,21 @@ class Exchange(OpenResponse):
     """A request and its response. Leaving the context closes the connection also while the response has not begun."""
 
     def __init__(
-        self, client: Http1Client, origin: Origin, head: bytes, body: bytes | LongBody, limits: TimeLimits
+        self,
+        client: Http1Client,
+        origin: Origin,
+        head: bytes,
+        body: bytes | LongBody,
+        limits: TimeLimits,
+        *,
+        is_head: bool = False,
     ) -> None:
         self._client = client
         self.origin = origin
         self._head = head
         self._body = body
         self._limits = limits
+        self._is_head = is_head
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
@@ -341,7 +340,7 @@ class Exchange(OpenResponse):
         if connection is None:
             connection = await self._client.open(self.origin, deadline, limits.connect)
         try:
-            connection.begin(deadline, limits.read)
+            connection.begin(deadline, limits.read, is_head=self._is_head)
             await connection.write(self._head, self._body)
             while not connection.has_head:
                 await connection.next_data()

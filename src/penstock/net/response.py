@@ -6,12 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Protocol, Self
 
-from pyreqwest.exceptions import PyreqwestError
-from pyreqwest.http import HeaderMap
-from pyreqwest.request import StreamRequest
-
 from penstock.long_bodies.buffers import GrowingBuffer
-from penstock.net.errors import MaybeSent, ResponseTooLarge, classify
+from penstock.net.errors import MaybeSent, ResponseTooLarge
 
 MAX_RESPONSE_BYTES = 64 * 2**20
 DECOMPRESSED_BYTES = 64 * 2**10  # at most, in one step
@@ -34,18 +30,6 @@ class Headers(dict[str, str]):
         """The content encoding in lower case; empty for an uncompressed body."""
         encoding = self.get("content-encoding", "").lower()
         return "" if encoding == "identity" else encoding
-
-
-def library_headers(raw: HeaderMap) -> Headers:
-    """The headers of a response that pyreqwest has received."""
-    headers = Headers()
-    for name in raw:
-        try:
-            headers[name] = raw[name]
-        except ValueError:
-            if name == "content-encoding":  # the others that are not text are left out; this one must not be
-                headers[name] = "unreadable"
-    return headers
 
 
 class ByteStream(Protocol):
@@ -144,48 +128,6 @@ class OpenResponse(ABC):
                 await decoder.let_others_run(len(data))
             chunk = await self._read_chunk()
         decoder.finish()
-
-
-class LibraryResponse(OpenResponse):
-    """A response that pyreqwest receives."""
-
-    def __init__(self, request: StreamRequest) -> None:
-        self._request = request
-
-    @property
-    def host(self) -> str:
-        """The host that the library reads from the URL."""
-        return (self._request.url.host_str or "").strip("[]")
-
-    async def __aenter__(self) -> Self:
-        try:
-            response = await self._request.__aenter__()
-        except PyreqwestError as error:
-            raise classify(error) from None
-        if _is_cancelled():
-            await self.aclose()
-            raise asyncio.CancelledError
-        self._begin(response.status, library_headers(response.headers))
-        self._reader = response.body_reader
-        return self
-
-    async def aclose(self) -> None:
-        await self._request.__aexit__(None, None, None)
-
-    async def _read_chunk(self) -> bytes | None:
-        try:
-            chunk = await self._reader.read_chunk()
-        except PyreqwestError as error:
-            raise classify(error) from None
-        if _is_cancelled():
-            raise asyncio.CancelledError
-        return None if chunk is None else chunk.to_bytes()
-
-
-def _is_cancelled() -> bool:
-    """Whether this task was cancelled in the moment in which the library had a result, which it then returns."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 class BodyDecoder:

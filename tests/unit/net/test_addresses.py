@@ -7,7 +7,6 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyreqwest.http import Url
 
 from penstock.net.addresses import ipv6_text, is_blocked, is_own_address, parse_address
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules
@@ -112,8 +111,7 @@ def test_ipv6_addresses_are_written_alike_on_every_python(text: str, written: st
 
 
 @given(st.ip_addresses(v=6))
-def test_ipv6_addresses_are_written_as_the_http_library_writes_them(address: ipaddress.IPv6Address) -> None:
-    assert Url(f"http://[{address}]/").host_str == f"[{ipv6_text(address)}]"
+def test_ipv6_addresses_are_written_so_that_they_are_read_back(address: ipaddress.IPv6Address) -> None:
     assert ipaddress.IPv6Address(ipv6_text(address)) == address
 
 

@@ -22,8 +22,6 @@ from tests.http_client import (
 )
 from tests.tcp_server import Connection, chunk, endless_response, response_head, serve
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 # ----------------------------------------------------------------------------------------------------------- responses
 
 

@@ -32,8 +32,6 @@ from tests.http_client import (
 )
 from tests.tcp_server import Connection, Script, chunk, response_head, serve
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
@@ -90,18 +88,6 @@ async def test_requests_to_one_host_share_a_connection_and_two_hosts_never_do(ca
         for host in ("a.example", "a.example", "b.example", "a.example"):
             await call(client, f"http://{host}:{server.port}/", egress=egress)
     assert server.connections == 2
-
-
-@pytest.mark.usefixtures("through_library")
-async def test_the_most_recent_hosts_keep_their_clients_in_the_library() -> None:
-    hosts = [f"h{number}.example" for number in range(33)]
-    egress = EgressRules(allow_hosts=tuple(hosts))
-    async with serve(responding()) as server, open_client(resolver=FakeResolver(["127.0.0.1"])) as client:
-        for host in (*hosts, hosts[-1], hosts[1]):
-            await fetch(client, f"http://{host}:{server.port}/", egress=egress)
-        assert server.connections == 33
-        await fetch(client, f"http://{hosts[0]}:{server.port}/", egress=egress)
-        assert server.connections == 34
 
 
 async def test_a_body_goes_to_the_writer() -> None:
@@ -335,7 +321,6 @@ async def test_proxy_variables_and_netrc_are_ignored(tmp_path: Path, request: py
         import asyncio, sys
         from penstock.net.client import HttpClient
         from penstock.net.guard import EgressRules
-        from penstock.net.http1 import Http1Client
         from penstock.providers.spec import HttpRequest
 
         async def main(url):
@@ -347,8 +332,6 @@ async def test_proxy_variables_and_netrc_are_ignored(tmp_path: Path, request: py
                 assert stream.status == 200
             await client.close()
 
-        if sys.argv[2] == "library":
-            Http1Client.exchange = lambda *request: None
         asyncio.run(main(sys.argv[1]))
     """
     async with serve(responding()) as other, serve(responding()) as server:
@@ -358,9 +341,8 @@ async def test_proxy_variables_and_netrc_are_ignored(tmp_path: Path, request: py
         environment = (
             os.environ | dict.fromkeys(names, other.url) | {"HOME": str(tmp_path), "NO_PROXY": "", "no_proxy": ""}
         )
-        way = request.node.callspec.params["both_ways"]
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", textwrap.dedent(program), f"{server.url}/", way, env=environment
+            sys.executable, "-c", textwrap.dedent(program), f"{server.url}/", env=environment
         )
         assert await child.wait() == 0
     assert (len(server.requests), other.connections) == (4, 0)

@@ -32,8 +32,6 @@ from tests.http_client import (
 from tests.ports import unused_port
 from tests.tcp_server import Connection, endless_response, response_head, serve
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 
 @fetch_and_post
 @pytest.mark.parametrize("resolved", [socket.gaierror(-2, "Name or service not known"), []], ids=str)

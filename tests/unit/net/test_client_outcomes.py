@@ -22,8 +22,6 @@ from tests.http_client import (
 from tests.ports import unused_port
 from tests.tcp_server import Connection, Script, response_head
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 # ------------------------------------------------------------------------------------------------- nothing was sent
 
 

@@ -22,8 +22,6 @@ from tests.http_client import (
 from tests.ports import unused_port
 from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 
 async def test_each_chunk_arrives_before_the_next_is_sent() -> None:
     async def script(connection: Connection) -> None:

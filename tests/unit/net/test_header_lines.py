@@ -2,20 +2,29 @@
 
 import pytest
 
+from penstock import __version__
 from penstock.net import header_lines as module
 from penstock.net.header_lines import FixedHeaders, header_lines
 
+DEFAULTS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
+
 
 def test_headers_become_lines() -> None:
-    assert header_lines({"authorization": "Bearer x", "x-more": ""}) == "authorization: Bearer x\r\nx-more: \r\n"
-    assert header_lines({}) == ""
+    lines = header_lines({"authorization": "Bearer x", "x-more": ""})
+    assert lines == DEFAULTS + "authorization: Bearer x\r\nx-more: \r\n"
+    assert header_lines({}) == DEFAULTS
+
+
+def test_a_request_may_have_its_own_accept_and_user_agent() -> None:
+    lines = header_lines({"Accept": "image/png", "user-agent": "mine"})
+    assert lines == "accept-encoding: identity\r\nAccept: image/png\r\nuser-agent: mine\r\n"
 
 
 @pytest.mark.parametrize(
     "headers",
     [{"x": "a\r\ny: b"}, {"x": "a\0"}, {"x": "ä"}, {"x y": "a"}, {"": "a"}, {"Content-Length": "3"}, {"host": "test"}],
 )
-def test_other_headers_are_left_to_the_library(headers: dict[str, str]) -> None:
+def test_other_headers_are_not_sent(headers: dict[str, str]) -> None:
     assert header_lines(headers) is None
     assert FixedHeaders(headers).lines is None
 
@@ -29,5 +38,5 @@ def test_fixed_headers_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(module, "header_lines", counting)
     fixed = FixedHeaders({"x-a": "b"})
-    assert (fixed.lines, fixed.lines) == ("x-a: b\r\n", "x-a: b\r\n")
+    assert (fixed.lines, fixed.lines) == (DEFAULTS + "x-a: b\r\n",) * 2
     assert checked == [fixed]
