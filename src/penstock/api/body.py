@@ -328,8 +328,6 @@ def decode_json_object(raw: bytes | bytearray, *, leaves_files: bool = False) ->
 def _decode_value(raw: bytes | bytearray, leaves_files: bool) -> Any:
     if len(raw) > _AT_ONCE_BYTES:
         return json_decoding.decode(raw, leaves_files=leaves_files)
-    if len(raw) > _SMALL_BYTES:
-        json_decoding.check_names(raw)
     return _decode(raw)
 
 

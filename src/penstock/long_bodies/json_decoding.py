@@ -10,20 +10,13 @@ from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.long_bodies.buffers import Buffer
 from penstock.long_bodies.long_texts import GO_BACK, SHORT_TEXT, STEP_BYTES, TakeText, TooComplex, take_texts
 
-# Limits of what is decoded in one step, of which each means a few milliseconds.
-MAX_COMMAS = 50_000  # outside of long texts: there is at most one value more than commas and brackets
-MAX_NAMES = 10_000  # of one object, which is decoded in one step: each takes ten times as long as another value
-_MAX_DEPTH = 1000  # no decoder goes deeper
+# Limits of what is decoded in one step, of which each means some milliseconds; one object of 50,000 names takes twenty.
+MAX_COMMAS = 50_000  # outside of long texts: there is at most one value more than commas and brackets, and fewer names
 MAX_BYTES_BESIDE_TEXTS = 4 * 1024**2  # without texts of more than `SHORT_TEXT` bytes
 MAX_ESCAPES = 4_000_000
 # Of a text that is not only ASCII: one such letter may make all of them four times as wide.
 MAX_CHARACTERS = 4 * 1024**2
 _LONG_BASE64 = 256 * 1024
-_NAME_END = re.compile(rb'"[ \t\r\n]*+:')
-# A text, which may have no end, and whether it is a name; a bracket; or some of what is between these.
-_TEXT_OR_BRACKET = re.compile(
-    rb'"(?:[^"\\]++|\\.%b)*+(?:"(?=([ \t\r\n]*+:)?)|\\?\Z)|[{}\[\]]|[^"{}\[\]]{1,65536}+' % GO_BACK, re.DOTALL
-)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{256}")
 _DATA_URI = re.compile(rb"[Dd][Aa][Tt][Aa]:[A-Za-z0-9/+.;=-]{0,200},[A-Za-z0-9+/]{256}")
 _ESCAPED_BYTES = 16 * 1024  # of a piece of a text with escapes, which take much longer than other letters
@@ -53,35 +46,6 @@ def decode(raw: bytes | bytearray, *, leaves_files: bool = False) -> Any:
     return _decode_large(raw, _leave_data_uri if leaves_files else _take_text)
 
 
-def check_names(raw: bytes | bytearray) -> None:
-    """Raise TooComplex if one of the objects has too many names.
-
-    Where there are many names in all, also raises RecursionError for JSON that is nested too deeply to be decoded.
-    """
-    names = 0
-    for start in range(0, len(raw), STEP_BYTES):
-        names += sum(1 for _ in _NAME_END.finditer(raw, start, start + STEP_BYTES))
-    if names > MAX_NAMES:
-        _check_names_of_each_object(raw)
-
-
-def _check_names_of_each_object(raw: bytes | bytearray) -> None:
-    names = [0]  # of the object or array at each level
-    for match in _TEXT_OR_BRACKET.finditer(raw):
-        character = raw[match.start()]
-        if character in b"{[":
-            names.append(0)
-            if len(names) > _MAX_DEPTH:
-                raise RecursionError
-        elif character in b"}]":
-            names.pop()
-            names = names or [0]  # there are more closing brackets than opening ones
-        elif match[1] is not None:
-            names[-1] += 1
-            if names[-1] > MAX_NAMES:
-                raise TooComplex(f"may contain objects of {MAX_NAMES} names at most")
-
-
 def decode_beside_base64(raw: bytes | bytearray) -> Any:
     """Decode as `decode`, but leave a long text in base64 where it is: its value is a Base64Text.
 
@@ -94,7 +58,6 @@ def _decode_large(raw: bytes | bytearray, take: TakeText[str | Base64Text]) -> A
     rest, texts = take_texts(raw, take, token_hex(16), MAX_BYTES_BESIDE_TEXTS)
     if _exceeds(rest, b",", MAX_COMMAS):
         raise TooComplex(f"may contain {MAX_COMMAS} commas outside of long texts at most")
-    check_names(rest)
     value = _decode_in_steps(rest)
     return _with_texts(value, texts) if texts else value
 

@@ -381,13 +381,12 @@ def test_valid_json_is_decoded() -> None:
     assert decode_json_object(b'{"a":' * 64 + b"1" + b"}" * 64)
 
 
-@pytest.mark.parametrize("longest", [5, 80])
-def test_too_many_names_are_refused_before_they_are_decoded(longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_names_are_refused_before_they_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """To decode a name takes ten times as long as another value, and no other thread runs meanwhile."""
     monkeypatch.setattr(module, "_decode", None)
     monkeypatch.setattr(json_decoding, "_decode_object", None)
-    names = b",".join(b'"%0*d":0' % (longest, number) for number in range(json_decoding.MAX_NAMES + 9))
-    with pytest.raises(errors.InvalidRequest, match=r"The body may contain objects of 10000 names at most\."):
+    names = b",".join(b'"%d":0' % number for number in range(json_decoding.MAX_COMMAS + 9))
+    with pytest.raises(errors.InvalidRequest, match=r"The body may contain 50000 commas outside"):
         decode_json_object(b'{"extra":{%b}}' % names)
 
 

@@ -41,10 +41,6 @@ def test_values_are_the_same_and_steps_are_small(value: Any, monkeypatch: pytest
 
 REFUSED = {
     "values": b"[" + b"0," * (json_decoding.MAX_COMMAS + 1) + b"0]",
-    "names": b"{" + b",".join(b'"%d":0' % number for number in range(json_decoding.MAX_NAMES + 9)) + b"}",
-    "names with blanks and texts": b'[{"a":{},"b":[{"c":"}"}],'
-    + b",".join(b'"%d\\\\" \r\n\t : "\\"{"' % number for number in range(json_decoding.MAX_NAMES))
-    + b"}]",
     "blanks": b"[" + b" " * (json_decoding.MAX_BYTES_BESIDE_TEXTS + 1) + b"]",
     "escapes": b'{"a":"' + rb"\n" * (json_decoding.MAX_ESCAPES + 1) + b'"}',
     "one letter outside of ASCII": '["é'.encode() + b"a" * json_decoding.MAX_CHARACTERS + b'"]',
@@ -65,7 +61,7 @@ def test_the_limits_themselves_are_accepted() -> None:
     commas = json_decoding.MAX_COMMAS
     assert len(json_decoding.decode(b"[" + b"0," * commas + b"0]")) == commas + 1
     assert len(json_decoding.decode(b'"' + b"," * (commas + 1) + b'"')) == commas + 1  # a text is one value
-    names = {str(number): ": a:" for number in range(json_decoding.MAX_NAMES)}
+    names = {str(number): ": a:" for number in range(commas)}
     assert json_decoding.decode(msgspec.json.encode(names)) == names
     longest = "é" + "a" * (json_decoding.MAX_CHARACTERS - 1)
     assert json_decoding.decode(f'"{longest}"'.encode()) == longest
