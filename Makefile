@@ -105,6 +105,11 @@ format: setup ## Fix style and formatting where that is automatic
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+.PHONY: test-sweeps
+test-sweeps: setup ## Run all cases of the tests that make test samples, and more cases against the OpenAPI document
+	PENSTOCK_CASES=10 $(RUN) pytest -n auto --dist worksteal --whole \
+		-m "sweep and not faults and not browser and not bench and not node and not clients and not servers" $(ARGS)
+
 .PHONY: test-faults
 test-faults: setup ## Run the fault tests: kill processes, cut connections, fill disks
 	$(RUN) pytest -n 2 -m faults tests/faults $(ARGS)

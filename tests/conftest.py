@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import tomllib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from functools import wraps
 from importlib.metadata import entry_points
@@ -52,7 +53,21 @@ CREATED: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--organizations", type=int, default=5, help="How many organizations to play through a model.")
+    parser.addoption("--whole", action="store_true", help="Run all cases of the tests that are otherwise sampled.")
     parser.addoption("--steps", type=int, default=8, help="How many steps each organization of the model makes.")
+
+
+def beyond_samples(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The cases of sweeps that are not in the sample: all but the first of so many as the mark says."""
+    seen: Counter[str] = Counter()
+    left_out = set()
+    for item in items:
+        if mark := item.get_closest_marker("sweep"):
+            function = item.nodeid.partition("[")[0]
+            if seen[function] % mark.args[0]:
+                left_out.add(item)
+            seen[function] += 1
+    return left_out
 
 
 def is_up_to_date() -> bool:
@@ -82,8 +97,14 @@ def pytest_configure() -> None:
     structlog.configure(processors=[structlog.processors.add_log_level, plainly])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow tests: one that began last would leave all processors but one idle."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the slow tests: one that began last would leave all processors but one idle. Of a sweep, leave out
+    what only `--whole` runs.
+    """
+    if not config.getoption("--whole"):
+        left_out = beyond_samples(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -35,6 +35,20 @@ def test_coroutine_passes(pytester_with_hooks: pytest.Pytester) -> None:
     outcome(pytester_with_hooks, source).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize(("options", "passed"), [([], 4), (["--whole"], 8)])
+def test_a_sweep_is_sampled_unless_the_whole_is_asked_for(
+    pytester_with_hooks: pytest.Pytester, options: list[str], passed: int
+) -> None:
+    pytester_with_hooks.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.sweep(3)\n@pytest.mark.parametrize('kind', range(7))\ndef test_it(kind): ...\n"
+        "def test_other(): ..."
+    )
+    pytester_with_hooks.makeini("[pytest]\nmarkers = sweep(every): ...")
+    options = [*options, "-p", "no:cacheprovider", "--disable-plugin-autoload", "-q"]
+    pytester_with_hooks.runpytest_inprocess(*options).assert_outcomes(passed=passed, deselected=8 - passed)
+
+
 def test_coroutine_fails(pytester_with_hooks: pytest.Pytester) -> None:
     outcome(pytester_with_hooks, "async def test_it():\n    await asyncio.sleep(0)\n    assert 0").assert_outcomes(
         failed=1

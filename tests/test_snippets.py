@@ -105,6 +105,7 @@ def close_clients(names: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", [page for page in pages() if runnable(page)], ids=lambda page: page.stem)
 @pytest.mark.timeout(600)
+@pytest.mark.sweep(3)
 def test_what_a_page_says_works(
     page: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from decimal import Decimal
 
 import openai
+import pytest
 
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
@@ -41,6 +42,7 @@ def open_requests(served: Serving) -> int:
     )
 
 
+@pytest.mark.sweep(2)
 def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: ScriptedProvider) -> None:
     """Sixty responses arrive around the kill; the other images are still being generated."""
     lab.images.next(*[faults.slowly(0.05)] * 60)
@@ -65,6 +67,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: Scrip
     assert (audited.status, audited.out.splitlines()[-1]) == (0, "audit clean"), audited.err
 
 
+@pytest.mark.sweep(2)
 def test_videos_survive_a_killed_process(story: Installation, lab: ScriptedProvider) -> None:
     """Twelve videos are accepted; the server is killed three times meanwhile, and each video ends once."""
     body = {"model": "video-1", "prompt": "a train", "seconds": 1}

@@ -133,6 +133,7 @@ async def test_a_chat_may_be_cancelled_at_each_wait(open_gateway: OpenGateway, s
 
 
 @pytest.mark.parametrize("kind", ["purge of a request", "deletion of a recording", "import of a recording"])
+@pytest.mark.sweep(3)
 async def test_calls_that_change_files_may_be_cancelled_at_each_wait_and_repeated(
     open_gateway: OpenGateway, kind: str
 ) -> None:
@@ -241,6 +242,7 @@ ENDPOINTS = {
 
 
 @pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.sweep(3)
 async def test_a_job_may_be_stopped_at_each_wait_and_goes_on(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

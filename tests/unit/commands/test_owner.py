@@ -58,6 +58,7 @@ def owners(data: Path) -> set[int]:
     ],
     ids=" ".join,
 )
+@pytest.mark.sweep(3)
 def test_everything_in_the_data_folder_stays_its_owners(service: Path, words: list[str]) -> None:
     run(service, *words)
     assert owners(service) == {_USER}

@@ -76,6 +76,7 @@ async def end_once(running: RunningGateway, video_id: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.sweep(3)
 async def test_interrupted_and_resumed_by_the_next_process(open_gateway: OpenGateway, place: str) -> None:
     async with two_providers() as labs:
         async with open_gateway(labs=labs) as running:
@@ -106,6 +107,7 @@ async def test_interrupted_and_resumed_by_the_same_process(open_gateway: OpenGat
 
 
 @pytest.mark.parametrize("number", range(6))
+@pytest.mark.sweep(3)
 async def test_a_commit_without_an_answer(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -133,6 +135,7 @@ async def test_a_commit_without_an_answer(
 
 
 @pytest.mark.parametrize("place", ["submit.response_read", "fetch.start", "settle.in_tx"])
+@pytest.mark.sweep(3)
 async def test_interrupted_while_several_videos_are_made(open_gateway: OpenGateway, place: str) -> None:
     """Three videos in one request, each with its own submission: the second is interrupted, and all with it."""
     async with two_providers() as labs:

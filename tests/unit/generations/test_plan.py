@@ -72,6 +72,7 @@ KINDS = [(kind, match) for kind in BODIES for match in MATCHES if kind == "image
 
 
 @pytest.mark.parametrize(("kind", "match"), KINDS)
+@pytest.mark.sweep(3)
 async def test_each_mode_with_and_without_a_recording(open_gateway: OpenGateway, kind: str, match: str) -> None:
     """Each case is that of an organization of its own, which has no other recordings."""
     async with open_gateway() as running:
