@@ -25,7 +25,7 @@ import psycopg
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.clock import Clock
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
@@ -43,7 +43,7 @@ BODIES = {
     "videos": {"model": "video-1", "prompt": "a train", "seconds": 1},
 }
 ENDPOINTS: dict[str, Callable[[Gateway, Call], Awaitable[object]]] = {
-    "chat": complete,
+    "chat": complete_chat,
     "images": endpoints.make_images,
     "videos": endpoints.start_video,
 }

@@ -108,7 +108,7 @@ def smallest_body(model: Model) -> dict[str, Any]:
         if row is not None and row.required:
             files[role] = [VIDEO]
             inputs.append(Input(role, "", VIDEO.content_type, 1280, 720, FILE_BYTES, 5.0, 120))
-    request = translate.complete_request(
+    request = translate.with_defaults(
         Request(task=op.task, model=model.id, values=values, extras=extras, inputs=tuple(inputs)), model
     )
     checks.check(model, request)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InvalidRequest
 from penstock.schema import Response
 from penstock_atelier.renderers import echo
@@ -17,7 +17,7 @@ LONG = "word " * 10_000
 
 async def chat(running: RunningGateway, content: Any, **body: Any) -> Response:
     fields = {"model": "atelier/echo", "messages": [{"role": "user", "content": content}], **body}
-    return await complete(running.gateway, running.call(fields, endpoint="/compat/v1/chat/completions"))
+    return await complete_chat(running.gateway, running.call(fields, endpoint="/compat/v1/chat/completions"))
 
 
 async def read(response: Response) -> bytes:

@@ -86,7 +86,7 @@ async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[s
     """Complete a chat; return the response text and the request record."""
     fields = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
     call = running.call(fields, endpoint="/compat/v1/chat/completions")
-    response = await endpoint.complete(running.gateway, call)
+    response = await endpoint.complete_chat(running.gateway, call)
     text = bytes(response.body or b"")
     if response.chunks:
         text = b"".join([chunk async for chunk in response.chunks])

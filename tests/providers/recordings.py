@@ -147,7 +147,7 @@ def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request
         for item in inputs.get(name, ())
     ]
     written = msgspec.structs.replace(request, inputs=tuple(described))
-    request = translate.complete_request(written, model)
+    request = translate.with_defaults(written, model)
     checks.check(model, request)
     checks.check_inputs(model, {name: len(found) for name, found in inputs.items()})
     return request, inputs

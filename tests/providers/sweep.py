@@ -86,7 +86,7 @@ def request(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) 
             for file in [_file(name)] * count
         ),
     )
-    return translate.complete_request(written, model)
+    return translate.with_defaults(written, model)
 
 
 def body(model: Model, values: Mapping[str, Any], images: Mapping[str, int]) -> dict[str, Any]:

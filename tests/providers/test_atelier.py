@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InvalidRequest
 from penstock.generations import endpoints
 from tests.fake_providers.scripted import png
@@ -23,7 +23,7 @@ CALLS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "upscale": (endpoints.edit_images, "/compat/v1/images/edits", {"model": "atelier/enlarge", "image": IMAGE}),
     "video": (endpoints.start_video, "/compat/v1/videos", {"model": "atelier/clip", "prompt": "a train"}),
     "chat": (
-        complete,
+        complete_chat,
         "/compat/v1/chat/completions",
         {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]},
     ),

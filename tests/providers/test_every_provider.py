@@ -93,7 +93,7 @@ def needed(model: Model, **values: Any) -> Request:
         if name in INPUT_VIDEOS
     )
     request = Request(task=model.op.task, model=model.id, values={**least, **values}, inputs=videos)
-    return translate.complete_request(request, model)
+    return translate.with_defaults(request, model)
 
 
 def inputs(model: Model) -> dict[str, list[InputFile]]:
@@ -159,7 +159,7 @@ def test_a_video_has_the_shape_of_the_image_that_it_begins_with(candidate: Candi
     count = max(1, row.min_items)
     described = (Input("reference", "", "image/png", 720, 1280, 1),) * count
     written = Request(task="video", model=model.id, values={"prompt": "a fox"}, inputs=described)
-    request = translate.complete_request(written, model)
+    request = translate.with_defaults(written, model)
     loaded = {"input_reference": [InputFile(b"image data", "image/png", 720, 1280, uploaded_name=UPLOADED)] * count}
     fields = translate.provider_body(model, translate.table_values(request, 1, loaded), {})
     assert not re.search(r"16[:*x]9\b|1280[:*x]720|landscape", str(fields)), fields

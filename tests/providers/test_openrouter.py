@@ -175,7 +175,7 @@ async def test_ceiling_is_set_aside(open_gateway: OpenGateway) -> None:
         poor = await running.create_caller_in_new_org("0.05")
         body = {"model": "z-ai/glm-5.3", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 10}
         with pytest.raises(InsufficientBalance, match="may cost up to"):
-            await endpoint.complete(running.gateway, running.call(body, caller=poor))
+            await endpoint.complete_chat(running.gateway, running.call(body, caller=poor))
 
 
 # ----------------------------------------------------------------------------------------------------------------- chat

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import NotFound
 from penstock.generations import endpoints
 from penstock.jobs import leases
@@ -122,7 +122,7 @@ async def test_a_chat_may_be_cancelled_at_each_wait(open_gateway: OpenGateway, s
 
         async def chat() -> None:
             call = running.call({**CHAT, "stream": stream}, endpoint="/compat/v1/chat/completions")
-            response = await complete(running.gateway, call)
+            response = await complete_chat(running.gateway, call)
             if stream:
                 await read_stream(response)
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.orgs import create_org
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InsufficientBalance, Problem, StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
@@ -365,7 +365,7 @@ class Organization(RuleBasedStateMachine):
 
     async def _complete(self, made: Made, call: Call) -> None:
         try:
-            made.response = await complete(self.running.gateway, call)
+            made.response = await complete_chat(self.running.gateway, call)
         except Problem as problem:
             made.problem = problem
             return

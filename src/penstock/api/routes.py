@@ -73,7 +73,7 @@ ROUTES: tuple[Route, ...] = (
           query=files.CONTENT_QUERY, gives="file"),
     Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204,
           also=((200, "VideoDeleted"),)),
-    Route("POST", "/compat/v1/chat/completions", endpoint.complete, "Complete a chat", takes="json", fields=CHAT,
+    Route("POST", "/compat/v1/chat/completions", endpoint.complete_chat, "Complete a chat", takes="json", fields=CHAT,
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), kind="chat", generation=True, drains=True),
     Route("POST", "/compat/v1/responses", responses.create_response, "Create a response", takes="json",
           fields=RESPONSES, query=DRY_RUN, gives="ModelResponse", also=((200, "Estimate"),), kind="chat",

@@ -43,7 +43,7 @@ _CHAT_FORM = ChatForm()
 _OTHER_MODELS = ("models", "fallbacks", "route", "preset")
 
 
-async def complete(
+async def complete_chat(
     gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM, responses: ResponsesRequest | None = None
 ) -> Response:
     """Return the response of the first provider that answers, or a stream of it, in this form; raise the problem if

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.response_items import ResponseItem, add_items, kept_items
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.chat.form import KeptForm
 from penstock.chat.image_tool import ImageTool, conversation_images
 from penstock.chat.kept_items import image_item, with_items
@@ -46,7 +46,7 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     form = ResponsesForm(request, call.id, call.at_ms // 1000)
     chat_call = msgspec.structs.replace(call, json=request.chat)
     if request.image_tool is None or call.dry_run:
-        return await complete(gateway, chat_call, form, request)
+        return await complete_chat(gateway, chat_call, form, request)
     images = await run_aside(call.size_bytes, conversation_images, request.body["input"])
     turn = _Turn(gateway, chat_call, request, ImageTool(gateway, request, images), form)
     first = await turn.ask()  # an error of the first step is an HTTP error, not an event
@@ -81,7 +81,7 @@ class _Turn:
         """Ask the model; return its message after adding it to the output, except for its calls of the image tool."""
         kept = KeptForm()
         call = await self._next_call(self._call.endpoint, self._chat)
-        body = (await complete(self._gateway, call, kept)).body or b"{}"
+        body = (await complete_chat(self._gateway, call, kept)).body or b"{}"
         completion: Mapping[str, Any] = await run_aside(len(body), lambda: msgspec.json.decode(whole(body)))
         self._count(kept.usage, kept.cost)
         message: Mapping[str, Any] = completion["choices"][0]["message"]

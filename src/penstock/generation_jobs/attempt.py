@@ -112,7 +112,7 @@ class _Attempt:
         return replace(failure, accepted=self.is_accepted, charged=charged)
 
     async def _record_bill(self, ended: Result) -> None:
-        """Store what the provider bills for a job that was cancelled; without a bill it is asked again later."""
+        """Store what the provider bills for a cancelled upstream job; without a bill it is asked again later."""
         model, request = self.candidate.model, self.job.request
         cost = failed_cost(model, request, ended.cost_usd, ended.usage)
         if not cost or ended.status == "completed":
@@ -134,7 +134,7 @@ class _Attempt:
     # ----------------------------------------------------------------------------------------------------- submission
 
     async def _submit_or_resume(self) -> Result:
-        """Store the intent, send the request, and store the provider's id for the job.
+        """Store the intent, send the request, and store the id of the upstream job.
 
         An attempt whose upstream id is stored is not sent again. One with only its intent stored may or may not have
         been sent: it is sent again only where that does no harm. Some providers can be asked for its job.
@@ -143,7 +143,7 @@ class _Attempt:
         if earlier is not None and earlier.ref is not None:
             return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
         if earlier is not None and not self.op.safe_to_resubmit:
-            found = await self._find_job()
+            found = await self._find_upstream_job()
             if found is None:
                 raise AttemptFailed(unknown_outcome(_INTERRUPTED))
             return found
@@ -156,7 +156,7 @@ class _Attempt:
                 self.job.running.send_guard.unsent_attempts.discard(self.id)
                 return await self._submit(inputs)
         except AttemptFailed as problem:
-            found = await self._find_job() if problem.failure.unknown else None
+            found = await self._find_upstream_job() if problem.failure.unknown else None
             if found is None:
                 raise
             return found
@@ -241,9 +241,9 @@ class _Attempt:
         failpoint("submit.response_read")
         if result.done:
             job.running.send_guard.run_to_the_end()
-        return await self._record_job(result)
+        return await self._record_upstream_job(result)
 
-    async def _find_job(self) -> Result | None:
+    async def _find_upstream_job(self) -> Result | None:
         """Find the job of a submission that may have arrived, where the provider knows it by the id of the attempt.
         None if it is not found: the attempt is not sent again.
         """
@@ -255,11 +255,11 @@ class _Attempt:
                 found = await self.gateway.upstream.find(self.candidate, self.id)
             except AttemptFailed:
                 continue
-            return await self._record_job(found)
+            return await self._record_upstream_job(found)
         return None
 
-    async def _record_job(self, result: Result) -> Result:
-        """Store the provider's id for a job that has not ended yet."""
+    async def _record_upstream_job(self, result: Result) -> Result:
+        """Store the id of an upstream job that has not ended yet."""
         if not result.done:
             self.is_accepted = True
             try:

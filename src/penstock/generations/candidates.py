@@ -16,7 +16,7 @@ from penstock.providers.row_names import input_row
 from penstock.providers.spec import Model
 from penstock.schema import Input, Request
 from penstock.upstream import checks
-from penstock.upstream.translate import complete_request
+from penstock.upstream.translate import with_defaults
 from penstock.values import INPUT_VIDEOS, OrgId, dollars
 
 
@@ -24,7 +24,7 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     """The candidates that can serve a call and that the caller allows. Its input images are only counted."""
     route = gateway.routing.route(validated.request.model, tasks)
     task = validated.request.task
-    first_request = complete_request(validated.request, route.first.model)
+    first_request = with_defaults(validated.request, route.first.model)
     preferences = NO_PREFERENCES
     if validated.provider is not None:
         preferences = read_preferences(validated.provider, task)
@@ -33,7 +33,7 @@ async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedC
     def check(model: Model) -> None:
         # With preferences any model may become the first one, whose defaults count.
         may_be_first = validated.provider is not None
-        _check(model, complete_request(validated.request, model) if may_be_first else first_request, validated.inputs)
+        _check(model, with_defaults(validated.request, model) if may_be_first else first_request, validated.inputs)
         checks.check_fetchable(model, names, gateway.settings.url_for_providers)
 
     choice = await gateway.routing.choose(route, check, preferences, task=task, org_id=org_id)
@@ -49,15 +49,15 @@ def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Inp
     written = replace(validated.request, inputs=inputs) if inputs else validated.request
     route = choice.route
     if any(item.role in INPUT_VIDEOS for item in inputs):
-        route = capable_route(route, lambda model: checks.check_input_video(model, complete_request(written, model)))
+        route = capable_route(route, lambda model: checks.check_input_video(model, with_defaults(written, model)))
     if validated.provider is None:
-        request = complete_request(written, route.first.model)
+        request = with_defaults(written, route.first.model)
         return replace(choice, route=route_of_task(route, request.task)), request
     # A model's own defaults decide what it would cost if it were the first.
     choice = replace(choice, route=route).in_preferred_order(
-        lambda candidate: _costs(candidate.model, complete_request(written, candidate.model))
+        lambda candidate: _costs(candidate.model, with_defaults(written, candidate.model))
     )
-    request = complete_request(written, choice.route.first.model)
+    request = with_defaults(written, choice.route.first.model)
     route = check_candidates(route_of_task(choice.route, request.task), validated, request)
     route = affordable_route(route, choice.preferences, lambda candidate: _costs(candidate.model, request))
     return replace(choice, route=route), request

@@ -22,7 +22,7 @@ from penstock.recordings.replay_headers import ReplayOptions, no_match, replay_t
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.translate import complete_request
+from penstock.upstream.translate import with_defaults
 from penstock.values import InputFile, OrgId
 
 
@@ -196,7 +196,7 @@ async def _plan_mock(
     """
     await gateway.live_models.prepare(validated.request.model, org_id)
     route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
-    request = complete_request(validated.request, route.first.model)
+    request = with_defaults(validated.request, route.first.model)
     check_candidates(route, validated, request)
     inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)

@@ -1,4 +1,4 @@
-"""Complete request records: their attempts, outputs, webhook deliveries and the names of their keys."""
+"""Show request records in detail: their attempts, outputs, webhook deliveries and the names of their keys."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ REASONS = {
 _ATTEMPT_STATUSES = {"intent": "sent", "submitted": "running"}  # the others are shown as they are
 
 
-async def complete_records(gateway: Gateway, call: Call, rows: Sequence[RequestRow]) -> list[dict[str, Any]]:
+async def detailed_records(gateway: Gateway, call: Call, rows: Sequence[RequestRow]) -> list[dict[str, Any]]:
     """Return the records of rows of the caller's organization, in their order."""
     org_id = call.caller.org_id
     made = [row.id for row in rows if row.kind != "chat" and row.status != "rejected"]

@@ -22,18 +22,18 @@ from penstock.values import EDIT_VIDEO, FIRST_FRAME, INPUT_VIDEOS, VIDEO_ROLES, 
 _VIDEO_INPUTS = "input_reference"
 
 
-def complete_request(written: Request, model: Model) -> Request:
+def with_defaults(written: Request, model: Model) -> Request:
     """The request as one for this model: with its task and, for a video, the duration and size that the caller did not
     write. They are the model's defaults, unless an input file decides; the response to a new video shows them.
     """
     if model.op.task != "video":
         return written if written.task == model.op.task else msgspec.structs.replace(written, task=model.op.task)
-    request = _with_defaults(written, model)
+    request = _with_model_defaults(written, model)
     request = _with_input_shape(request, written, model)
     return _with_input_video(request, written, model)
 
 
-def _with_defaults(written: Request, model: Model) -> Request:
+def _with_model_defaults(written: Request, model: Model) -> Request:
     values = dict(written.values)
     for name, row in (("seconds", model.op.param("seconds")), ("size", model.op.param("frame"))):
         if row and row.default is not None and values.get(name) is None and (name == "seconds" or not written.frame):

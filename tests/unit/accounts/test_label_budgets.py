@@ -10,7 +10,7 @@ from penstock.accounts.alerts import Alerts
 from penstock.accounts.label_budgets import list_budgets, remove_budget, set_budget
 from penstock.accounts.labels import declare
 from penstock.accounts.limits import next_month_ms
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import BudgetReached, InvalidRequest, NotFound, Problem
 from penstock.schema import Caller, DeclaredLabel
 from penstock.settings import Settings
@@ -80,7 +80,7 @@ async def test_chats_count_too(open_gateway: OpenGateway) -> None:
                 "labels": {"customer": "acme"},
             }
             try:
-                await complete(running.gateway, running.call(body, caller=caller))
+                await complete_chat(running.gateway, running.call(body, caller=caller))
             except Problem as problem:
                 codes.append(problem.code)
         await running.gateway.chat_settlement.catch_up(caller.org_id)

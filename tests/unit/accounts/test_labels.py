@@ -19,7 +19,7 @@ from penstock.accounts.labels import (
 )
 from penstock.accounts.request_filters import Filters
 from penstock.accounts.usage import UsageFilters
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InvalidRequest, Problem
 from penstock.schema import Call, Caller, DeclaredLabel
 from penstock.values import OrgId, nanos
@@ -137,7 +137,7 @@ async def labelled_caller(running: RunningGateway, *labels: DeclaredLabel, **opt
 async def chat(running: RunningGateway, caller: Caller, **body: Any) -> None:
     messages = [{"role": "user", "content": "Hello"}]
     full = {"model": "lab/chat", "messages": messages, "max_tokens": 50, **body}
-    await complete(running.gateway, running.call(full, caller=caller, endpoint="/compat/v1/chat/completions"))
+    await complete_chat(running.gateway, running.call(full, caller=caller, endpoint="/compat/v1/chat/completions"))
 
 
 async def test_providers_do_not_see_labels(open_gateway: OpenGateway) -> None:

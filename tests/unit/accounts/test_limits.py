@@ -12,7 +12,7 @@ from penstock.accounts.orgs import change_org
 from penstock.accounts.request_filters import Filters
 from penstock.accounts.request_records import OPEN_STATUSES
 from penstock.api.endpoints.models import list_models
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import PermissionDenied, Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
@@ -92,12 +92,12 @@ async def test_chats_one_after_the_other_are_not_concurrent(open_gateway: OpenGa
     async with open_gateway() as running:
         one_at_a_time = await running.create_caller(concurrent_requests=1)
         for _ in range(5):
-            await complete(running.gateway, running.call(body, caller=one_at_a_time))
+            await complete_chat(running.gateway, running.call(body, caller=one_at_a_time))
         await running.image(caller=one_at_a_time)
         # Enough for what two of them cost, but not to hold for two at once.
         poor = await running.create_caller_in_new_org("0.00011")
         for _ in range(2):
-            await complete(running.gateway, running.call(body, caller=poor))
+            await complete_chat(running.gateway, running.call(body, caller=poor))
 
 
 async def test_dollars_per_day(open_gateway: OpenGateway) -> None:
@@ -150,7 +150,7 @@ async def test_a_key_may_be_limited_to_models(open_gateway: OpenGateway) -> None
         sent = running.lab.submits
         call = running.call({"model": "lab/chat", "messages": [{"role": "user", "content": "hi"}]}, caller=caller)
         with pytest.raises(PermissionDenied, match="`image-\\*`, `lab/video-1`"):
-            await complete(running.gateway, call)
+            await complete_chat(running.gateway, call)
         edit = {"model": "edit-1", "prompt": "a hat", "image": IMAGE}
         with pytest.raises(PermissionDenied):
             await endpoints.edit_images(running.gateway, running.call(edit, caller=caller))
@@ -166,12 +166,12 @@ async def test_a_key_limited_to_models_cannot_have_a_router_use_others(open_gate
     body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hi"}]}
     async with open_gateway() as running:
         limited = await running.create_caller(models=["lab/chat"])
-        await complete(running.gateway, running.call(body, caller=limited))
+        await complete_chat(running.gateway, running.call(body, caller=limited))
         for field in ("models", "fallbacks", "route", "preset"):
             named = {**body, field: ["lab/dear"]}
             with pytest.raises(PermissionDenied, match=f"cannot use `{field}`"):
-                await complete(running.gateway, running.call(named, caller=limited))
-            await complete(running.gateway, running.call(named))
+                await complete_chat(running.gateway, running.call(named, caller=limited))
+            await complete_chat(running.gateway, running.call(named))
         assert [call.fields.get("models") for call in running.lab.chats.received] == [None, ["lab/dear"], *[None] * 3]
 
 
@@ -238,7 +238,7 @@ async def test_dollars_per_month_of_an_organization(open_gateway: OpenGateway) -
         await wait_until_ended(running, one)
         body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hello"}]}
         with pytest.raises(RateLimited, match=r"Your organization is limited to 1.2 USD per month; the month ends at"):
-            await complete(running.gateway, running.call(body, caller=two))
+            await complete_chat(running.gateway, running.call(body, caller=two))
         assert await try_video(running, running.caller) == "accepted", "other organizations are not concerned"
         await running.wait_until_idle()
         running.clock.advance((next_month_ms(running.clock.now_ms()) - running.clock.now_ms()) / 1000)

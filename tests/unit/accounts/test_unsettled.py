@@ -9,7 +9,7 @@ from penstock.accounts import chat_settlement, unsettled
 from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.requests import RequestEnd
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable, UpstreamError
 from penstock.schema import Request, Response
 from penstock.store.base import Transaction
@@ -26,7 +26,7 @@ async def long_chat(running: RunningGateway, **caller: Any) -> Response:
     messages = [{"role": "user", "content": "w " * WORDS}]
     body = {"model": "lab/chat", "messages": messages, "max_tokens": WORDS}
     call = running.call(body, endpoint="/chat", caller=caller_with(running.caller, **caller))
-    return await complete(running.gateway, call)
+    return await complete_chat(running.gateway, call)
 
 
 async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
@@ -245,9 +245,9 @@ async def test_calls_one_after_the_other_may_alternate_between_servers(
             call = running.call(body, endpoint="/chat", caller=caller)
             if kind == "failed":
                 with pytest.raises(UpstreamError):
-                    await complete(running.gateway, call)
+                    await complete_chat(running.gateway, call)
                 continue
-            response = await complete(running.gateway, call)
+            response = await complete_chat(running.gateway, call)
             if response.chunks is not None:
                 while b"[DONE]" not in await anext(response.chunks):
                     pass

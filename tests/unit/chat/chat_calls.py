@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.schema import Response
 from tests.gateway import ENDED, RunningGateway
 
@@ -11,7 +11,7 @@ ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two th
 
 
 async def chat(running: RunningGateway, **body: Any) -> Response:
-    return await complete(running.gateway, running.call({**ASK, **body}, endpoint="/compat/v1/chat/completions"))
+    return await complete_chat(running.gateway, running.call({**ASK, **body}, endpoint="/compat/v1/chat/completions"))
 
 
 async def last_record(running: RunningGateway) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from penstock.chat.candidates import executed_model_header, route_chat
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.chat.provider_body import provider_body
 from penstock.chat.request import read_chat_request
 from penstock.errors import InvalidRequest
@@ -24,7 +24,7 @@ DEAR_LAB = {"lab/lab/chat": {"price": {"unit": "token", "input_usd": "0.00002", 
 
 
 async def chat(running: RunningGateway, query: dict[str, str] | None = None, **body: Any) -> Response:
-    return await complete(running.gateway, running.call({**ASK, **body}, endpoint="/chat", query=query))
+    return await complete_chat(running.gateway, running.call({**ASK, **body}, endpoint="/chat", query=query))
 
 
 async def test_each_preference_chooses_the_provider(open_gateway: OpenGateway) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import (
     ContentPolicyViolation,
     InsufficientBalance,
@@ -61,7 +61,7 @@ async def test_the_body_is_released_when_money_is_held(open_gateway: OpenGateway
         for caller in (running.caller, await running.create_caller_in_new_org("0")):
             call = running.call(ASK, endpoint="/compat/v1/chat/completions", caller=caller)
             with suppress(InsufficientBalance):
-                await complete(
+                await complete_chat(
                     running.gateway, msgspec.structs.replace(call, release_body=partial(released.append, caller.org_id))
                 )
         assert released == [running.caller.org_id]
@@ -228,7 +228,7 @@ async def test_parallel_calls_cannot_overdraw_the_balance(open_gateway: OpenGate
 async def test_a_dry_run_sends_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         call = running.call(ASK, endpoint="/chat", query={"dryRun": "true"})
-        shown = (await complete(running.gateway, call)).json
+        shown = (await complete_chat(running.gateway, call)).json
         assert shown["total_cost_micros"] == sum(line["total_cost"] for line in shown["components"]) > 0
         assert (len(running.lab.chats), await running.records()) == (0, [])
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.payloads import Leftovers
 from penstock.api.responses import encode_body
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import Problem
 from penstock.generations.payloads import delete_expired, retrieve_payloads
 from penstock.long_bodies.long_body import pieces_of
@@ -25,7 +25,7 @@ async def chat(running: RunningGateway, body_type: type[bytes | bytearray] = byt
     body = {"model": "lab/chat", "messages": [{"role": "user", "content": CANARY}], "max_tokens": 20, **more}
     call = running.call(body, endpoint="/compat/v1/chat/completions")
     call = msgspec.structs.replace(call, body=body_type(call.body))
-    response = await complete(running.gateway, call)
+    response = await complete_chat(running.gateway, call)
     if response.chunks is not None:
         async for _ in response.chunks:
             pass
@@ -91,7 +91,7 @@ async def test_long_bodies_are_neither_copied_nor_sent_in_one_piece(
         running.lab.chats.next(faults.altered(choices=[choice]))
         call = running.call({"model": "lab/chat", "messages": [{"role": "user", "content": text}], "max_tokens": 20})
         call = msgspec.structs.replace(call, body=bytearray(call.body))
-        response = await complete(gateway, call)
+        response = await complete_chat(gateway, call)
         (leftovers,) = settled
         payload = leftovers.payload
         assert payload is not None

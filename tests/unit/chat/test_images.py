@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.chat.images import inline_images
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.errors import InvalidRequest
@@ -32,7 +32,7 @@ def body(*urls: str) -> dict[str, Any]:
 
 
 async def ask(running: RunningGateway, *urls: str, **query: str) -> None:
-    await complete(running.gateway, running.call(body(*urls), endpoint="/compat/v1/chat/completions", query=query))
+    await complete_chat(running.gateway, running.call(body(*urls), endpoint="/compat/v1/chat/completions", query=query))
 
 
 def sent_urls(running: RunningGateway) -> list[str]:
@@ -128,7 +128,7 @@ async def test_a_large_image_in_the_place_of_its_url_is_encoded_in_small_steps(
         monkeypatch.setattr(running.gateway.media_transfer, "load_input", load)
         monkeypatch.setattr(msgspec.json, "encode", encode)
         call = running.call({**body(image_at(running)), "stream": stream}, endpoint="/compat/v1/chat/completions")
-        response = await complete(running.gateway, call)
+        response = await complete_chat(running.gateway, call)
         if response.chunks is not None:
             assert [chunk async for chunk in response.chunks]
         assert sent_urls(running) == [uri(data)]

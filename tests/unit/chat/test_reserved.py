@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.api.endpoints.metrics import list_metrics
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import Problem
 from penstock.telemetry.call_report import open_report
 from tests.fake_providers import faults
@@ -28,7 +28,7 @@ async def last_record(running: RunningGateway) -> dict[str, object]:
 async def test_a_completed_call_reports_its_provider_and_its_cost(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         report = open_report(running.clock)
-        await complete(running.gateway, running.call(ASK, endpoint="/compat/v1/chat/completions"))
+        await complete_chat(running.gateway, running.call(ASK, endpoint="/compat/v1/chat/completions"))
         assert (report.provider, report.cost) == ("lab", 9000)
         record = await last_record(running)
         assert (record["provider"], record["cost"]) == ("lab", 9000)
@@ -39,7 +39,7 @@ async def test_a_failed_call_reports_the_provider_that_failed_last_and_no_cost(o
         running.lab.chats.always(faults.broken)
         report = open_report(running.clock)
         with pytest.raises(Problem):
-            await complete(running.gateway, running.call(ASK, endpoint="/compat/v1/chat/completions"))
+            await complete_chat(running.gateway, running.call(ASK, endpoint="/compat/v1/chat/completions"))
         assert (report.provider, report.cost) == ("lab", 0)
         record = await last_record(running)
         assert (record["provider"], record["cost"], record["status"]) == ("lab", 0, "upstream_failure")
@@ -57,7 +57,7 @@ async def test_a_stream_that_its_caller_leaves_is_no_success_and_no_failure_of_t
     async with open_gateway() as running:
         call = running.call({**ASK, "stream": True}, endpoint="/compat/v1/chat/completions")
         for is_left in (True, False):
-            response = await complete(running.gateway, call)
+            response = await complete_chat(running.gateway, call)
             chunks: Any = response.chunks
             await anext(chunks)
             if is_left:

@@ -6,9 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from penstock.accounts.request_records import RequestRow
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import AllProvidersExhausted, Problem
-from penstock.generations.records import REASONS, complete_records, failure_reasons
+from penstock.generations.records import REASONS, detailed_records, failure_reasons
 from penstock.providers.spec import FailureKind
 from penstock.schema import Caller, Response
 from penstock.values import OrgId
@@ -23,12 +23,12 @@ HOOK = "https://hooks.example.com/in"
 async def records(running: RunningGateway, *request_ids: str, caller: Caller | None = None) -> list[dict[str, Any]]:
     rows = [await running.gateway.requests.get(running.caller.org_id, request_id) for request_id in request_ids]
     found = [row for row in rows if isinstance(row, RequestRow)]
-    return await complete_records(running.gateway, running.call(caller=caller), found)
+    return await detailed_records(running.gateway, running.call(caller=caller), found)
 
 
 async def chat(running: RunningGateway, **body: Any) -> Response:
     body = {**CHAT, "model": "lab/chat", **body}
-    return await complete(running.gateway, running.call(body, endpoint="/compat/v1/chat/completions"))
+    return await complete_chat(running.gateway, running.call(body, endpoint="/compat/v1/chat/completions"))
 
 
 async def newest(running: RunningGateway) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import ContentPolicyViolation
 from penstock.models.performance import PerformanceReader
 from penstock.values import OrgId
@@ -37,8 +37,8 @@ async def test_chats_of_the_organization_count_with_their_failed_attempts(open_g
     async with open_gateway(annex=True) as running:
         gateway = running.gateway
         running.lab.chats.next(faults.busy(1))
-        await complete(gateway, running.call(ASK, endpoint="/chat"))
-        await complete(gateway, running.call(ASK, endpoint="/chat"))
+        await complete_chat(gateway, running.call(ASK, endpoint="/chat"))
+        await complete_chat(gateway, running.call(ASK, endpoint="/chat"))
         other = await running.create_caller_in_new_org()
         await gateway.chat_settlement.catch_up(running.caller.org_id)
         found = await reader_of(running).read("chat", running.caller.org_id)

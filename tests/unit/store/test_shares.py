@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import Problem, StorageUnavailable
 from penstock.store.base import Row
 from penstock.store.queries import Query
@@ -123,7 +123,7 @@ async def test_writes_that_change_one_balance_use_the_share_of_its_organization(
         await running.image(caller=limited)
         assert shares.count(org_id) == 1, "an acceptance that is counted"
         body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hi"}]}
-        await complete(running.gateway, running.call(body, caller=limited))
+        await complete_chat(running.gateway, running.call(body, caller=limited))
         assert shares.count(org_id) == 2, "a chat that is counted"
         running.lab.images.always(faults.broken)
         with pytest.raises(Problem):

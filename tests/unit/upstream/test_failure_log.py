@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import Problem
 from penstock.upstream.failure_log import without_quotations
 from tests.fake_providers import faults
@@ -48,7 +48,7 @@ async def failed_lines(running: RunningGateway) -> list[dict[str, object]]:
         with pytest.raises(Problem):
             await running.image(prompt=PROMPT)
         with pytest.raises(Problem):
-            await complete(running.gateway, running.call(body, endpoint="/compat/v1/chat/completions"))
+            await complete_chat(running.gateway, running.call(body, endpoint="/compat/v1/chat/completions"))
     return [dict(line) for line in lines if line["event"] == "attempt failed"]
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from penstock import providers
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InvalidRequest, UpstreamError
 from penstock.fields import UploadedFile
 from penstock.generations.retrieve import video_preview
@@ -179,8 +179,8 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await running.wait_for_request(video.json["id"])
         await video_preview(running.gateway, running.call(id=video.json["id"]), "thumbnail")
         words = {"model": "atelier/echo", "messages": [{"role": "user", "content": "word"}], "logprobs": True}
-        await complete(running.gateway, running.call(words))
-        await complete(running.gateway, running.call({**words, "stream": True}))
+        await complete_chat(running.gateway, running.call(words))
+        await complete_chat(running.gateway, running.call({**words, "stream": True}))
         org_id = running.caller.org_id
         transfer = running.gateway.media_transfer
         stored = await transfer.store_inputs([InputFile(png(512, 512), "image/png", 512, 512, "image")], 1)
@@ -209,7 +209,7 @@ async def test_a_stream_whose_local_provider_fails_is_a_failure_of_the_provider(
         words = {"model": "atelier/echo", "messages": [{"role": "user", "content": "word"}], "logprobs": True}
         for stream in (False, True):
             with pytest.raises(UpstreamError, match="Atelier"):
-                await complete(running.gateway, running.call({**words, "stream": stream}))
+                await complete_chat(running.gateway, running.call({**words, "stream": stream}))
 
 
 def test_without_a_provider_that_mocks_a_mock_is_refused() -> None:

@@ -110,17 +110,17 @@ def test_a_new_video_has_the_defaults_of_its_model(
     given: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
 ) -> None:
     rows = [passthrough(name, default=default) for name, default in defaults.items()]
-    assert translate.complete_request(request("video", **given), small_model(*rows, task="video")).values == values
+    assert translate.with_defaults(request("video", **given), small_model(*rows, task="video")).values == values
 
 
 def test_an_image_request_gets_no_defaults() -> None:
     wanted = request("image", prompt="p")
-    assert translate.complete_request(wanted, small_model(passthrough("frame", default="512x512"))) == wanted
+    assert translate.with_defaults(wanted, small_model(passthrough("frame", default="512x512"))) == wanted
 
 
 def test_the_model_decides_the_task() -> None:
     """Of a call that edits images, which may be an upscale."""
-    assert translate.complete_request(request("edit"), small_model(task="upscale")).task == "upscale"
+    assert translate.with_defaults(request("edit"), small_model(task="upscale")).task == "upscale"
 
 
 # --------------------------------------------------------------------------------------------------------------- limits

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import InvalidRequest, ModelNotFound, NotFound, Problem
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
@@ -24,7 +24,7 @@ ENDPOINTS = {
     "edit": ("/compat/v1/images/edits", endpoints.edit_images),
     "upscale": ("/compat/v1/images/edits", endpoints.edit_images),
     "video": ("/compat/v1/videos", endpoints.start_video),
-    "chat": ("/compat/v1/chat/completions", complete),
+    "chat": ("/compat/v1/chat/completions", complete_chat),
 }
 _MEDIA_TASKS = [task for task in ENDPOINTS if task != "chat"]
 

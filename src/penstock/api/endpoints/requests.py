@@ -14,7 +14,7 @@ from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest, NotFound
 from penstock.gateway import Gateway
-from penstock.generations.records import complete_records
+from penstock.generations.records import detailed_records
 from penstock.schema import Call, Response
 
 REQUESTS_QUERY = (
@@ -47,7 +47,7 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
     if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
         return _csv_response(gateway, call, filters)
     page = await gateway.requests.list_page(call.caller.org_id, filters)
-    records = await complete_records(gateway, call, page.data)
+    records = await detailed_records(gateway, call, page.data)
     body = page_body(call, REQUESTS_QUERY, page.with_data(records))
     return tagged_response(call, {**body, "summary": page.summary} if filters.summary else body, records)
 
@@ -88,7 +88,7 @@ async def retrieve_request(gateway: Gateway, call: Call) -> Response:
     row = await gateway.requests.get(call.caller.org_id, request_id)
     if row is None:
         raise NotFound(f"No such request: {request_id}.")
-    [record] = await complete_records(gateway, call, [row])
+    [record] = await detailed_records(gateway, call, [row])
     return tagged_response(call, record, [record])
 
 

@@ -64,7 +64,7 @@ OPERATIONS: Mapping[str, Operation] = {
         "Cancels a video that is not finished; it is free then. A finished video is not deleted: purge its payloads "
         "for that. OpenAI's clients get an object instead of an empty response.",
     ),
-    "complete": Operation(
+    "complete_chat": Operation(
         "Chat",
         "Sends messages to a chat model and returns its response, or server-sent events with `stream`. The highest "
         "possible cost is held meanwhile; fields that the model does not take are refused by name.",
