@@ -23,6 +23,7 @@ UNITS |= {"video_megapixel": "a megapixel of all frames"}
 MILLION = Decimal(1_000_000)
 PIXELS_OF_1024 = Decimal("1.048576")  # 1024 x 1024 pixels in megapixels; some providers state prices for them
 LONGEST_AMOUNT = 10  # characters
+SIGNS_OF_LIFE = Path(__file__).parent.parent / "tests" / "providers" / "signs_of_life.txt"
 COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json"
 
 INTRODUCTION = """A provider is on if its credential is in the environment; a self-hosted one, if its URL is.
@@ -81,6 +82,11 @@ of documentation and public repositories:
   end.
 """
 
+ALIVE = """## What shows that a provider is there
+
+Nobody called the providers to write their tables. Each was last seen on this day, by this witness:
+"""
+
 NOT_OFFERED = """## What is not offered
 
 Models that people ask for and of which too little was found on 2026-11-16 and 2026-11-18, in the documentation of the
@@ -96,7 +102,8 @@ providers and of resellers, in client libraries, in Comfy's documents and in pub
 One reseller says that Alibaba shut down Wan 2.6 on 2026-10-14, so its table has that day; another one still
 sells it, and no notice of Alibaba's names it.
 
-Amazon shut down Nova Canvas and Nova Reel on 2026-09-30, and Google has shut down Imagen: nobody can offer them.
+Amazon shut down Nova Canvas and Nova Reel on 2026-09-30, Google has shut down Imagen, and Reve ended its API on
+2026-08-14, as ComfyUI and LLM Gateway say: nobody can offer them.
 """
 
 
@@ -109,6 +116,7 @@ def index_page(note: str) -> str:
         f"# Providers\n\n{note}",
         f"{INTRODUCTION}\n{heading}\n{index}\n\n{EXPLANATION}",
         proof(known),
+        alive(known),
         NOT_OFFERED,
     )
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
@@ -125,6 +133,18 @@ def proof(known: Sequence[Provider]) -> str:
             is_all = not found["compared_with"]
             lines.append(f"| {provider.name} | {sources} | {'all models' if is_all else missing} |")
     return f"{PROOF}\n" + "\n".join(lines) + f"\n\n{NOT_DESCRIBED.rstrip()}"
+
+
+def signs_of_life() -> dict[str, tuple[str, str]]:
+    """The day on which each provider's API was last seen, and by whom, by the provider's slug."""
+    lines = (line for line in SIGNS_OF_LIFE.read_text().splitlines() if not line.startswith("#"))
+    return {slug: (day, witness) for slug, day, witness in (line.split(maxsplit=2) for line in lines)}
+
+
+def alive(known: Sequence[Provider]) -> str:
+    signs = signs_of_life()
+    rows = [f"| {provider.name} | {' | '.join(signs[provider.slug])} |" for provider in known if provider.slug in signs]
+    return f"{ALIVE}\n| provider | seen | witness |\n| --- | --- | --- |\n" + "\n".join(rows)
 
 
 def line(provider: Provider) -> str:

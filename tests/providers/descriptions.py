@@ -78,7 +78,6 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
         (r"/v1/images/generations", "/proxy/recraft/image_generation"),
         (r"/v1/images/(.+)", r"/proxy/recraft/images/\1"),
     ),
-    "reve": ((r"/(.+)", r"/proxy/reve/\1"),),
     "topaz": ((r"/(.+)", r"/proxy/topaz/\1"),),
     "vertex": ((r".*/models/([^:]+):predictLongRunning", r"/proxy/veo/\1/generate"),),
     "vidu": ((r"/ent/v2/(.+)", r"/proxy/vidu/\1"),),

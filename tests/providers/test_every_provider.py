@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from docs.catalogue import signs_of_life
 from penstock import providers
 from penstock.fields import TABLES
 from penstock.generation_jobs.parts import part_sizes
@@ -43,6 +44,7 @@ OURS = {
     "stream",
     "partial_images",
     "provider",
+    "labels",
 }
 # None of them has a provider's price list.
 OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}
@@ -341,3 +343,17 @@ def test_credential_is_in_headers_only(candidate: Candidate) -> None:
     assert "s3cr3t" not in outgoing.url
     assert b"s3cr3t" not in outgoing.body
     assert outgoing.headers != sent(replace(candidate, key="an-id:another"), needed(candidate.model)).headers
+
+
+def test_every_vendor_was_seen_alive() -> None:
+    """A vendor that ends its API is not noticed by any other test, as it is never called from here."""
+    signs = signs_of_life()
+    vendors = {
+        provider.slug for provider in providers.discover() if not (provider.self_hosted or provider.local is not None)
+    }
+    hint = "add a line to tests/providers/signs_of_life.txt: where was it last seen, and when?"
+    assert vendors - signs.keys() == set(), hint
+    assert signs.keys() - vendors == set()
+    days = [date.fromisoformat(day) for day, _ in signs.values()]
+    assert min(days) >= date(2026, 6, 1), "look for a newer witness"
+    assert all(witness for _, witness in signs.values())

@@ -32,8 +32,7 @@ from penstock.providers.spec import (
 )
 from penstock.values import EDIT_VIDEO, InputFile
 
-# UNKNOWN is left out on purpose: a task that DashScope does not find may have been made. It is polled until its time is
-# up.
+# UNKNOWN is left out on purpose: a task that is not found may have been made. It is polled until its time is up.
 STATUS: dict[str, Status] = {
     "PENDING": "queued",
     "SUSPENDED": "queued",
@@ -137,15 +136,15 @@ def images_row(max_images: int, *, required: bool = True) -> Param:
     )
 
 
-def prices_by_resolution(usd: str, others: dict[str, str]) -> tuple[Price, ...]:
-    """Dollars per second: of the default resolution, and of the others by name."""
+def prices_by_resolution(usd: str, others: dict[str, str]) -> tuple[Price, ...]:  # dollars per second
     return (*(price(other, **{"parameters.resolution": name}) for name, other in others.items()), price(usd))
 
 
 def wan(name: str, upstream: str, max_prompt: int, prices: tuple[Price, ...], *rows: Param) -> Model:
     prompt = renamed("prompt", to="input.prompt", required=True, max_length=max_prompt)
     seed = renamed("seed", to="parameters.seed", low=0, high=2**31 - 1)
-    op = replace(VIDEO, params=complete_table("video", prompt, seed, ALWAYS_SOUND, *rows))
+    sound = () if any(row.name == "generate_audio" for row in rows) else (ALWAYS_SOUND,)
+    op = replace(VIDEO, params=complete_table("video", prompt, seed, *sound, *rows))
     return Model(id=name, upstream=upstream, op=op, prices=prices, shutdown_date=SHUTDOWN_DATES.get(name, ""))
 
 
@@ -174,6 +173,7 @@ WAN_3 = (
     wan_frame(RATIOS, "720P", "480P", "1080P", by_input="adaptive"),
     wan_duration(*range(2, 31)),
     images_row(10, required=False),
+    renamed("generate_audio", to="parameters.audio", one_of=(True, False)),
 )
 PROVIDER = Provider(
     slug="dashscope",

@@ -18,6 +18,14 @@ def resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
     return sides if len(sides) == len([value for value in values if str(value).lower() not in _NO_RESOLUTION]) else {}
 
 
+def megapixel_sides(values: Sequence[Any]) -> dict[Any, float]:
+    """The same for a field that counts megapixels, whose values may be plain numbers such as `0.25`."""
+    named = [value for value in values if str(value).lower() not in _NO_RESOLUTION]
+    found = {value: re.fullmatch(r"(\d+(?:\.\d+)?) ?(?:mp)?", str(value).strip().lower()) for value in named}
+    sides = {value: (float(number[1]) * 1_000_000) ** 0.5 for value, number in found.items() if number}
+    return sides if len(sides) == len(named) and all(sides.values()) else {}
+
+
 def resolution_side(value: Any, makes: str = "video") -> float | None:
     """The short side of `720p`, `2K`, `1 MP` or `1024`; None for anything else. For videos, 2K is 1440p."""
     text = str(value).strip().lower()

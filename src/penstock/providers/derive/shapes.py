@@ -8,7 +8,7 @@ from typing import Any
 from penstock.json_schema import Schema
 from penstock.providers.convert import closest_label, or_of_input, pixels
 from penstock.providers.derive.draft import Draft, ProviderField, choices, is_any, is_number, is_text, limit
-from penstock.providers.derive.resolutions import closest_side, resolution_sides
+from penstock.providers.derive.resolutions import closest_side, megapixel_sides, resolution_sides
 from penstock.providers.spec import Param, converted
 from penstock.values import Frame
 
@@ -191,7 +191,8 @@ def _resolution(draft: Draft, makes: str) -> tuple[ProviderField, FrameValue] | 
     """The field for the resolution, with the value for a frame; one that the model needs always has a value."""
     for name in _RESOLUTIONS:
         field = draft.find((name,), is_any)
-        sides = resolution_sides(choices(field.schema), makes) if field else {}
+        values = choices(field.schema) if field else []
+        sides = megapixel_sides(values) if "megapixels" in name else resolution_sides(values, makes)
         if field and sides:
             unnamed = field.default if field.default in sides else next(iter(sides))
             return field, closest_side(sides, unnamed if field.is_required else None)

@@ -1,9 +1,10 @@
 """fal's queue: submitting, polling, fetching and reading jobs, the same for all models."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from msgspec.structs import replace
+import msgspec
 
 from penstock.providers.spec import (
     LITELLM,
@@ -31,6 +32,16 @@ PRICED = frozenset(
     """upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt elements
     voice_ids video_url video_urls reference_video_urls""".split()
 )
+# How many characters fal's catalogue allows in the prompts of endpoints that begin so: 2026-06-11.
+PROMPT_LENGTHS = {
+    "fal-ai/kling-video/": 2500,
+    "fal-ai/minimax/hailuo-2.3/": 2000,
+    "fal-ai/recraft/v3/": 1000,
+    "fal-ai/recraft/v4.1/": 10_000,
+    "fal-ai/veo3.1": 20_000,
+    "fal-ai/vidu/q3/": 2000,
+    "xai/grok-imagine-video/": 4096,
+}
 FILES = ("images", "videos", "image", "video")  # the fields of results that have what was made
 
 
@@ -38,7 +49,7 @@ def read_job(reply: Reply, fields: Sequence[str] = FILES) -> Result:
     """Read the state of a job, which has a request id, or its result, whose form depends on the model."""
     response = reply.json
     if "request_id" not in response or not {"status", "response_url"} & response.keys():
-        return replace(read_result(response, fields), usage=read_billed(reply))
+        return msgspec.structs.replace(read_result(response, fields), usage=read_billed(reply))
     error_type = str(response.get("error_type"))
     status = "failed" if error_type.startswith(NOT_RUN) else STATUS[response.get("status", "IN_QUEUE")]
     return Result(
@@ -94,7 +105,7 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
     """One endpoint of fal; several endpoints may share a public model id."""
     op = Operation(
         task=task,
-        params=complete_table(task, *rows),
+        params=complete_table(task, *(_with_length(path, row) for row in rows)),
         send="POST /{model}",
         poll="GET {status_url}",
         fetch="GET {response_url}",
@@ -105,6 +116,13 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
         **fields,
     )
     return Model(id=name, upstream=path, op=op, prices=prices, priority=10)
+
+
+def _with_length(path: str, row: Param) -> Param:
+    """A row for a prompt with the length that the endpoint allows, if the row has none."""
+    longest = next((length for prefix, length in PROMPT_LENGTHS.items() if path.startswith(prefix)), None)
+    is_limited = row.name == "prompt" or (row.name == "negative_prompt" and "kling" in path)
+    return replace(row, max_length=longest) if is_limited and longest and row.max_length is None else row
 
 
 # No price was read at fal itself.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.providers.convert import data_uri
+from penstock.providers.convert import both, closest, closest_short_side, data_uri
 from penstock.providers.minimax.codes import code_kind, price
 from penstock.providers.spec import (
     ALWAYS_SOUND,
@@ -96,11 +96,18 @@ turbo_price = price_list(
     Source("half of the price of H3 Max, as resellers quote it", "2026-11-16", is_second_hand=True)
 )
 RATIOS = "16:9 9:16 1:1 4:3 3:4 21:9"
+# Of a video 2K is 1440p here, so who asks for 1080p gets more, not less.
+FRAME_2K = converted(
+    "frame",
+    to=("ratio", "resolution"),
+    convert=both(closest(*RATIOS.split()), closest_short_side({"768P": 768, "2K": 1440}, "768P")),
+    default="16:9",
+)
 MODELS = (
     video_model(
         "minimax/h3",
         "MiniMax-H3",
-        frame(RATIOS, "768P", "2K", to=("ratio", "resolution")),
+        FRAME_2K,
         price("0.13", resolution="2K"),
         price("0.08"),
         max_prompt=7000,
