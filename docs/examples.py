@@ -25,6 +25,7 @@ HOOK = "https://hooks.example.com/penstock"
 ALERTS = "https://ops.example.com/penstock"
 PROMPT = "a lighthouse at dusk, calm sea"
 _ROUTER = Router(ROUTES)
+ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 _LONGEST_LIST = 2
 
 
@@ -192,6 +193,7 @@ async def make_things(story: Story) -> str:
     file = (await story.served.call("GET", path_of(made))).body
     parts: dict[str, str | bytes] = {"model": "atelier/retouch", "prompt": "make it night", "image": file}
     await story.call("POST", "/compat/v1/images/edits", parts=parts)
+    await story.call("POST", "/v1/verify", {"file": f"data:image/png;base64,{ONE_PIXEL}"})
     later = await story.call("POST", "/compat/v1/images/edits", parts=parts, headers={"Prefer": "respond-async"})
     video = {"model": "atelier/clip", "prompt": "a sunrise over the sea", "seconds": 1, "size": "128x128"}
     started = await story.call("POST", "/compat/v1/videos", {**video, "webhook_url": HOOK})

@@ -141,6 +141,7 @@ SETTING_GROUPS = {
     "image_wait_seconds": "How long things may take, and how much at a time",
     "storage_bytes_per_org": "Sizes",
     "body_seconds": "The process",
+    "provenance": "Content Credentials",
     "router": "Providers and the network",
     "alert_url": "Alerts and webhooks",
     "log_level": "Logs, metrics and traces",

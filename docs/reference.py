@@ -42,6 +42,8 @@ REMEDIES: Mapping[str, str] = {
     "`image_bytes`. Upload images as a form instead of base64 in JSON, or give their URLs.",
     "PERMISSION_DENIED": "The message says whether the key lacks a [scope](operations.md#scopes-of-keys), may only use "
     "other [models](account.md#keys), or whether the URL has expired.",
+    "PROVENANCE_UNAVAILABLE": "The output was made, but could not get the "
+    "[Content Credentials](provenance.md) that the call requires. The message has the status; nothing is charged.",
     "RATE_LIMITED": "Wait as long as `retry-after` says. The message names a limit of the key, the organization or the "
     "address; if it names none of them, it is what the provider said.",
     "RECORDING_NOT_FOUND": "No recording matches in the mode `replay-or-error`. [Record](replay.md) the call first, "

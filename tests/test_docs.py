@@ -110,6 +110,7 @@ def test_operators_are_told_of_every_metric_and_its_labels() -> None:
     metrics.count_generation("lab", "image", "completed", Nanos(1))
     metrics.count_attempt("lab", "x", "chat", "success", 1.0, {"input": 1})
     metrics.count_first_byte("lab", "x", 1.0)
+    metrics.count_output("image", "signed")
     health = [{"provider": "lab", "model": "m", "successes": 1, "failures": 0, "healthy": True}]
     figures = CurrentValues(
         jobs_running=0, pool_workers=0, pool_places=0, stored=StoredValues(), writes=0, write_seconds=0, health=health
@@ -303,6 +304,7 @@ def test_each_extra_has_a_reason() -> None:
 
 # Distributions whose import name is not their own name with underscores.
 IMPORT_NAMES = {
+    "c2pa-python": "c2pa",
     "pillow": "PIL",
     "markdown-it-py": "markdown_it",
     "opentelemetry-sdk": "opentelemetry",

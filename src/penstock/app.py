@@ -43,6 +43,7 @@ from penstock.jobs.endings import Endings
 from penstock.jobs.leases import Jobs
 from penstock.jobs.steps import Steps
 from penstock.media.files import MediaFiles
+from penstock.media.finishing import Finisher
 from penstock.media.opening import open_storage
 from penstock.media.quota import StorageQuota
 from penstock.media.storage_writes import StorageWrites
@@ -55,6 +56,9 @@ from penstock.models.performance import PerformanceReader
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.net.client import HttpClient
+from penstock.provenance import sealer
+from penstock.provenance.opening import open_signing
+from penstock.provenance.policy import operators_policy
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
@@ -129,7 +133,7 @@ async def build_gateway(
         stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ, clock)
         _log_shutdowns(catalog, clock)
-        tasks = local.child_tasks(catalog.providers.known.values())
+        tasks = {**local.child_tasks(catalog.providers.known.values()), **sealer.TASKS}
         workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())
         pool = await stack.enter_async_context(workers)
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
@@ -140,6 +144,16 @@ async def build_gateway(
         storage = open_storage(settings.media, settings.media_options, settings.data, url_endpoint=url_endpoint)
         storage_writes = StorageWrites(storage, clock)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
+        metrics = Metrics(_listed_models(catalog))
+        operators_policy(settings)  # raises if they cannot be met
+        seals = sealer.Sealer(
+            pool,
+            clock,
+            metrics,
+            open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC)),
+            video_bytes=settings.provenance_video_bytes,
+            gateway_url=settings.base_url if settings.provenance_name_gateway else "",
+        )
         upstream = Upstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)
@@ -166,7 +180,10 @@ async def build_gateway(
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,
-            media_transfer=Transfer(storage, storage_writes, pool, http_client, settings, unfinished),
+            sealer=seals,
+            media_transfer=Transfer(
+                storage, storage_writes, pool, http_client, settings, unfinished, Finisher(pool, seals)
+            ),
             storage_writes=storage_writes,
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
@@ -186,7 +203,7 @@ async def build_gateway(
             delays=Delays(clock),
             worker_pool=pool,
             write_probe=WriteProbe(store, clock),
-            metrics=Metrics(_listed_models(catalog)),
+            metrics=metrics,
             tracing=tracing,
         )
 

@@ -238,6 +238,12 @@ class StorageUnavailable(Problem):
     status = 503
 
 
+class ProvenanceUnavailable(Problem):
+    """The output was made, but could not get the Content Credentials that the call requires; nothing is charged."""
+
+    status = 503
+
+
 class _NothingSent:
     """Lets callers retry after a StorageUnavailable in its block."""
 

@@ -106,6 +106,12 @@ _ASYNCHRONOUS = (
     text_field("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
     text_field("media_retention", "How long produced media is kept, such as `12h` or `7d`.", max_length=16),
 )
+_PROVENANCE = Field(
+    name="provenance",
+    types=("string", "object"),
+    about="What becomes of Content Credentials: `off`, `keep` or `sign`, or `{mode, required, include}`.",
+    has_parts=True,
+)
 _FRAME = (
     text_field(
         "aspect_ratio",
@@ -158,6 +164,7 @@ IMAGE = field_table(
     *_RECORDS,
     *_ASYNCHRONOUS,
     _PROVIDER,
+    _PROVENANCE,
 )
 
 EDIT = field_table(
@@ -197,6 +204,7 @@ EDIT = field_table(
     *_RECORDS,
     *_ASYNCHRONOUS,
     _PROVIDER,
+    _PROVENANCE,
 )
 
 VIDEO = field_table(
@@ -232,6 +240,7 @@ VIDEO = field_table(
     object_field("metadata", "Your own pairs of strings, stored with the video."),
     *_RECORDS,
     _PROVIDER,
+    _PROVENANCE,
 )
 
 CHAT = field_table(

@@ -30,6 +30,7 @@ from penstock.models.live_models import LiveModels
 from penstock.models.reasoning_rates import ReasoningRates
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
+from penstock.provenance.sealer import Sealer
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
@@ -61,6 +62,7 @@ class Gateway:
     routing: Routing
     upstream: Upstream
     media_transfer: Transfer
+    sealer: Sealer
     storage_writes: StorageWrites
     media: MediaFiles
     quota: StorageQuota

@@ -9,6 +9,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "atelier": ("av",),
     "bedrock": ("botocore",),
     "mcp": ("mcp",),
+    "provenance": ("c2pa",),
     "postgres": ("psycopg", "psycopg_pool", "procrastinate"),
     "s3": ("obstore",),
 }
@@ -23,7 +24,12 @@ def how_to_install(extra: str) -> str:
     return f"pip install '.[{extra}]' in a clone of Penstock"
 
 
+def has_extra(extra: str) -> bool:
+    """Whether the libraries of an extra are installed."""
+    return all(find_spec(library) is not None for library in LIBRARIES[extra])
+
+
 def check_extra(extra: str, what: str) -> None:
     """Raise ExtraMissing unless the libraries of an extra are installed; `what` needs them."""
-    if any(find_spec(library) is None for library in LIBRARIES[extra]):
+    if not has_extra(extra):
         raise ExtraMissing(f"{what} needs an extra: {how_to_install(extra)}")

@@ -110,6 +110,17 @@ class Input(msgspec.Struct, frozen=True):
     frames: int = 0  # of a video
 
 
+ProvenanceMode = Literal["off", "keep", "sign"]
+
+
+class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What becomes of the Content Credentials of outputs."""
+
+    mode: ProvenanceMode
+    required: bool = False  # an output without credentials is not delivered
+    prompt: bool = False  # the seal repeats the prompt
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a call asks for, in one form for every provider."""
 
@@ -122,6 +133,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}  # for the records; providers do not see them
     partial_images: int = 0  # how many unfinished images a stream shows, where the provider sends them
     follows_input: bool = False  # a video has the shape of its input, because the caller wrote none
+    provenance: Provenance | None = None  # None: as with `off`
 
     @property
     def n(self) -> int:
@@ -228,6 +240,24 @@ class PlannedCandidate(msgspec.Struct, frozen=True):
     send: str = ""  # which endpoint of the provider serves it, if the provider has several for one model
 
 
+class VendorSeal(msgspec.Struct, frozen=True):
+    """Who signed a file as the provider made it, and whether the signature holds: Invalid, Valid or Trusted."""
+
+    signer: str | None
+    state: str
+
+
+class ContentCredentials(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of the Content Credentials of an output."""
+
+    status: str
+    signer: str | None = None
+    trusted: bool | None = None
+    manifest: str | None = None
+    digital_source_type: str | None = None
+    vendor: VendorSeal | None = None
+
+
 class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     """A produced file in the gateway's storage."""
 
@@ -237,6 +267,12 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     width: int | None = None
     height: int | None = None
     revised_prompt: str | None = None
+    credentials: ContentCredentials | None = None
+
+    @property
+    def credentials_field(self) -> dict[str, Any]:
+        """What callers are told of the file's Content Credentials, as a field; older outputs have none."""
+        return {"content_credentials": msgspec.to_builtins(self.credentials)} if self.credentials else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

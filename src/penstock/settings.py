@@ -238,6 +238,41 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     drain_seconds: Annotated[Pause, Meta(description="How long SIGTERM waits for unfinished calls.")] = 30.0
     image_workers: Annotated[int, Meta(ge=0, description="Child processes for images and videos; 0: one per core.")] = 0
 
+    provenance: Annotated[
+        Literal["", "off", "keep", "sign"],
+        Meta(
+            description="What becomes of Content Credentials (C2PA): `off` ignores them, `keep` carries over those of "
+            "providers, `sign` also signs outputs that have none; empty: `sign` if the extra `provenance` is "
+            "installed, else `keep`."
+        ),
+    ] = ""
+    provenance_required: Annotated[
+        bool,
+        Meta(description="Deliver no output without Content Credentials; calls cannot turn this off."),
+    ] = False
+    provenance_certificate: Annotated[
+        str,
+        Meta(
+            description="File with the certificate that signs, in PEM, followed by those of its issuers; empty: one "
+            "that the gateway makes itself, which nobody trusts who has not added its root."
+        ),
+    ] = ""
+    provenance_key: Annotated[str, Meta(description="File with the private key of provenance_certificate, in PEM.")] = (
+        ""
+    )
+    provenance_anchors: Annotated[
+        str,
+        Meta(
+            description="File with the certificates, in PEM, whose signatures count as trusted; empty: the C2PA trust "
+            "list that Penstock ships."
+        ),
+    ] = ""
+    provenance_name_gateway: Annotated[bool, Meta(description="Let seals name this gateway by its public_url.")] = False
+    provenance_video_bytes: Annotated[
+        int,
+        Meta(ge=0, le=250_000_000, description="Largest video that is sealed; it is held in memory meanwhile."),
+    ] = 100_000_000
+
     router: Annotated[
         str, Meta(description="Provider that gets the chat models that no other provider here lists.")
     ] = "openrouter"

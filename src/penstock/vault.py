@@ -91,6 +91,8 @@ class Vault:
         self._pepper = _derive(master[-1], "api keys")
         self._key_secrets = _derive(master[-1], "secrets of derived api keys")
         self._alert_secret = _derive(master[-1], "signatures of alerts")
+        roles = ("content root", "content signer")
+        self._content_seeds = tuple((_derive(each, roles[0]), _derive(each, roles[1])) for each in master)
         self.fingerprint = _derive(master[-1], "fingerprint").hex()[:32]
         """Identifies the oldest master secret; safe to store and show."""
 
@@ -105,6 +107,13 @@ class Vault:
     def derive_alert_secret(self) -> bytes:
         """Return the secret that signs alerts to the operator; a new master secret does not change it."""
         return self._alert_secret
+
+    def derive_content_seeds(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Return, newest first, what the certificates that sign outputs are made of: a root's and a signer's.
+
+        Every process with the same master secrets makes the same certificates, so none have to be stored.
+        """
+        return self._content_seeds
 
     def seal(self, data: bytes, context: str = "") -> bytes:
         """Encrypt data for storage. Opening it needs the same `context`, such as the id of its row."""

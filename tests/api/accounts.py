@@ -34,7 +34,7 @@ async def opened(
     folder: Path, *, clock: Clock | None = None, works: bool = False, child_processes: bool = False, **options: Any
 ) -> AsyncIterator[Gateway]:
     """Open a gateway without credentials in its environment, so that only the built-in provider is on."""
-    settings = Settings(data=folder, secret=MASTER, **options)
+    settings = Settings(**{"data": folder, "secret": MASTER, "provenance": "off", **options})
     async with build_gateway(settings, clock, {}) as gateway:
         if not child_processes:
             run_tasks_in_threads(gateway.worker_pool)

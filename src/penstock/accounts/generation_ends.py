@@ -19,6 +19,7 @@ _QUERIES = (
     "set_attempt",
     "schedule_checks",
     "add_media",
+    "add_seal",
     "expire_inputs",
     "add_recording",
     "add_recording_file",

@@ -41,7 +41,7 @@ from penstock.api.route import Route
 from penstock.chat import endpoint, responses
 from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, VIDEO
 from penstock.gateway import Gateway
-from penstock.generations import endpoints, retrieve
+from penstock.generations import endpoints, retrieve, verify
 from penstock.generations.cancel import cancel_video
 from penstock.generations.payloads import retrieve_payloads
 from penstock.generations.purge import purge
@@ -91,6 +91,8 @@ ROUTES: tuple[Route, ...] = (
           gives="Payloads"),
     Route("DELETE", "/v1/requests/{request_id}/payloads", purge, "Purge the payloads of a request",
           gives="Purged"),
+    Route("POST", "/v1/verify", verify.verify_file, "Verify where a file comes from", takes="json or form",
+          fields=verify.FIELDS, gives="Verification"),
     Route("GET", "/v1/usage", usage.retrieve_usage, "Sum up requests over time", query=USAGE_QUERY, gives="Usage"),
     Route("GET", "/v1/usage/failures", usage.list_failures, "List the most frequent failures",
           query=FAILURES_QUERY, gives="FailureList"),

@@ -67,6 +67,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),
         *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, new.outputs, until)),
+        *(("add_seal", row) for row in gateway.media.seal_rows(job.org_id, job.id, new.outputs)),
         _completed_request(job, new, charged, now),
     ]
     if isinstance(job.plan.source, Recording | Follow):
@@ -77,7 +78,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         changes.append(_expired_inputs(job.row, now))
     if new.recording:
         changes += recordings.new_recording(_recording_row(job, new.recording, new, now), copies)
-    message = _message(job.row, "completed", now, outputs=[{"url": url} for url in urls])
+    message = _message(job.row, "completed", now, outputs=_event_outputs(new, urls))
     no_message: AbstractContextManager[list[Change]] = nullcontext([])
     with gateway.deliveries.adding(message) if message else no_message as added, span("commit"):
         end = GenerationEnd(hold_end, usage, now, [*changes, *added])
@@ -92,6 +93,11 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, new.result, until, new.outputs)
     if hold_end.loss:
         log.warning("cost above hold", request_id=job.id, loss_nanos=hold_end.loss)
+
+
+def _event_outputs(new: NewResult, urls: Sequence[str]) -> list[dict[str, object]]:
+    """The outputs as receivers of the webhook are told of them."""
+    return [{"url": url, **output.credentials_field} for url, output in zip(urls, new.result.outputs, strict=False)]
 
 
 def _completed_generation(

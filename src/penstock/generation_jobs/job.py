@@ -17,6 +17,7 @@ from penstock.generation_jobs.parts import PartHistory
 from penstock.generation_jobs.rows import GenerationRow, Mock, Plan, Replay, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.jobs.steps import Step
+from penstock.provenance.sealer import Origin
 from penstock.providers.spec import Result
 from penstock.schema import PlannedCandidate, Request
 from penstock.store.base import Row, Transaction
@@ -56,6 +57,17 @@ class Job:
     @property
     def id(self) -> str:
         return self.row.id
+
+    def origin(self, candidate: Candidate, *, is_mock: bool = False) -> Origin:
+        """Who makes an output, as its seal tells."""
+        return Origin(
+            request_id=self.id,
+            model=self.request.model,
+            executed_model=candidate.executed_model,
+            provider=candidate.provider.slug,
+            is_model=not candidate.provider.mocks,
+            is_mock=is_mock,
+        )
 
     @property
     def org_id(self) -> OrgId:

@@ -74,10 +74,13 @@ async def _store_files(
 ) -> tuple[StoredOutput, ...]:
     """Store each file under a media id made from the attempt's id: storing again after a crash replaces it."""
     outputs = []
+    origin = job.origin(part.candidate)
     for index, file in enumerate(result.files[: part.count]):
         source = None if file.data is not None else gateway.upstream.download_source(part.candidate, file)
         media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
-        stored = await gateway.media_transfer.store_output(media_id, file, source, job.request, for_org=job.org_id)
+        stored = await gateway.media_transfer.store_output(
+            media_id, file, source, job.request, origin, for_org=job.org_id
+        )
         outputs.append(stored)
         failpoint("media.after_fsync")
     return tuple(outputs)

@@ -70,6 +70,7 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> NewResult:
     outputs: list[StoredOutput] = []
     await _wait_until_due(gateway, job, source.due_ms)  # before images are read into memory
     inputs = await gateway.media_transfer.read_inputs(job.request, for_org=job.org_id)
+    origin = job.origin(candidate, is_mock=True)
     try:
         while len(outputs) < job.request.n:
             count = min(candidate.model.op.native_n, job.request.n - len(outputs))
@@ -80,7 +81,7 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> NewResult:
             for file in made.files:
                 media_id = _media_id(job, len(outputs))
                 stored = await gateway.media_transfer.store_output(
-                    media_id, file, None, job.request, for_org=job.org_id
+                    media_id, file, None, job.request, origin, for_org=job.org_id
                 )
                 outputs.append(stored)
     except (AttemptFailed, UnusableFile) as problem:

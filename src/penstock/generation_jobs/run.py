@@ -6,7 +6,7 @@ from functools import partial
 
 import structlog
 
-from penstock.errors import InternalError, Problem, StorageUnavailable, without_frames
+from penstock.errors import InternalError, Problem, ProvenanceUnavailable, StorageUnavailable, without_frames
 from penstock.gateway import Gateway
 from penstock.generation_jobs import failover, playback
 from penstock.generation_jobs.finish import NewResult, complete, fail
@@ -14,7 +14,7 @@ from penstock.generation_jobs.job import Job, NewGeneration, new_job, read_job
 from penstock.generation_jobs.mailbox import Mailbox
 from penstock.generation_jobs.rows import Follow, Mock, Replay
 from penstock.jobs.running import Lease, RunningJob
-from penstock.media.transfer import OutputNotStored
+from penstock.media.transfer import OutputNotSealed, OutputNotStored
 from penstock.store.waiting import retry_while_unavailable
 
 log = structlog.get_logger()
@@ -51,6 +51,9 @@ async def run_generation(
                 await complete(gateway, job, await _make(gateway, job))
             except StorageUnavailable:
                 raise  # nothing was decided
+            except OutputNotSealed as error:
+                message = f"The output was made, but {error}."
+                await _fail(gateway, job, ProvenanceUnavailable(message, should_retry=False))
             except OutputNotStored:
                 await _fail(gateway, job, StorageUnavailable("The result could not be stored.", should_retry=False))
             except Problem as problem:

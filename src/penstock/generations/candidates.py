@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
-from penstock.generations.validate import InputSource, ValidatedCall
+from penstock.generations.input_sources import InputSource
+from penstock.generations.validate import ValidatedCall
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route, affordable_route, capable_route, route_of_task
 from penstock.providers.row_names import input_row

@@ -13,7 +13,8 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations import respond
 from penstock.generations.candidates import check_candidates, find_candidates, order_candidates
-from penstock.generations.validate import InputSource, ValidatedCall
+from penstock.generations.input_sources import InputSource
+from penstock.generations.validate import ValidatedCall
 from penstock.models.preferences import FIELD
 from penstock.models.routing import Choice, Route
 from penstock.recordings.fingerprints import make_fingerprint

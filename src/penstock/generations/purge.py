@@ -42,6 +42,7 @@ async def purge(gateway: Gateway, call: Call) -> Response:
                 "purge_generation", id=request_id, org_id=org_id, plan=msgspec.json.encode(plan), result=result
             )
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
+        await tx.run("delete_seals", request_id=request_id, org_id=org_id)
         attempts = attempts_without_messages(record)
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms(), attempts=attempts)
         await tx.run("delete_payload", request_id=request_id, org_id=org_id)

@@ -73,6 +73,7 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
             "width": output.width,
             "height": output.height,
             "revised_prompt": output.revised_prompt,
+            "content_credentials": msgspec.json.decode(output.credentials) if output.credentials else None,
             "expires_at": iso(output.expires_at_ms),
         }
         found[output.request_id].append(shown)

@@ -9,6 +9,7 @@ from penstock.generation_jobs.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.models.routing import LeftOut
+from penstock.provenance.sealer import GOOD_STATUSES
 from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars, micros, nanos
@@ -17,7 +18,7 @@ CURRENCY = "USD"
 _POLL_AFTER_MS = "1000"
 _RESERVED_NAMES = {
     "provider_name", "provider", "upstream_id", "model", "executed_model", "cost", "cost_estimate", "cost_currency",
-    "missing", "attempts",
+    "missing", "attempts", "content_credentials",
 }  # fmt: skip
 
 
@@ -78,6 +79,8 @@ def _result_metadata(result: GenerationResult, model: str, url_expires_at: int |
         metadata["missing"] = result.missing
     if url_expires_at is not None:
         metadata["url_expires_at"] = url_expires_at
+    if status := worst_status(result):
+        metadata["content_credentials"] = status
     if len(result.attempts) > 1:
         metadata["attempts"] = msgspec.to_builtins(list(result.attempts))
     return metadata
@@ -107,7 +110,18 @@ def images(
 def image(output: Output, *, url: str | None = None, b64_json: str | FileAsBase64 | None = None) -> dict[str, Any]:
     """One image of a result, without the fields that it lacks."""
     fields = {"url": url, "b64_json": b64_json, "revised_prompt": output.revised_prompt}
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None} | output.credentials_field
+
+
+def worst_status(result: GenerationResult) -> str | None:
+    """The worst status of the Content Credentials of all outputs."""
+    found = {output.credentials.status for output in result.outputs if output.credentials}
+    return min(found, key=lambda status: (status in GOOD_STATUSES, status), default=None)
+
+
+def credentials_header(result: GenerationResult | None) -> dict[str, str]:
+    status = worst_status(result) if result else None
+    return {"x-service-content-credentials": status} if status else {}
 
 
 def image_status(row: GenerationRow) -> dict[str, Any]:
@@ -171,7 +185,12 @@ def video(
     }
     if result and urls:
         outputs = [
-            {"url": url, "content_type": output.content_type, "size_bytes": output.size_bytes}
+            {
+                "url": url,
+                "content_type": output.content_type,
+                "size_bytes": output.size_bytes,
+                **output.credentials_field,
+            }
             for url, output in zip(urls, result.outputs, strict=True)
         ]
         body["output"] = outputs[0]

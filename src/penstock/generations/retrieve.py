@@ -88,7 +88,7 @@ async def _images_response(gateway: Gateway, completed: CompletedGeneration, bas
         else:
             url = await gateway.media.signed_url(output.media_id, until_ms, base_url)
             data.append(respond.image(output, url=url))
-    headers = source_headers(completed.plan, completed.result)
+    headers = source_headers(completed.plan, completed.result) | respond.credentials_header(completed.result)
     url_expires_at = None if in_base64 else until_ms // 1000
     return Response(json=respond.images(completed.row, completed.result, data, url_expires_at), headers=headers)
 
@@ -147,7 +147,12 @@ async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, 
 async def video(gateway: Gateway, call: Call) -> Response:
     """One video, in whatever state it is."""
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
-    headers = {**respond.poll_headers(row), **source_headers(row.decode_plan(), row.decode_result())}
+    result = row.decode_result()
+    headers = {
+        **respond.poll_headers(row),
+        **source_headers(row.decode_plan(), result),
+        **respond.credentials_header(result),
+    }
     return Response(json=await _video_object(gateway, call.base_url, row), headers=headers)
 
 

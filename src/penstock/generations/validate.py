@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,34 +13,26 @@ from penstock.errors import InvalidRequest
 from penstock.event_loop import LONG_BYTES
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
-from penstock.imaging.sniff import sniff
+from penstock.generations.input_sources import InputSource, check_frames, take_inputs
 from penstock.long_bodies import json_decoding
-from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
 from penstock.net import guard
-from penstock.net.guard import EgressRules
+from penstock.provenance.policy import provenance_of_call
 from penstock.recordings.fingerprints import input_digest
 from penstock.recordings.replay_headers import ReplayOptions, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
 from penstock.upstream.extra_fields import check_extras_size
 from penstock.values import (
-    EDIT_VIDEO,
-    EXTEND_VIDEO,
-    FIRST_FRAME,
-    FRAME_ROLES,
     INPUT_VIDEOS,
-    LAST_FRAME,
-    REFERENCE_IMAGE,
     Frame,
     Retention,
 )
 
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
-_DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
 # Fields for the gateway itself, which are not part of the canonical request.
 _GATEWAY_FIELDS = (
     "webhook_url", "media_retention", "idempotency_key", "metadata", "model", "stream", "partial_images",
-    "provider", "labels",
+    "provider", "labels", "provenance",
 )  # fmt: skip
 # Extra fields that OpenAI's clients send and that mean the same as no field.
 _NO_EFFECT = (
@@ -50,31 +42,10 @@ _NO_EFFECT = (
     ("moderation", "auto"),
     ("input_fidelity", "low"),
 )
-# What callers say that an input image of a video is for.
-_ROLES = {"first_frame": FIRST_FRAME, "last_frame": LAST_FRAME, "reference": REFERENCE_IMAGE}
-# What callers say that an input video is for; without it, the video is changed.
-_INPUT_VIDEO_ROLES = {"edit": EDIT_VIDEO, "extend": EXTEND_VIDEO}
 _VIDEO_OF_VIDEO = {**VIDEO, "prompt": replace(VIDEO["prompt"], required=False)}
 _METADATA_MAX = 64
 _encode = msgspec.msgpack.Encoder().encode
-_DATA_URI_START = 256  # characters
-_FILE_START = 512  # bytes
-_VIDEO_URI = "data:video/"
 _SECONDS_MAX = 3600
-_INPUTS_MAX = 16
-
-
-@dataclass(frozen=True, slots=True)
-class InputSource:
-    """An input image or video of a call before it is loaded: a file, a data URI or a URL."""
-
-    role: str
-    source: UploadedFile | str | Base64Text
-    param: str
-
-    @property
-    def is_url(self) -> bool:
-        return isinstance(self.source, str) and not is_data_uri(self.source)
 
 
 class ValidatedCall(msgspec.Struct, frozen=True):
@@ -114,7 +85,7 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
     if not call.is_form and "images" in fields and fields.get("image") is None:  # OpenAI's name in a JSON body
         fields["image"] = fields.pop("images")
     egress = guard.egress_rules(settings)
-    inputs = [*_take_inputs(fields, "image", "image", egress), *_take_inputs(fields, "mask", "mask", egress)]
+    inputs = [*take_inputs(fields, "image", "image", egress), *take_inputs(fields, "mask", "mask", egress)]
     values, extras = _check_fields(EDIT, fields)
     if not any(item.role == "image" for item in inputs):
         raise InvalidRequest("`image` is required: send at least one PNG, WebP or JPEG file.", param="image")
@@ -127,8 +98,8 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
 
 def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
-    inputs = tuple(_take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
-    _check_frames(inputs)
+    inputs = tuple(take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
+    check_frames(inputs)
     has_video = any(item.role in INPUT_VIDEOS for item in inputs)  # then the model decides whether it needs a prompt
     values, extras = _check_fields(_VIDEO_OF_VIDEO if has_video else VIDEO, fields)
     if not values.get("negative_prompt"):
@@ -215,6 +186,7 @@ def _validated_call(
         metadata=_metadata(values.get("metadata")),
         labels=call_labels(call, values.get("labels")),
         partial_images=_partial_images(values),
+        provenance=provenance_of_call(values.get("provenance"), call.headers, settings),
     )
     idempotency_key = values.get("idempotency_key")
     replay = replay_options(call.headers, call.caller.replay_mode)  # a dry run is checked as a live call is
@@ -321,80 +293,3 @@ def _metadata(value: Any) -> dict[str, str]:
             param="metadata",
         )
     return dict(value)
-
-
-# -------------------------------------------------------------------------------------------------------------- inputs
-
-
-def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRules) -> Iterator[InputSource]:
-    """Remove a field of input images from `fields` and yield them. URLs are checked here, contents when loaded."""
-    value = fields.pop(name, None)
-    if value is None:
-        return
-    items = value if isinstance(value, list) else [value]
-    if len(items) > _INPUTS_MAX:
-        raise InvalidRequest(f"`{name}` takes at most {_INPUTS_MAX}.", param=name)
-    for item in items:
-        if isinstance(item, dict) and "file_id" in item:
-            message = f"`{name}` cannot be a `file_id`: this gateway keeps no files; send `image_url` instead."
-            raise InvalidRequest(message, param=name)
-        source, stated = _source_and_role(item, name) if isinstance(item, dict) else (item, None)
-        if stated is None and name == "input_reference" and _is_video(source):
-            stated = EDIT_VIDEO
-        if isinstance(source, dict):  # as in chat messages
-            source = source.get("url")
-        if not isinstance(source, str | UploadedFile | Base64Text) or (
-            is_data_uri(source) and not _is_base64_uri(source)
-        ):
-            raise InvalidRequest(
-                f"`{name}` must be a file, `{{image_url}}` with an HTTPS URL, or a base64 data URI.", param=name
-            )
-        if isinstance(source, str) and not is_data_uri(source):
-            source = guard.check_media_url(source, name, egress)
-        yield InputSource(stated or role, source, name)
-
-
-def _source_and_role(item: Mapping[str, Any], name: str) -> tuple[Any, str | None]:
-    """The image or video of an object, and the role that it states: only inputs of videos have one.
-
-    Forms write it as the name of the file: `input_reference[last_frame]`.
-    """
-    if name != "input_reference":
-        return item.get("image_url", item.get("url")), None
-    for word, role in (*_ROLES.items(), *_INPUT_VIDEO_ROLES.items()):
-        if word in item:
-            return item[word], role
-    known = _INPUT_VIDEO_ROLES if "video_url" in item else _ROLES
-    stated = item.get("role")
-    if stated is not None and not (isinstance(stated, str) and stated in known):
-        allowed = ", ".join(f"`{word}`" for word in known)
-        kind = "a video" if known is _INPUT_VIDEO_ROLES else "an image"
-        raise InvalidRequest(f"`role` of {kind} in `{name}` must be one of {allowed}.", param=name)
-    if "video_url" in item:
-        return item["video_url"], known[stated or "edit"]
-    return item.get("image_url", item.get("url")), known.get(stated) if stated else None
-
-
-def _is_video(source: Any) -> bool:
-    """Whether a file or a data URI is a video; what is behind a URL is not known yet."""
-    if isinstance(source, UploadedFile):
-        found = sniff(source.data[:_FILE_START])
-        return found is not None and found.content_type.startswith("video/")
-    start = source.head if isinstance(source, Base64Text) else source
-    return isinstance(start, str) and start[: len(_VIDEO_URI)].lower() == _VIDEO_URI
-
-
-def _check_frames(inputs: Sequence[InputSource]) -> None:
-    for word, role in _ROLES.items():
-        if role in FRAME_ROLES and sum(item.role == role for item in inputs) > 1:
-            raise InvalidRequest(f"`input_reference` has more than one `{word}`.", param="input_reference")
-    if sum(item.role in INPUT_VIDEOS for item in inputs) > 1:
-        raise InvalidRequest("`input_reference` takes one video.", param="input_reference")
-    if len(inputs) > 1 and any(item.role in INPUT_VIDEOS for item in inputs):
-        raise InvalidRequest("`input_reference` takes a video or images, not both.", param="input_reference")
-
-
-def _is_base64_uri(source: str | UploadedFile | Base64Text) -> bool:
-    """Whether a data URI has a base64 body; only its start is searched, because it may have many megabytes."""
-    start = source.head if isinstance(source, Base64Text) else source
-    return isinstance(start, str) and _DATA_URI.match(start[:_DATA_URI_START]) is not None

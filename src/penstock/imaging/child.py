@@ -19,7 +19,7 @@ from typing import IO
 import msgspec
 
 from penstock.imaging import confinement, messages
-from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, Work
+from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, ToSign, Work
 from penstock.long_bodies.buffers import Buffer
 
 _PR_SET_PDEATHSIG = 1
@@ -33,6 +33,7 @@ class ChildTask(msgspec.Struct, frozen=True):
     cpu_seconds: float = 10
     wall_seconds: float = 40
     reports: bool = False  # takes a `progress` callback
+    signs: bool = False  # takes a `sign` callback, which asks the gateway for one signature
     long: bool = False  # leaves one child free, so that short tasks do not wait for long ones
     import_first: bool = False  # its module starts no thread: import it before the child is confined
 
@@ -57,18 +58,24 @@ def run_tasks(memory_bytes: int, tasks: Mapping[str, ChildTask], protections: Se
         protections = (*protections, *confinement.confine())
     protections = (*protections, *confinement.refuse_calls())
     is_first = True
-    while count := incoming.read(1):
-        sizes = messages.read_sizes(incoming.read(count[0] * messages.SIZE_BYTES))
-        parts = [incoming.read(size) for size in sizes]
+    while parts := _read(incoming):
         work = messages.decode_work(parts)
         if is_first:
             _write(replies, Confined(protections))
             is_first = False
         _limit_processor_time(work.cpu_seconds)
-        reply = _run_task(tasks, work, _Reporter(replies))
+        reply = _run_task(tasks, work, _Reporter(replies), _Asker(incoming, replies))
         _write(replies, reply, parts[1:])
         if isinstance(reply, Failed) and reply.kind != "refused":
             return
+
+
+def _read(incoming: IO[bytes]) -> list[bytes]:
+    """The parts of the next message; none at the end of the input."""
+    count = incoming.read(1)
+    if not count:
+        return []
+    return [incoming.read(size) for size in messages.read_sizes(incoming.read(count[0] * messages.SIZE_BYTES))]
 
 
 class _Reporter:
@@ -85,11 +92,31 @@ class _Reporter:
             _write(self._replies, Progress(min(1.0, max(0.0, fraction))))
 
 
-def _run_task(tasks: Mapping[str, ChildTask], work: Work, report: Callable[[float], None]) -> Done | Failed:
+class _Asker:
+    """Asks the gateway for a signature."""
+
+    def __init__(self, incoming: IO[bytes], replies: IO[bytes]) -> None:
+        self._incoming = incoming
+        self._replies = replies
+
+    def __call__(self, data: bytes) -> bytes:
+        """Return the signature of the data. Raises ValueError if the gateway cannot sign."""
+        _write(self._replies, ToSign(data))
+        signature = messages.decode_signature(_read(self._incoming))
+        if signature is None:
+            raise ValueError("the gateway cannot sign")
+        return signature
+
+
+def _run_task(
+    tasks: Mapping[str, ChildTask], work: Work, report: Callable[[float], None], sign: Callable[[bytes], bytes]
+) -> Done | Failed:
     try:
         task = tasks[work.task]
         module, _, function = task.target.partition(":")
-        extra = {"progress": report} if task.reports else {}
+        extra: dict[str, Callable[..., object]] = {"progress": report} if task.reports else {}
+        if task.signs:
+            extra["sign"] = sign
         return Done(getattr(importlib.import_module(module), function)(**work.arguments, **extra))
     except MemoryError:
         return Failed("crashed", "The work needed more memory than the limit.")

@@ -9,18 +9,21 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.imaging import messages
 from penstock.imaging.child import ChildTask, encode_tasks
 from penstock.imaging.fork_server import FORK, ORDER, REPORT, STARTED
-from penstock.imaging.messages import Reply, Work
+from penstock.imaging.messages import Reply, Signature, ToSign, Work
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.values import OrgId
 
 MAX_REPLY_BYTES = 512 << 20
+MAX_SIGNED_BYTES = 64 << 10
 CHUNK_BYTES = 256 << 10
+
+Sign = Callable[[bytes], Awaitable[bytes | None]]  # the signature, or none if it cannot be had
 
 # The environment holds the credentials of providers; a child gets only what Python itself needs.
 INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -175,6 +178,13 @@ class Child:
                 await self._input.drain()
                 await asyncio.sleep(0)
         return pieces[1:]
+
+    async def answer(self, question: ToSign, sign: Sign | None) -> None:
+        """Sign what a task asks to be signed. Raises EOFError if it may not ask."""
+        if sign is None or len(question.data) > MAX_SIGNED_BYTES:
+            raise EOFError("The child asked for a signature that it may not have.")
+        self._input.writelines(messages.encode(Signature(await sign(question.data))))
+        await self._input.drain()
 
     async def receive(self, files: Sequence[Buffer]) -> Reply:
         (count,) = await self._output.readexactly(1)

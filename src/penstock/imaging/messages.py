@@ -30,6 +30,18 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     fraction: float
 
 
+class ToSign(msgspec.Struct, frozen=True, tag="to sign"):
+    """A task asks for a signature: the private key is in the gateway, never in a child."""
+
+    data: bytes
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """The answer to `ToSign`; none if the gateway cannot sign."""
+
+    signature: bytes | None
+
+
 class Done(msgspec.Struct, frozen=True, tag="done"):
     """What the function of a task returned."""
 
@@ -49,7 +61,7 @@ class Confined(msgspec.Struct, frozen=True, tag="confined"):
     protections: tuple[str, ...]
 
 
-Reply = Confined | Progress | Done | Failed
+Reply = Confined | Progress | ToSign | Done | Failed
 
 # On the wire: one byte with the number of parts, four bytes with the size of each, and the parts. The first part is the
 # message, the others are its files, for each of which the message contains an extension value with its number, from 1.
@@ -61,7 +73,7 @@ _FILE_BYTES_MIN = 64 * 1024  # shorter ones stay in the message
 _PARTS_MAX = 255
 
 
-def encode(message: Work | Reply, files_of_task: Sequence[Buffer] = ()) -> list[Buffer]:
+def encode(message: Work | Signature | Reply, files_of_task: Sequence[Buffer] = ()) -> list[Buffer]:
     """Return the bytes of a message as pieces to send one after the other, of which the files are not copied.
 
     All pieces but the first are the files of the message. The receiver of a reply has the files of its task.
@@ -100,10 +112,15 @@ def decode_work(parts: Sequence[Buffer]) -> Work:
     return msgspec.msgpack.decode(parts[0], type=Work, ext_hook=_FilePlacer(parts))
 
 
+def decode_signature(parts: Sequence[Buffer]) -> bytes | None:
+    """Return the answer to a question for a signature."""
+    return msgspec.msgpack.decode(parts[0], type=Signature).signature
+
+
 def decode_reply(parts: Sequence[Buffer], files_of_task: Sequence[Buffer] = ()) -> Reply:
     """Return the reply of these parts, with its files, and those of its task, in their places."""
     placer = _FilePlacer(parts, files_of_task)
-    return msgspec.msgpack.decode(parts[0], type=Confined | Progress | Done | Failed, ext_hook=placer)
+    return msgspec.msgpack.decode(parts[0], type=Confined | Progress | ToSign | Done | Failed, ext_hook=placer)
 
 
 class _FilePlacer:

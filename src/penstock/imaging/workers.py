@@ -14,8 +14,8 @@ import msgspec
 
 from penstock.fair_shares import SharedPlaces
 from penstock.imaging.child import ChildTask
-from penstock.imaging.children import Child, Children
-from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, Work
+from penstock.imaging.children import Child, Children, Sign
+from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, ToSign, Work
 from penstock.long_bodies.buffers import Buffer
 from penstock.values import OrgId
 
@@ -98,13 +98,15 @@ class WorkerPool:
         *,
         for_org: OrgId,
         progress: Report | None = None,
+        sign: Sign | None = None,
         load: Callable[[], Awaitable[Buffer]] | None = None,
         **arguments: Any,
     ) -> dict[str, Any]:
         """Run a registered task, in turn with the tasks of other organizations. Cancelling the caller kills the child.
 
         With `load` the argument `data` is read when it is this task's turn, so that tasks which wait hold no large
-        files. Raises KeyError for a name that is not registered, and what `load` raises.
+        files. `sign` answers a task that asks for a signature. Raises KeyError for a name that is not registered, and
+        what `load` raises.
         """
         task = self._tasks[name]
         async with self._places.place(for_org, long=task.long):
@@ -113,7 +115,7 @@ class WorkerPool:
             work = Work(name, arguments, math.ceil(task.cpu_seconds))
             child = await self._take_child(for_org)
             try:
-                reply = await self._execute(child, task, work, progress)
+                reply = await self._execute(child, task, work, progress, sign)
             except BaseException:
                 self._discard_child(child)
                 raise
@@ -132,7 +134,9 @@ class WorkerPool:
             await asyncio.gather(*self._exits)
         await self._fork_server.close()
 
-    async def _execute(self, child: Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
+    async def _execute(
+        self, child: Child, task: ChildTask, work: Work, progress: Report | None, sign: Sign | None
+    ) -> Done | Failed:
         try:
             async with asyncio.timeout(task.wall_seconds):
                 files = await child.send(work)
@@ -140,6 +144,9 @@ class WorkerPool:
                     reply = await child.receive(files)
                     if isinstance(reply, Confined):
                         self._report_protections(reply.protections)
+                    elif isinstance(reply, ToSign):
+                        await child.answer(reply, sign)
+                        sign = None  # a task may ask once: a child that was taken over gets no second false statement
                     elif not isinstance(reply, Progress):
                         return reply
                     elif progress is not None:

@@ -57,6 +57,25 @@ class Download:
         self._file.close()
         return await in_file_thread(_inspect_path, self._path), self._path
 
+    async def head(self, size_bytes: int) -> bytes:
+        """The first bytes of the complete file."""
+        return await self._read(size_bytes)
+
+    async def read(self) -> bytes:
+        """All bytes of the complete file."""
+        return await self._read(-1)
+
+    async def _read(self, size_bytes: int) -> bytes:
+        if self._path is None:
+            data = b"".join(self._pieces)
+            return data if size_bytes < 0 else data[:size_bytes]
+        return await in_file_thread(_read_path, self._path, size_bytes)
+
+
+def _read_path(path: Path, size_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size_bytes)
+
 
 def _inspect_path(path: Path) -> VideoFile:
     with path.open("rb") as file:

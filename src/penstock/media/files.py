@@ -3,6 +3,8 @@
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+import msgspec
+
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import disposition, extension
@@ -36,6 +38,22 @@ class MediaFiles:
         return [
             self._row(org_id, request_id, "output", position, stored.output, stored.sha256, until_ms)
             for position, stored in enumerate(outputs)
+        ]
+
+    def seal_rows(self, org_id: OrgId, request_id: str, outputs: Sequence[StoredOutput]) -> list[Row]:
+        """The rows by which outputs are found again when their files are gone, for `add_seal`."""
+        return [
+            {
+                "org_id": org_id,
+                "sha256": stored.sha256,
+                "media_id": stored.output.media_id,
+                "request_id": request_id,
+                "manifest": stored.output.credentials.manifest,
+                "credentials": msgspec.json.encode(stored.output.credentials).decode(),
+                "created_at_ms": self._clock.now_ms(),
+            }
+            for stored in outputs
+            if stored.output.credentials
         ]
 
     def input_rows(

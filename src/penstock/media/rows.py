@@ -20,6 +20,7 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True):
     height: int | None
     revised_prompt: str | None
     expires_at_ms: int
+    credentials: str | None = None  # as JSON
 
 
 class MediaRow(OutputRow, frozen=True, kw_only=True):

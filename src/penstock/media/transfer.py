@@ -2,38 +2,37 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
-from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
-from penstock.event_loop import LONG_FILE_BYTES, LoopTurns, run_aside
+from penstock.errors import InvalidRequest, StorageUnavailable
+from penstock.event_loop import LONG_FILE_BYTES, run_aside
 from penstock.failpoints import failpoint
 from penstock.fields import UploadedFile
 from penstock.imaging.formats import Polarity
-from penstock.imaging.sniff import FileInfo, is_svg, is_unconverted, sniff
+from penstock.imaging.marks import VIDEO_HEAD_BYTES
+from penstock.imaging.sniff import is_svg, sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies.base64_pieces import (
-    STEP,
     Base64Text,
-    data_uri_start,
     is_data_uri,
-    strict_pieces,
-    tolerant_pieces,
 )
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.download import Download
+from penstock.media.finishing import Finisher
 from penstock.media.provider_files import ProviderFiles, UnusableFile
+from penstock.media.sources import Sources
 from penstock.media.storage import Storage, storage_key
 from penstock.media.storage_writes import StorageWrites
 from penstock.net.client import HttpClient
-from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.guard import egress_rules
+from penstock.provenance.sealer import NotSealed, Origin, SealedImage
 from penstock.providers.row_names import input_row
 from penstock.providers.spec import File
-from penstock.schema import Input, Output, Request, StoredOutput
+from penstock.schema import ContentCredentials, Input, Output, Request, StoredOutput
 from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
@@ -42,15 +41,17 @@ from penstock.values import INPUT_VIDEOS, InputFile, OrgId, new_id
 
 log = structlog.get_logger()
 
-_INPUT_SECONDS = 20.0
 _IMAGE_SECONDS = 300.0
 _VIDEO_SECONDS = 1800.0
 _MAX_IMAGE_BYTES = 64 * 1024 * 1024
-_MAX_REDIRECTS = 3
 
 
 class OutputNotStored(Exception):
     """A provider's file was downloaded, but the storage failed."""
+
+
+class OutputNotSealed(OutputNotStored):
+    """An output could not get the Content Credentials that its caller requires."""
 
 
 class Transfer:
@@ -64,16 +65,17 @@ class Transfer:
         http_client: HttpClient,
         settings: Settings,
         scratch: Path,
+        finisher: Finisher,
     ) -> None:
         self._storage = storage
         self._writes = writes
+        self._finisher = finisher
         self._pool = pool
-        self._http_client = http_client
         self._settings = settings
         self._scratch = scratch
-        self._turns = LoopTurns()
-        self._egress = egress_rules(settings)
-        self._files = ProviderFiles(http_client, self._egress)
+        egress = egress_rules(settings)
+        self.sources = Sources(http_client, egress)
+        self._files = ProviderFiles(http_client, egress)
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
@@ -86,7 +88,7 @@ class Transfer:
         when that is not the caller's fault.
         """
         max_bytes = self._settings.input_video_bytes if role in INPUT_VIDEOS else self._settings.image_bytes
-        data = await self._read_source(source, param, max_bytes, for_org)
+        data = await self.sources.read(source, param, max_bytes, for_org)
         if len(data) > max_bytes:
             raise InvalidRequest(f"`{param}` may have at most {max_bytes} bytes.", param=param)
         if role in INPUT_VIDEOS:
@@ -111,34 +113,6 @@ class Transfer:
             reason = error.message if error.kind == "refused" else "it could not be read"
             raise InvalidRequest(f"`{param}` is not a usable video: {reason}", param=param) from None
         return InputFile(data, **video, role=role)
-
-    async def _read_source(
-        self, source: UploadedFile | str | Base64Text, param: str, max_bytes: int, for_org: OrgId
-    ) -> Buffer:
-        if isinstance(source, UploadedFile):
-            return source.data
-        if isinstance(source, Base64Text) or is_data_uri(source):
-            try:
-                return await self._decode(source, strict=True)
-            except ValueError:
-                raise InvalidRequest(f"`{param}` has a data URI that is not base64.", param=param) from None
-        try:
-            response = await self._http_client.fetch(
-                source,
-                egress=self._egress,
-                max_bytes=max_bytes,
-                timeout_seconds=_INPUT_SECONDS,
-                max_redirects=_MAX_REDIRECTS,
-                share=for_org,
-            )
-        except (NotSent, MaybeSent) as error:
-            if isinstance(error, NotSent) and error.local:
-                raise Unavailable(f"The URL of `{param}` cannot be fetched now: {error}.") from None
-            size = f" in {max_bytes} bytes" if isinstance(error, ResponseTooLarge) else ""
-            raise InvalidRequest(f"`{param}` has a URL that could not be fetched{size}.", param=param) from None
-        if response.status != 200:
-            raise InvalidRequest(f"`{param}` has a URL that was answered with HTTP {response.status}.", param=param)
-        return response.body
 
     async def store_inputs(self, inputs: Sequence[InputFile], at_ms: int) -> list[tuple[Input, bytes]]:
         """Store input files before the request is accepted; return each as its record, with its SHA-256."""
@@ -214,41 +188,61 @@ class Transfer:
     # -------------------------------------------------------------------------------------------------------- outputs
 
     async def store_output(
-        self, media_id: str, file: File, source: DownloadSource | None, request: Request, *, for_org: OrgId
+        self,
+        media_id: str,
+        file: File,
+        source: DownloadSource | None,
+        request: Request,
+        origin: Origin,
+        *,
+        for_org: OrgId,
     ) -> StoredOutput:
-        """Download a provider's file, check its type, convert it to the requested format, and store it.
+        """Download a provider's file, check its type, convert it to the requested format, seal it, and store it.
 
-        `source` is where to download it, for a file that has no bytes of its own. Raises UnusableFile, DownloadFailed
-        or OutputNotStored.
+        `source` is where to download it, for a file that has no bytes of its own. Raises UnusableFile, DownloadFailed,
+        OutputNotStored or OutputNotSealed.
         """
         if request.task == "video" and source is not None and not is_data_uri(file.url):
-            return await self._store_video(media_id, source)
+            return await self._store_video(media_id, source, request, origin, for_org)
         original = await self._read_output(file, source)
-        data: Buffer = original
-        width: int | None = None
-        height: int | None = None
-        found = sniff(original)
-        if found is None and request.task != "video" and is_svg(original):
-            data, content_type, width, height = await self._clean_svg(original, for_org)
-        elif found is None:
-            raise UnusableFile("the file type is unknown", may_change=source is not None)
-        elif found.content_type.startswith("image/") and request.task != "video":
-            data, content_type, width, height = await self._convert_output(original, found, request, for_org)
-        elif found.content_type.startswith("video/") and request.task == "video":
-            content_type = found.content_type
-        else:
-            raise UnusableFile(f"the file type is {found.content_type}")
-        sha256 = await self._put_and_digest(media_id, data, content_type)
+        try:
+            image, credentials = await self._finish(original, request, origin, for_org, may_change=source is not None)
+        except NotSealed as error:
+            raise OutputNotSealed(str(error)) from error
+        sha256 = await self._put_and_digest(media_id, image.data, image.content_type)
         output = Output(
             media_id=media_id,
-            content_type=content_type,
-            size_bytes=len(data),
-            width=width,
-            height=height,
+            content_type=image.content_type,
+            size_bytes=len(image.data),
+            width=image.width or None,
+            height=image.height or None,
             revised_prompt=file.revised_prompt,
+            credentials=credentials,
         )
         is_sent = request.values.get("response_format") == "b64_json"
-        return StoredOutput(output=output, sha256=sha256, data=data if is_sent else None)
+        return StoredOutput(output=output, sha256=sha256, data=image.data if is_sent else None)
+
+    async def _finish(
+        self, data: Buffer, request: Request, origin: Origin, for_org: OrgId, *, may_change: bool
+    ) -> tuple[SealedImage, ContentCredentials | None]:
+        """Bring the bytes of an output into the form in which they are stored."""
+        found = sniff(data)
+        if found is None and request.task != "video" and is_svg(data):
+            return await self._finisher.finish_svg(data, request, for_org=for_org)
+        if found is None:
+            raise UnusableFile("the file type is unknown", may_change=may_change)
+        if found.content_type.startswith("image/") and request.task != "video":
+            return await self._finisher.finish_image(data, found, request, origin, for_org=for_org)
+        if not (found.content_type.startswith("video/") and request.task == "video"):
+            raise UnusableFile(f"the file type is {found.content_type}")
+
+        async def load() -> Buffer:
+            return data
+
+        sealed, credentials = await self._finisher.sealer.seal_video(
+            data, len(data), found.content_type, load, request, origin, for_org=for_org
+        )
+        return SealedImage(data if sealed is None else sealed, found.content_type, 0, 0), credentials
 
     async def store_file(self, output: Output, data: Buffer) -> None:
         """Store the bytes of an output that is already checked; raises OutputNotStored."""
@@ -280,46 +274,12 @@ class Transfer:
         except StorageUnavailable as error:
             raise _not_stored(media_id, error) from error
 
-    async def _clean_svg(self, data: Buffer, for_org: OrgId) -> tuple[Buffer, str, int, int]:
-        """Return a vector image without scripts and references; never the original, whatever the reason."""
-        try:
-            with span("convert"):
-                image = await self._pool.run("image.clean_svg", for_org=for_org, data=data)
-        except WorkFailed as error:
-            raise UnusableFile(error.message) from error
-        return image["data"], image["content_type"], image["width"], image["height"]
-
-    async def _convert_output(
-        self, data: Buffer, found: FileInfo, request: Request, for_org: OrgId
-    ) -> tuple[Buffer, str, int, int]:
-        """Return data, content type, width and height in the requested format; the same bytes if they have it."""
-        output_format = request.values.get("output_format", "png")
-        compression = request.values.get("output_compression", 100)
-        if is_unconverted(found, output_format, compression):
-            return data, found.content_type, found.width, found.height
-        try:
-            with span("convert"):
-                image = await self._pool.run(
-                    "image.convert",
-                    for_org=for_org,
-                    data=data,
-                    output_format=output_format,
-                    output_compression=compression,
-                )
-        except WorkFailed as error:
-            if error.kind == "refused" or not found.width:
-                raise UnusableFile(error.message) from error
-            # The limits of this gateway, not the provider, are the reason: what was paid for is delivered as it is.
-            log.warning("output not converted", output_format=output_format, reason=error.message)
-            return data, found.content_type, found.width, found.height
-        return image["data"], image["content_type"], image["width"], image["height"]
-
     async def _read_output(self, file: File, source: DownloadSource | None) -> Buffer:
         """Return the bytes of a file."""
         data = file.data if file.data is not None or not is_data_uri(file.url) else file.url
         if isinstance(data, str | Base64Text):
             try:
-                return await self._decode(data)
+                return await self.sources.decode(data)
             except ValueError as error:
                 raise UnusableFile("the file is not base64") from error
         if data is not None:
@@ -328,8 +288,12 @@ class Transfer:
         with provider_wait(), span("fetch", "client"):
             return await self._files.read(source, max_bytes=_MAX_IMAGE_BYTES, timeout_seconds=_IMAGE_SECONDS)
 
-    async def _store_video(self, media_id: str, source: DownloadSource) -> StoredOutput:
-        """Download a video, never a large one as a whole into memory, check its type, and store it."""
+    async def _store_video(
+        self, media_id: str, source: DownloadSource, request: Request, origin: Origin, for_org: OrgId
+    ) -> StoredOutput:
+        """Download a video, check its type, seal it, and store it. One that is too large to be sealed is never as a
+        whole in memory.
+        """
         with Download(self._scratch) as download:
             try:
                 with provider_wait(), span("fetch", "client"):
@@ -345,38 +309,27 @@ class Transfer:
                 raise UnusableFile("the file is not a video", may_change=not video.content_type)
             if not video.is_complete:
                 raise UnusableFile("the video is not complete", may_change=True)
-            await self._put(media_id, data, video.content_type)
-        output = Output(media_id=media_id, content_type=video.content_type, size_bytes=video.size_bytes)
-        return StoredOutput(output=output, sha256=video.sha256)
-
-    # --------------------------------------------------------------------------------------------------------- base64
-
-    async def _decode(self, text: str | Base64Text, *, strict: bool = False) -> Buffer:
-        """Decode base64. Raises ValueError; unless `strict`, whatever else is in it is left out."""
-        if isinstance(text, Base64Text):
-            await self._do_steps(text.decode(), len(text))
-            if strict and not text.is_clean:
-                raise ValueError("not only base64")
-            return text.file
-        start = data_uri_start(text) if is_data_uri(text) else 0
-        try:
-            return await self._join_pieces(strict_pieces(text, start), len(text) // 4 * 3)
-        except ValueError:
-            if strict:
-                raise
-            return await self._join_pieces(tolerant_pieces(text, start), len(text) // 4 * 3)
-
-    async def _join_pieces(self, pieces: Iterator[bytes], size_bytes: int) -> bytearray:
-        """Return the pieces one after the other, about so many bytes; other tasks run before each is made."""
-        whole = GrowingBuffer(size_bytes)
-        await self._do_steps(map(whole.write, pieces), size_bytes)
-        return whole.finish()
-
-    async def _do_steps(self, steps: Iterator[None], size_bytes: int) -> None:
-        """Do work on so many bytes step by step; other tasks run before each step."""
-        await self._turns.wait_turn(min(size_bytes, STEP))
-        for _ in steps:
-            await self._turns.wait_turn(min(size_bytes, STEP))
+            try:
+                sealed, credentials = await self._finisher.sealer.seal_video(
+                    await download.head(VIDEO_HEAD_BYTES),
+                    video.size_bytes,
+                    video.content_type,
+                    download.read,
+                    request,
+                    origin,
+                    for_org=for_org,
+                )
+            except NotSealed as error:
+                raise OutputNotSealed(str(error)) from error
+            size_bytes = video.size_bytes
+            sha256 = video.sha256
+            if sealed is not None:
+                size_bytes = len(sealed)
+                sha256 = await self._put_and_digest(media_id, sealed, video.content_type)
+            else:
+                await self._put(media_id, data, video.content_type)
+        output = Output(media_id, video.content_type, size_bytes, credentials=credentials)
+        return StoredOutput(output=output, sha256=sha256)
 
 
 def _sha256(data: Buffer) -> bytes:

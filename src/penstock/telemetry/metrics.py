@@ -30,6 +30,10 @@ COUNTERS: Mapping[str, tuple[str, Labels]] = {
         "Attempts by outcome: success, or the kind of the failure.",
         ("provider", "task", "outcome"),
     ),
+    "penstock_outputs": (
+        "Stored outputs by what became of their Content Credentials.",
+        ("task", "content_credentials"),
+    ),
     "penstock_tokens": (
         "Tokens that providers counted; cached ones are among the input.",
         ("provider", "model", "direction"),
@@ -121,6 +125,10 @@ class Metrics:
         self._counts["penstock_generations"][provider, task, status] += 1
         if cost:
             self._counts[COST][provider, task, status] += cost
+
+    def count_output(self, task: str, content_credentials: str) -> None:
+        """Count an output by the status of its Content Credentials."""
+        self._counts["penstock_outputs"][task, content_credentials] += 1
 
     def count_attempt(
         self, provider: str, model: str, task: str, outcome: str, seconds: float, tokens: Mapping[str, int | float] = {}

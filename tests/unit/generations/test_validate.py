@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidRequest
 from penstock.fields import EDIT, IMAGE, VIDEO, Table, UploadedFile
 from penstock.generations import validate
-from penstock.generations.validate import InputSource, ValidatedCall
+from penstock.generations.validate import ValidatedCall
 from penstock.schema import Call, Caller
 from penstock.settings import Settings
 from penstock.values import OrgId
@@ -300,65 +300,6 @@ def test_a_video_has_no_default_shape() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- inputs
-
-
-@pytest.mark.parametrize(
-    ("fields", "sources"),
-    [
-        (PNG, [PNG]),
-        (URL, [URL]),
-        ({"image_url": URL}, [URL]),
-        ({"url": PNG}, [PNG]),
-        ({"image_url": {"url": PNG}}, [PNG]),
-        ([{"image_url": PNG}, URL, {"image_url": "DATA:image/webp;charset=x;BASE64,AA=="}],
-         [PNG, URL, "DATA:image/webp;charset=x;BASE64,AA=="]),
-        ([], []),
-        (None, []),
-        ([PNG] * 16, [PNG] * 16),
-    ],
-)  # fmt: skip
-def test_input_references_in_json(fields: Any, sources: list[str]) -> None:
-    inputs = validated(validate.video, input_reference=fields).inputs
-    assert inputs == tuple(InputSource("reference", source, "input_reference") for source in sources)
-
-
-def test_input_references_may_state_a_role() -> None:
-    url = "https://inputs.example/fox.png"
-    words = ("last_frame", "first_frame", "reference")
-    stated = [{"image_url": url, "role": word} for word in words]
-    inputs = validated(validate.video, input_reference=stated).inputs
-    assert [item.role for item in inputs] == ["last_frame", "first_frame", "reference_image"]
-    assert validated(validate.video, input_reference=[{"last_frame": url}]).inputs[0].role == "last_frame"
-    wrongs: tuple[Any, ...] = ("hero", {}, [])
-    for wrong in wrongs:
-        with pytest.raises(
-            InvalidRequest, match=r"`role` of an image in `input_reference` must be one of `first_frame`"
-        ):
-            validated(validate.video, input_reference={"image_url": url, "role": wrong})
-    with pytest.raises(InvalidRequest, match="more than one `last_frame`"):
-        validated(validate.video, input_reference=[{"image_url": url, "role": "last_frame"}] * 2)
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        (5, "`input_reference` must be a file, `{image_url}` with an HTTPS URL, or a base64 data URI."),
-        ([None], "`input_reference` must be a file"),
-        ({"file_id": "file-1"}, "`input_reference` cannot be a `file_id`"),
-        ({"image_url": None}, "`input_reference` must be a file"),
-        ({"image_url": ["x"]}, "`input_reference` must be a file"),
-        ("data:image/png,notbase64", "`input_reference` must be a file"),
-        ("http://inputs.example/fox.png", "`input_reference` must be an https:// URL"),
-        ("https://169.254.169.254/latest", "`input_reference` must be an https:// URL"),
-        ("file:///etc/passwd", "`input_reference` must be an https:// URL"),
-        ("", "`input_reference` must be an https:// URL"),
-        ([PNG] * 17, "`input_reference` takes at most 16."),
-    ],
-)
-def test_invalid_input_references_are_refused(fields: Any, words: str) -> None:
-    problem = refused(validate.video, input_reference=fields)
-    assert problem.message.startswith(words)
-    assert problem.param == "input_reference"
 
 
 def test_edits_take_json() -> None:

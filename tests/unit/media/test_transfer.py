@@ -17,12 +17,13 @@ from penstock.fields import UploadedFile
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies import base64_pieces
 from penstock.long_bodies.base64_pieces import Base64Text
-from penstock.media import transfer as transfer_module
+from penstock.media import sources as sources_module
 from penstock.media.download import Download
 from penstock.media.provider_files import DownloadFailed, UnusableFile
 from penstock.media.storage import storage_key
 from penstock.media.transfer import OutputNotStored, Transfer
 from penstock.net.errors import LookupBusy
+from penstock.provenance.sealer import Origin
 from penstock.providers.spec import File
 from penstock.schema import Request
 from penstock.upstream.client import DownloadSource
@@ -38,6 +39,7 @@ pytestmark = sqlite_only
 IMAGE = Request(task="image", model="image-model", values={})
 VIDEO = Request(task="video", model="video-model", values={})
 MEDIA_ID = "med_" + "0" * 30 + "00"
+ORIGIN = Origin("req_1", "image-model", "lab/image-model", "lab")
 
 
 def encode(form: str, size: tuple[int, int] = (8, 4), **options: Any) -> bytes:
@@ -134,7 +136,7 @@ async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
 
     async with open_gateway(works=False) as running:
         transfer = running.gateway.media_transfer
-        monkeypatch.setattr(transfer._http_client, "fetch", fetch)
+        monkeypatch.setattr(transfer.sources._http_client, "fetch", fetch)
         with pytest.raises(Unavailable, match="`image` cannot be fetched now: too many host names"):
             await load(transfer, "https://images.test/x.png")
         assert shares == [ORG], "each organization has its own places"
@@ -158,7 +160,7 @@ async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) 
 async def store_and_read(
     running: RunningGateway, file: File, request: Request = IMAGE, source: DownloadSource | None = None
 ) -> bytes:
-    found = await running.gateway.media_transfer.store_output(MEDIA_ID, file, source, request, for_org=ORG)
+    found = await running.gateway.media_transfer.store_output(MEDIA_ID, file, source, request, ORIGIN, for_org=ORG)
     data = b"".join([chunk async for chunk in running.storage.read(storage_key(MEDIA_ID), 0, 10**9)])
     assert (found.output.size_bytes, found.output.media_id) == (len(data), MEDIA_ID)
     await running.storage.delete(storage_key(MEDIA_ID))
@@ -220,14 +222,14 @@ async def test_the_file_is_kept_for_a_response_with_base64(open_gateway: OpenGat
         for values, data in ((INLINE, png(8, 8)), ({}, None)):
             request = Request(task="image", model="image-model", values=values)
             found = await running.gateway.media_transfer.store_output(
-                MEDIA_ID, File(data=sent), None, request, for_org=ORG
+                MEDIA_ID, File(data=sent), None, request, ORIGIN, for_org=ORG
             )
             assert (found.data, found.output.size_bytes) == (data, len(png(8, 8)))
             await running.storage.delete(storage_key(MEDIA_ID))
 
 
 async def test_long_base64_is_decoded_in_steps(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (transfer_module, base64_pieces):
+    for module in (sources_module, base64_pieces):
         monkeypatch.setattr(module, "STEP", 8)
     async with open_gateway(works=False) as running:
         assert await store_and_read(running, File(data=TEXT)) == png(8, 8)
@@ -254,7 +256,7 @@ async def test_images_are_converted_to_the_requested_format(
             task="image", model="image-model", values={"output_format": output_format, "output_compression": 50}
         )
         found = await running.gateway.media_transfer.store_output(
-            MEDIA_ID, File(data=encode("PNG")), None, request, for_org=ORG
+            MEDIA_ID, File(data=encode("PNG")), None, request, ORIGIN, for_org=ORG
         )
         assert (found.output.content_type, found.output.width, found.output.height) == (content_type, 8, 4)
         await running.storage.delete(storage_key(MEDIA_ID))

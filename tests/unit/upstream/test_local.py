@@ -19,6 +19,7 @@ from penstock.imaging.child import ChildTask
 from penstock.imaging.workers import TASKS, WorkerPool, WorkFailed
 from penstock.media.storage import storage_key
 from penstock.models.catalog import Catalog
+from penstock.provenance.sealer import Origin
 from penstock.providers.spec import File, LocalService, Provider
 from penstock.recordings import files
 from penstock.schema import Request
@@ -188,8 +189,9 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await transfer.read_inputs(request, max_bytes=1000, for_org=org_id)
         await transfer.load_input("edit_video", UploadedFile(mp4()), "x", for_org=org_id)
         drawing = File(data=b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8"/></svg>')
+        origin = Origin("req_1", "m", "lab/m", "lab")
         vector = Request(task="image", model="m", values={"output_format": "svg"})
-        found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, for_org=org_id)
+        found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, origin, for_org=org_id)
         await import_vector(running)
         await running.storage.delete(storage_key(found.output.media_id))
     assert {owner for _, owner in seen} == {org_id}

@@ -15,6 +15,7 @@ from penstock.api.route import Query
 from penstock.errors import InvalidRequest, NotFound
 from penstock.gateway import Gateway
 from penstock.generations.records import detailed_records
+from penstock.generations.verify import find_request
 from penstock.schema import Call, Response
 
 REQUESTS_QUERY = (
@@ -31,6 +32,8 @@ REQUESTS_QUERY = (
     Query(name="session_id", about="Of this session."),
     LABEL_FILTER,
     Query(name="search", about="With this text in `user`, `session_id` or the id; `req_…` is the beginning of the id."),
+    Query(name="sha256", about="That delivered the file with this SHA-256, in hexadecimal; alone, without filters."),
+    Query(name="manifest", about="That delivered the file with these Content Credentials, `urn:c2pa:…`; alone."),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
     Query(
         name="format",
@@ -46,10 +49,25 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
     check_label_filter(call.caller, filters.labels)
     if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
         return _csv_response(gateway, call, filters)
+    if asked["sha256"] or asked["manifest"]:
+        return await _by_file(gateway, call, asked["sha256"], asked["manifest"])
     page = await gateway.requests.list_page(call.caller.org_id, filters)
     records = await detailed_records(gateway, call, page.data)
     body = page_body(call, REQUESTS_QUERY, page.with_data(records))
     return tagged_response(call, {**body, "summary": page.summary} if filters.summary else body, records)
+
+
+async def _by_file(gateway: Gateway, call: Call, sha256: str | None, manifest: str | None) -> Response:
+    """The request that delivered a file, as a list of at most one."""
+    try:
+        digest = bytes.fromhex(sha256) if sha256 else None
+    except ValueError:
+        raise InvalidRequest("`sha256` must be 64 hexadecimal digits.", param="sha256") from None
+    request_id = await find_request(gateway, call.caller.org_id, digest, manifest)
+    row = await gateway.requests.get(call.caller.org_id, request_id) if request_id else None
+    records = await detailed_records(gateway, call, [row] if row else [])
+    body = {"object": "list", "data": records, "next_page_url": None, "previous_page_url": None}
+    return tagged_response(call, body, records)
 
 
 def _csv_response(gateway: Gateway, call: Call, filters: Filters) -> Response:

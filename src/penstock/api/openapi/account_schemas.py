@@ -6,7 +6,9 @@ from penstock.accounts.key_records import SCOPES
 from penstock.accounts.orgs import BILLING_TYPES
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS
+from penstock.api.openapi.provenance_schemas import VERIFICATION
 from penstock.api.openapi.schema_parts import (
+    CREDENTIALS,
     FLAG,
     INTEGER,
     MONEY,
@@ -51,6 +53,7 @@ _OUTPUT = closed_object(
         "width": or_null(INTEGER),
         "height": or_null(INTEGER),
         "revised_prompt": or_null(TEXT),
+        "content_credentials": or_null(CREDENTIALS),
         "expires_at": TIME,
     }
 )
@@ -328,6 +331,7 @@ _PROVIDER = closed_object(
 )
 
 ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
+    "Verification": VERIFICATION,
     "Request": _REQUEST,
     "WebhookMessage": _WEBHOOK_MESSAGE,
     "RequestList": list_of("Request", optional={"summary": _SUMMARY}),

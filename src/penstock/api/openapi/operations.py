@@ -96,6 +96,11 @@ OPERATIONS: Mapping[str, Operation] = {
         "Requests",
         "Deletes for good what is stored of a finished request, its files and its recordings. Cost and times stay.",
     ),
+    "verify_file": Operation(
+        "Requests",
+        "Says whether this gateway delivered a file to your organization, and what its Content Credentials say: who "
+        "signed it, with which model it was made, and from what. Costs nothing.",
+    ),
     "retrieve_usage": Operation(
         "Usage",
         "Sums requests up by hour, day, week or month in UTC: counts by outcome, cost, tokens, success rate, latency. "

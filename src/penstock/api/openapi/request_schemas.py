@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from penstock.accounts.key_records import ADMIN
 from penstock.api.multipart import NAME_CHARS
-from penstock.api.openapi.schema_parts import FLAG, TEXT, Schema, array, one_of, open_object
+from penstock.api.openapi.schema_parts import FLAG, TEXT, Schema, array, closed_object, one_of, open_object
 from penstock.fields import Field, Table
 from penstock.models.preferences import FIELD, LIMITS, MAX_NAMES, MAX_USD, SORTS
 
@@ -50,6 +50,21 @@ _VIDEO_REFERENCE = open_object(
 )
 _REFERENCE: Schema = {
     "anyOf": [*_image({"role": {"enum": ["first_frame", "last_frame", "reference", None]}})["anyOf"], _VIDEO_REFERENCE]
+}
+
+_PROVENANCE: Schema = {
+    "anyOf": [
+        {"type": "string", "enum": ["off", "keep", "sign", "required", "keep; required", "sign; required"]},
+        closed_object(
+            {},
+            optional={
+                "mode": {"enum": ["off", "keep", "sign"]},
+                "required": FLAG,
+                "include": {"type": "array", "items": {"enum": ["prompt"]}, "maxItems": 1},
+            },
+        ),
+        {"type": "null"},
+    ]
 }
 
 # ---------------------------------------------------------------------------------------------------------------- chat
@@ -137,6 +152,8 @@ _NESTED: Mapping[str, Schema] = {
     "duration": _SECONDS,
     "image": {"anyOf": [_IMAGE, {"type": "array", "items": _IMAGE, "minItems": 1}]},
     "mask": _or_null(_IMAGE),
+    "file": _or_null({"type": "string", "pattern": "^data:"}),
+    "provenance": _PROVENANCE,
     "input_reference": {"anyOf": [_REFERENCE, array(_REFERENCE), {"type": "null"}]},
     "metadata": {
         "type": ["object", "null"],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from penstock.api.openapi.account_schemas import ACCOUNT_SCHEMAS
 from penstock.api.openapi.schema_parts import (
+    CREDENTIALS,
     FLAG,
     INTEGER,
     MOMENT,
@@ -44,7 +45,9 @@ _ATTEMPT = closed_object(
     {"provider": TEXT, "model": TEXT, "outcome": TEXT},
     optional={"message": TEXT, "count": INTEGER, "upstream_id": TEXT},
 )
-_IMAGE = closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT})
+_IMAGE = closed_object(
+    {}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT, "content_credentials": CREDENTIALS}
+)
 _IMAGE_RESULT = closed_object(
     {
         "id": TEXT,
@@ -54,7 +57,12 @@ _IMAGE_RESULT = closed_object(
         "data": array(_IMAGE),
         "metadata": closed_object(
             {**_EXECUTION, "cost": MONEY},
-            optional={"attempts": array(_ATTEMPT), "missing": INTEGER, "url_expires_at": MOMENT},
+            optional={
+                "attempts": array(_ATTEMPT),
+                "missing": INTEGER,
+                "url_expires_at": MOMENT,
+                "content_credentials": TEXT,
+            },
         ),
     }
 )
@@ -62,7 +70,9 @@ _IMAGE_STATUS = closed_object(
     {"id": TEXT, "object": always("image.generation"), "created": MOMENT, "status": one_of(*VIDEO), "model": TEXT},
     optional={"error": closed_object({"code": TEXT, "message": TEXT})},
 )
-_VIDEO_OUTPUT = closed_object({"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER})
+_VIDEO_OUTPUT = closed_object(
+    {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER}, optional={"content_credentials": CREDENTIALS}
+)
 _VIDEO_METADATA = open_object(
     _EXECUTION,
     optional={"cost": MONEY, "cost_estimate": MONEY, "missing": INTEGER, "attempts": array(_ATTEMPT)},

@@ -52,6 +52,18 @@ def open_object(properties: Mapping[str, Schema], *, optional: Mapping[str, Sche
     return {**closed_object(properties, optional=optional), "additionalProperties": True}
 
 
+CREDENTIALS: Schema = closed_object(
+    {"status": TEXT},
+    optional={
+        "signer": or_null(TEXT),
+        "trusted": or_null(FLAG),
+        "manifest": or_null(TEXT),
+        "digital_source_type": or_null(TEXT),
+        "vendor": closed_object({"signer": or_null(TEXT), "state": TEXT}),
+    },
+)
+
+
 def list_of(name: str, *, pages: bool = True, optional: Mapping[str, Schema] | None = None) -> Schema:
     ends = {"next_page_url": or_null(TEXT), "previous_page_url": or_null(TEXT)} if pages else {}
     return closed_object({"object": always("list"), "data": array(ref(name)), **ends}, optional=optional)

@@ -66,3 +66,23 @@ UNION SELECT media_id FROM recording_files WHERE media_id = :id;
 SELECT id FROM generations
 WHERE status IN ('queued', 'in_progress')
     AND (id = :request_id OR id = (SELECT request_id FROM attempts WHERE id = :attempt_id));
+
+-- name: add_seal
+-- Remember a delivered file by its digest. After a crash the same file may be stored again.
+INSERT INTO seals (org_id, sha256, media_id, request_id, manifest, credentials, created_at_ms)
+VALUES (:org_id, :sha256, :media_id, :request_id, :manifest, :credentials, :created_at_ms)
+ON CONFLICT DO NOTHING;
+
+-- name: find_seal_by_digest
+-- The newest delivered file with a digest.
+SELECT request_id, media_id, credentials FROM seals
+WHERE org_id = :org_id AND sha256 = :sha256 ORDER BY created_at_ms DESC LIMIT 1;
+
+-- name: find_seal_by_manifest
+-- The newest delivered file with a manifest.
+SELECT request_id, media_id, credentials FROM seals
+WHERE org_id = :org_id AND manifest = :manifest ORDER BY created_at_ms DESC LIMIT 1;
+
+-- name: delete_seals
+-- Forget the delivered files of a request that is purged.
+DELETE FROM seals WHERE request_id = :request_id AND org_id = :org_id;

@@ -1,0 +1,92 @@
+"""What becomes of the Content Credentials of a call's outputs: the operator's setting, and what the call asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_args
+
+from penstock.errors import InvalidRequest, PermissionDenied
+from penstock.package_extras import check_extra, has_extra
+from penstock.schema import Provenance, ProvenanceMode
+from penstock.settings import Settings
+
+FIELD = "provenance"
+HEADER = "x-service-provenance"
+_MODES = get_args(ProvenanceMode)
+_ALLOWED = "`off`, `keep`, `sign` or `required`"
+
+
+def policy(field: Any, header: str | None, *, default: Provenance, can_sign: bool) -> Provenance:
+    """The policy of a call, by its field, else by its header, else the operator's. Raises InvalidRequest.
+
+    `can_sign` is false where the library is not installed.
+    """
+    if field is None and header is None:
+        return default
+    name = FIELD if field is not None else "X-Service-Provenance"
+    asked = _from_field(field, default) if field is not None else _from_words(header or "", default, name)
+    if asked.mode == "sign" and not can_sign:
+        raise InvalidRequest(f"`{name}` cannot be `sign`: this gateway has no library to sign with.", param=name)
+    if asked.required and asked.mode == "off":
+        raise InvalidRequest(f"`{name}` cannot be `required` and `off` at once.", param=name)
+    return asked
+
+
+def _from_field(field: Any, default: Provenance) -> Provenance:
+    if isinstance(field, str):
+        return _from_words(field, default, FIELD)
+    if not isinstance(field, Mapping):
+        raise InvalidRequest(f"`{FIELD}` must be {_ALLOWED}, or an object.", param=FIELD)
+    for name in field:
+        if name not in ("mode", "required", "include"):
+            raise InvalidRequest(f"`{FIELD}` may have `mode`, `required` and `include`, not `{name}`.", param=FIELD)
+    mode = field.get("mode", default.mode)
+    if mode not in _MODES:
+        raise InvalidRequest("`provenance.mode` must be `off`, `keep` or `sign`.", param=FIELD)
+    required = field.get("required", default.required)
+    if not isinstance(required, bool):
+        raise InvalidRequest("`provenance.required` must be true or false.", param=FIELD)
+    include = field.get("include", [])
+    if include not in ([], ["prompt"]):
+        raise InvalidRequest('`provenance.include` may be `["prompt"]`.', param=FIELD)
+    return Provenance(mode, required, bool(include))
+
+
+def _from_words(text: str, default: Provenance, name: str) -> Provenance:
+    """Words such as `sign; required`."""
+    mode = default.mode
+    required = default.required
+    for word in text.replace(",", ";").split(";"):
+        match word.strip().lower():
+            case "off" | "keep" | "sign" as asked:
+                mode = asked
+            case "required":
+                required = True
+            case _:
+                raise InvalidRequest(f"`{name}` must be {_ALLOWED}, such as `sign; required`.", param=name)
+    return Provenance(mode, required)
+
+
+@cache  # every call asks
+def _can_sign() -> bool:
+    return has_extra("provenance")
+
+
+def operators_policy(settings: Settings) -> Provenance:
+    """What the settings ask for. Raises ExtraMissing where they ask to sign and nothing can."""
+    can_sign = _can_sign()
+    if settings.provenance == "sign" and not can_sign:
+        check_extra("provenance", "Signing outputs")
+    return Provenance(settings.provenance or ("sign" if can_sign else "keep"), settings.provenance_required)
+
+
+def provenance_of_call(field: Any, headers: Mapping[str, str], settings: Settings) -> Provenance:
+    """The policy of a call. Raises InvalidRequest, and PermissionDenied where the operator requires more."""
+    default = operators_policy(settings)
+    asked = policy(field, headers.get(HEADER), default=default, can_sign=_can_sign())
+    if settings.provenance_required and not asked.required:
+        raise PermissionDenied("This gateway requires Content Credentials of every output.", param=FIELD)
+    if asked.prompt and settings.payloads == "none":
+        raise InvalidRequest("`provenance.include` may not be `prompt` where no prompts are stored.", param=FIELD)
+    return asked

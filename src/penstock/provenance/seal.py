@@ -1,0 +1,296 @@
+"""Sign and read files with the C2PA library, in a child process: it parses what strangers wrote."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import c2pa
+
+from penstock.imaging.convert import ImageFile, convert
+from penstock.imaging.formats import OutputFormat
+from penstock.provenance.certificates import PURPOSES
+from penstock.provenance.statement import ASSERTION, PARENT, Case, manifest
+
+SIGNABLE = frozenset(
+    {
+        "image/png", "image/jpeg", "image/webp", "image/avif", "image/gif",
+        "video/mp4", "video/quicktime",
+        "audio/mpeg", "audio/wav", "audio/flac", "audio/mp4",
+    }
+)  # fmt: skip
+MAX_CARRIED_BYTES = 1_000_000
+MAX_CARRIED_MANIFESTS = 30
+_CHAIN_MAX = 40  # how many manifests of a file are shown
+
+Sign = Callable[[bytes], bytes]
+_ALGORITHMS = {
+    "es256": c2pa.C2paSigningAlg.ES256,
+    "es384": c2pa.C2paSigningAlg.ES384,
+    "es512": c2pa.C2paSigningAlg.ES512,
+    "ps256": c2pa.C2paSigningAlg.PS256,
+    "ed25519": c2pa.C2paSigningAlg.ED25519,
+}
+
+
+def seal_image(
+    data: bytes,
+    content_type: str,
+    plan: Mapping[str, Any],
+    sign: Sign,
+    conversion: tuple[OutputFormat, int] | None = None,
+) -> dict[str, Any]:
+    """Convert an image if that is asked for, and seal the result as the plan says; see `seal_file`."""
+    image = ImageFile(data, content_type, 0, 0)
+    if conversion:
+        converted = convert(data, *conversion)
+        if converted.data is not data:
+            image = converted
+    made, told = _seal(data, content_type, image, plan, sign)
+    return {"data": made, "content_type": image.content_type, "width": image.width, "height": image.height, **told}
+
+
+def seal_file(data: bytes, content_type: str, plan: Mapping[str, Any], sign: Sign) -> dict[str, Any]:
+    """Seal a file as the plan says.
+
+    The plan has `mode`, the `facts` of the statement, and what is known of the signer. Returns the file, the same
+    object if it is not changed, with `status` and what a caller is told of it. Nothing that the library finds wrong is
+    raised: the file is returned without a seal of ours, with the status `failed` and a `reason`.
+    """
+    made, told = _seal(data, content_type, ImageFile(data, content_type, 0, 0), plan, sign)
+    return {"data": made, **told}
+
+
+def _seal(
+    original: bytes, content_type: str, output: ImageFile, plan: Mapping[str, Any], sign: Sign
+) -> tuple[bytes, dict[str, Any]]:
+    is_converted = output.data is not original
+    anchors = plan["signer"]["anchors"]
+    vendor = read_state(original, content_type, anchors) if plan["has_seal"] else None
+    told: dict[str, Any] = {"vendor": vendor and {"signer": vendor["signer"], "state": vendor["state"]}}
+    status, case = _decide(plan, vendor, is_converted=is_converted)
+    if case and output.content_type not in SIGNABLE:
+        status, case = "unsupported_format", None
+    told["status"] = status
+    if case is None:
+        if vendor and status in ("kept", "invalid"):
+            told |= {name: vendor[name] for name in ("signer", "manifest", "digital_source_type")}
+            told["trusted"] = vendor["state"] == "Trusted"
+        return output.data, told
+    try:
+        parent = (original, content_type) if case == "carried" else None
+        sealed, label = _sign(output, manifest(case, plan["facts"], converted=is_converted), parent, plan, sign)
+    except (c2pa.C2paError, ValueError) as error:
+        # The vendor's seal is still there if nothing was changed.
+        return output.data, told | {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}
+    source_type = plan["facts"]["source_type"] if case == "created" else vendor and vendor["digital_source_type"]
+    told |= {"signer": plan["signer"]["name"], "trusted": plan["signer"]["trusted"], "manifest": label}
+    return sealed, told | {"digital_source_type": source_type}
+
+
+def _decide(
+    plan: Mapping[str, Any], vendor: Mapping[str, Any] | None, *, is_converted: bool
+) -> tuple[str, Case | None]:
+    """Return the status of an output, and how it is signed, if it is.
+
+    A better seal is never covered by a worse one: readers would show the provider's signature as less trusted.
+    """
+    signs = plan["mode"] == "sign"
+    if vendor is None:
+        return ("signed", "created") if signs else ("none", None)
+    if vendor["state"] == "Invalid":
+        if signs:
+            return "signed", "created"
+        return ("dropped_invalid" if is_converted else "invalid"), None
+    too_large = vendor["bytes"] > MAX_CARRIED_BYTES or vendor["manifests"] > MAX_CARRIED_MANIFESTS
+    if is_converted:
+        return ("dropped_large", "created" if signs else None) if too_large else ("carried", "carried")
+    worse = vendor["state"] == "Trusted" and not plan["signer"]["trusted"]
+    if signs and not worse and not too_large:
+        return "carried", "carried"
+    return "kept", None
+
+
+def _sign(
+    output: ImageFile,
+    statement: dict[str, Any],
+    parent: tuple[bytes, str] | None,
+    plan: Mapping[str, Any],
+    sign: Sign,
+) -> tuple[bytes, str]:
+    """Return the file with its seal, and the name of the manifest."""
+    signer = plan["signer"]
+    label = f"urn:c2pa:{uuid.uuid4()}"
+    context = _context(signer["anchors"])
+    with c2pa.Builder({**statement, "label": label}, context) as builder:
+        if parent:
+            ingredient = {"title": "output of the provider", "relationship": "parentOf", "label": PARENT}
+            builder.add_ingredient(json.dumps(ingredient), parent[1], io.BytesIO(parent[0]))
+        made = io.BytesIO()
+        with c2pa.Signer.from_callback(sign, _ALGORITHMS[signer["algorithm"]], signer["chain"], None) as by:
+            builder.sign(by, output.content_type, io.BytesIO(output.data), made)
+    return made.getvalue(), label
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+
+
+def read_state(data: bytes, content_type: str, anchors: str) -> dict[str, Any] | None:
+    """What the newest manifest of a file says, and whether it holds, alone; none if there is no manifest."""
+    store = _read(data, content_type, anchors)
+    if store is None:
+        return None
+    newest = store["manifests"].get(store["active_manifest"], {})
+    return {
+        "state": store["state"],
+        "signer": _signer_of(newest),
+        "manifest": store["active_manifest"],
+        "manifests": len(store["manifests"]),
+        "bytes": store["bytes"],
+        "digital_source_type": _source_type_of(newest),
+    }
+
+
+def read_file(data: bytes, content_type: str, anchors: str) -> dict[str, Any]:
+    """Everything that a person wants to know about the credentials of a file.
+
+    `state` is the worst of the file and of all files that it was made from: the library itself calls a file trusted
+    whose parent somebody changed.
+    """
+    store = _read(data, content_type, anchors)
+    if store is None:
+        return {"credentials": None}
+    states = {store["active_manifest"]: store["state"]}
+    relations: dict[str, str] = {}
+    for each in store["manifests"].values():
+        for ingredient in each.get("ingredients", ()):
+            label = ingredient.get("active_manifest")
+            if label:
+                states.setdefault(label, _ingredient_state(ingredient))
+                relations.setdefault(label, str(ingredient.get("relationship", "")))
+    order = sorted(store["manifests"], key=lambda label: label != store["active_manifest"])
+    chain = [_link(label, store["manifests"][label], states, relations) for label in order[:_CHAIN_MAX]]
+    worst = min((link["state"] for link in chain), key=("Invalid", "Valid", "Trusted").index, default="Invalid")
+    newest = chain[0] if chain else {}
+    credentials = {
+        "state": worst,
+        "signer": newest.get("signer"),
+        "trusted": worst == "Trusted",
+        "signed_at": newest.get("signed_at"),
+        "manifest": store["active_manifest"],
+        "problems": sorted(_problems(store)),
+        "chain": chain,
+    }
+    return {"credentials": credentials}
+
+
+def _problems(store: Mapping[str, Any]) -> set[str]:
+    """The codes of everything that does not hold, of the file and of all that it was made from."""
+    results = [store.get("validation_results", {})]
+    for each in store["manifests"].values():
+        results += [ingredient.get("validation_results", {}) for ingredient in each.get("ingredients", ())]
+    deltas = [delta.get("validationDeltas", {}) for delta in results[0].get("ingredientDeltas", ())]
+    statuses = [result.get("activeManifest", {}) for result in results] + deltas
+    codes = {str(each.get("code")) for status in statuses for each in status.get("failure", ())}
+    if "reason" in store:
+        codes.add("manifest.unreadable")
+    return codes
+
+
+def _read(data: bytes, content_type: str, anchors: str) -> dict[str, Any] | None:
+    try:
+        reader = c2pa.Reader.try_create(content_type, io.BytesIO(data), context=_context(anchors))
+    except (c2pa.C2paError, ValueError) as error:  # broken, or named by a URL that is never fetched
+        nothing: dict[str, Any] = {"manifests": {}, "active_manifest": None, "bytes": 0, "state": "Invalid"}
+        return nothing | {"reason": str(error)[:300]}
+    if reader is None:
+        return None
+    with reader:
+        text = reader.json()
+        store: dict[str, Any] = json.loads(text)
+        store["state"] = reader.get_validation_state() or "Invalid"
+        store["bytes"] = len(text)  # the manifests as text are about as long as in the file
+    store.setdefault("manifests", {})
+    store.setdefault("active_manifest", None)
+    return store
+
+
+def _link(
+    label: str, found: Mapping[str, Any], states: Mapping[str, str], relations: Mapping[str, str]
+) -> dict[str, Any]:
+    said = [each["data"] for each in found.get("assertions", ()) if each.get("label") == ASSERTION]
+    request: Mapping[str, Any] = said[0] if said else {}
+    link = {
+        "manifest": label,
+        "signer": _signer_of(found),
+        "state": states.get(label, "Invalid"),
+        "relationship": relations.get(label),
+        "signed_at": found.get("signature_info", {}).get("time"),
+        "actions": [str(action.get("action")) for action in _actions_of(found)],
+        "digital_source_type": _source_type_of(found),
+        "model": request.get("executed_model") or _agent_of(found),
+        "request_id": request.get("request_id"),
+    }
+    return {name: value for name, value in link.items() if value is not None}
+
+
+def _ingredient_state(ingredient: Mapping[str, Any]) -> str:
+    results = ingredient.get("validation_results", {}).get("activeManifest", {})
+    failures = [each for each in results.get("failure", ()) if each.get("code") != "signingCredential.untrusted"]
+    if failures or not results:
+        return "Invalid"
+    codes = {each.get("code") for each in results.get("success", ())}
+    return "Trusted" if "signingCredential.trusted" in codes else "Valid"
+
+
+def _signer_of(found: Mapping[str, Any]) -> str | None:
+    signature = found.get("signature_info") or {}
+    return signature.get("issuer") or signature.get("common_name")
+
+
+def _actions_of(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    actions: list[Mapping[str, Any]] = []
+    for each in found.get("assertions", ()):
+        if str(each.get("label", "")).startswith("c2pa.actions"):
+            actions += each.get("data", {}).get("actions", ())
+    return actions
+
+
+def _source_type_of(found: Mapping[str, Any]) -> str | None:
+    for action in _actions_of(found):
+        if kind := action.get("digitalSourceType"):
+            return str(kind).rpartition("/")[2]
+    return None
+
+
+def _agent_of(found: Mapping[str, Any]) -> str | None:
+    for action in _actions_of(found):
+        agent = action.get("softwareAgent")
+        if agent:
+            return str(agent.get("name") if isinstance(agent, Mapping) else agent)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _context(anchors: str) -> c2pa.Context:
+    """The library's settings: it never uses the network, and it knows what certificates of this kind are for."""
+    trust = {"trust_config": "\n".join(PURPOSES) + "\n"}
+    if anchors:
+        trust["user_anchors"] = anchors
+    off = {"enabled": False}
+    return c2pa.Context.from_dict(
+        {
+            "trust": trust,
+            "verify": {"remote_manifest_fetch": False, "ocsp_fetch": False, "verify_after_sign": True},
+            "core": {"allowed_network_hosts": []},
+            "builder": {
+                "thumbnail": off,
+                "actions": {"auto_created_action": off, "auto_opened_action": off, "auto_placed_action": off},
+                "created_assertion_labels": ["c2pa.actions", "c2pa.ingredient", "c2pa.metadata", ASSERTION],
+            },
+        }
+    )

@@ -1,0 +1,242 @@
+"""Keep, carry over or add the Content Credentials of an output when it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from penstock import __version__
+from penstock.clock import Clock
+from penstock.imaging.child import ChildTask
+from penstock.imaging.formats import OutputFormat
+from penstock.imaging.marks import VIDEO_HEAD_BYTES, Marks, find_marks
+from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.long_bodies.buffers import Buffer
+from penstock.provenance.signing import Signing
+from penstock.provenance.statement import source_type
+from penstock.schema import ContentCredentials, Provenance, Request, VendorSeal
+from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.tracing import span
+from penstock.values import INPUT_VIDEOS, OrgId, iso
+
+log = structlog.get_logger()
+
+_IN_CHILD = "penstock.provenance.seal"
+TASKS: Mapping[str, ChildTask] = {
+    "provenance.seal": ChildTask(f"{_IN_CHILD}:seal_image", 30, 90, signs=True),
+    "provenance.seal_video": ChildTask(f"{_IN_CHILD}:seal_file", 30, 90, signs=True, long=True),
+    "provenance.read": ChildTask(f"{_IN_CHILD}:read_file", 30, 90),
+}
+SEALED_TYPES = frozenset(
+    {"image/png", "image/jpeg", "image/webp", "image/avif", "image/gif", "video/mp4", "video/quicktime"}
+)
+# Statuses with which a call that requires credentials is content.
+GOOD_STATUSES = frozenset({"signed", "carried", "kept"})
+
+
+class NotSealed(Exception):
+    """An output has no credentials although its caller requires them; the message says why."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Who made an output, as its seal tells."""
+
+    request_id: str
+    model: str
+    executed_model: str
+    provider: str
+    is_model: bool = True  # false for a program, such as the built-in renderers
+    is_mock: bool = False
+
+
+class SealedImage(msgspec.Struct, frozen=True):
+    """An image as it is stored."""
+
+    data: Buffer
+    content_type: str
+    width: int
+    height: int
+
+    def with_data(self, data: Buffer) -> SealedImage:
+        return msgspec.structs.replace(self, data=data)
+
+
+class Sealer:
+    """Applies the policy of a request to its outputs."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        clock: Clock,
+        metrics: Metrics,
+        signing: Signing | None,
+        *,
+        video_bytes: int,
+        gateway_url: str = "",
+    ) -> None:
+        """Without `signing`, marks are only found. A video of more than `video_bytes` is not sealed."""
+        self._pool = pool
+        self._clock = clock
+        self._metrics = metrics
+        self.signing = signing
+        self._video_bytes = video_bytes
+        self._gateway_url = gateway_url
+
+    async def seal_image(
+        self,
+        data: Buffer,
+        content_type: str,
+        conversion: tuple[OutputFormat, int] | None,
+        request: Request,
+        origin: Origin,
+        *,
+        for_org: OrgId,
+    ) -> tuple[SealedImage | None, ContentCredentials | None]:
+        """Convert an image and seal it, in one step. Without a policy, nothing is done and nothing is told.
+
+        Returns None instead of an image if neither is to be done here: the file stays as it is, or is converted
+        without the seal that it had. Raises WorkFailed if it cannot be converted, and NotSealed.
+        """
+        policy = request.provenance
+        if policy is None or policy.mode == "off":
+            return None, None
+        marks = find_marks(data)
+        if not self._needs_child(policy, marks, is_converted=conversion is not None):
+            status = "none" if not marks.c2pa_bytes else "removed" if conversion else "kept"
+            return None, self._checked(policy, request.task, _untouched(status, marks))
+        if content_type not in SEALED_TYPES and conversion is None:
+            return None, self._checked(policy, request.task, ContentCredentials("unsupported_format"))
+        plan = self._plan(policy, marks, request, origin)
+        arguments: dict[str, Any] = {"content_type": content_type, "plan": plan, "conversion": conversion}
+        try:
+            with span("seal"):
+                made = await self._pool.run("provenance.seal", for_org=for_org, sign=self._sign, data=data, **arguments)
+        except WorkFailed as error:
+            if error.kind == "refused":
+                raise
+            return None, self._checked(policy, request.task, self._failed(f"{error.kind}: {error.message}", origin))
+        credentials = self._checked(policy, request.task, self._told(made, marks, origin))
+        return SealedImage(made["data"], made["content_type"], made["width"], made["height"]), credentials
+
+    async def seal_video(
+        self,
+        head: Buffer,
+        size_bytes: int,
+        content_type: str,
+        load: Callable[[], Awaitable[Buffer]],
+        request: Request,
+        origin: Origin,
+        *,
+        for_org: OrgId,
+    ) -> tuple[Buffer | None, ContentCredentials | None]:
+        """Seal a video; `head` is its beginning, and `load` reads all of it.
+
+        Returns None instead of the video if it stays as it is. Raises NotSealed.
+        """
+        policy = request.provenance
+        if policy is None or policy.mode == "off":
+            return None, None
+        marks = find_marks(head[:VIDEO_HEAD_BYTES])
+        if not self._needs_child(policy, marks, is_converted=False):
+            return None, self._checked(policy, request.task, _untouched("kept" if marks.c2pa_bytes else "none", marks))
+        if content_type not in SEALED_TYPES:
+            return None, self._checked(policy, request.task, ContentCredentials("unsupported_format"))
+        if size_bytes > self._video_bytes:
+            return None, self._checked(
+                policy, request.task, _untouched("kept" if marks.c2pa_bytes else "too_large", marks)
+            )
+        plan = self._plan(policy, marks, request, origin)
+        try:
+            with span("seal"):
+                made = await self._pool.run(
+                    "provenance.seal_video",
+                    for_org=for_org,
+                    sign=self._sign,
+                    load=load,
+                    content_type=content_type,
+                    plan=plan,
+                )
+        except WorkFailed as error:
+            return None, self._checked(policy, request.task, self._failed(f"{error.kind}: {error.message}", origin))
+        credentials = self._checked(policy, request.task, self._told(made, marks, origin))
+        changed = credentials.status in ("signed", "carried")
+        return (made["data"] if changed else None), credentials
+
+    def signs(self, request: Request) -> bool:
+        """Whether the outputs of a request are to be signed."""
+        return self.signing is not None and request.provenance is not None and request.provenance.mode == "sign"
+
+    def check(self, request: Request, status: str) -> ContentCredentials | None:
+        """Count an output, and raise NotSealed if it has no credentials although the request requires them."""
+        if request.provenance is None or request.provenance.mode == "off":
+            return None
+        return self._checked(request.provenance, request.task, ContentCredentials(status))
+
+    def _needs_child(self, policy: Provenance, marks: Marks, *, is_converted: bool) -> bool:
+        if self.signing is None:
+            return False
+        return policy.mode == "sign" or (policy.mode == "keep" and is_converted and marks.c2pa_bytes > 0)
+
+    def _plan(self, policy: Provenance, marks: Marks, request: Request, origin: Origin) -> dict[str, Any]:
+        """What the child process is told."""
+        assert self.signing is not None, "without a signer nothing is sealed"
+        with_video = any(item.role in INPUT_VIDEOS for item in request.inputs)
+        when = iso(self._clock.now_ms())
+        said = {
+            "request_id": origin.request_id,
+            "model": origin.model,
+            "executed_model": origin.executed_model,
+            "provider": origin.provider,
+            "created_at": when,
+            "origin": "mocked" if origin.is_mock else "live",
+        }
+        if self._gateway_url:
+            said["gateway"] = self._gateway_url
+        if policy.prompt:
+            said["prompt"] = str(request.values.get("prompt", ""))
+        kind = source_type(request.task, with_video=with_video, is_model=origin.is_model and not origin.is_mock)
+        facts = {"version": __version__, "source_type": kind, "when": when, "request": said}
+        return {
+            "mode": policy.mode,
+            "has_seal": marks.c2pa_bytes > 0,
+            "signer": self.signing.for_child(),
+            "facts": facts,
+        }
+
+    async def _sign(self, data: bytes) -> bytes | None:
+        """Answer a child that seals; nothing is signed with a certificate that has expired."""
+        signing = self.signing
+        if signing is None or not signing.is_valid(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)):
+            return None
+        return signing.sign(data)
+
+    def _told(self, made: dict[str, Any], marks: Marks, origin: Origin) -> ContentCredentials:
+        if made["status"] == "failed":
+            return self._failed(made.get("reason", ""), origin)
+        vendor = made.get("vendor")
+        return ContentCredentials(
+            status=made["status"],
+            signer=made.get("signer"),
+            trusted=made.get("trusted"),
+            manifest=made.get("manifest"),
+            digital_source_type=made.get("digital_source_type") or marks.digital_source_type,
+            vendor=VendorSeal(vendor["signer"], vendor["state"]) if vendor else None,
+        )
+
+    def _failed(self, reason: str, origin: Origin) -> ContentCredentials:
+        log.warning("output not sealed", request_id=origin.request_id, reason=reason[:300])
+        return ContentCredentials("failed")
+
+    def _checked(self, policy: Provenance, task: str, credentials: ContentCredentials) -> ContentCredentials:
+        self._metrics.count_output(task, credentials.status)
+        if policy.required and credentials.status not in GOOD_STATUSES:
+            raise NotSealed(f"the status of its Content Credentials is `{credentials.status}`")
+        return credentials
+
+
+def _untouched(status: str, marks: Marks) -> ContentCredentials:
+    return ContentCredentials(status, digital_source_type=marks.digital_source_type)

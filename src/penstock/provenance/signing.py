@@ -1,0 +1,98 @@
+"""Who signs: the certificates and the private key, which never leaves this process."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
+
+from penstock.provenance.certificates import (
+    CertificateRefused,
+    Chain,
+    PrivateKey,
+    name_of,
+    read_pair,
+    self_made,
+    to_pem,
+)
+
+Kind = Literal["self-made", "file"]
+_HASHES = {"es256": hashes.SHA256(), "es384": hashes.SHA384(), "es512": hashes.SHA512()}
+_CURVES = {"secp256r1": "es256", "secp384r1": "es384", "secp521r1": "es512"}
+
+
+class Signing:
+    """Signs what child processes ask for; `settings` is what they may know."""
+
+    def __init__(self, chain: Chain, key: PrivateKey, kind: Kind, anchors: str, own_roots: str = "") -> None:
+        """`anchors` are the certificates, in PEM, whose signatures count as trusted; `own_roots` are those of
+        self-made certificates, which nobody else trusts.
+        """
+        self.chain = chain
+        self.kind: Kind = kind
+        self._key = key
+        self.algorithm = _algorithm(key)
+        self.anchors = anchors
+        self.own_roots = own_roots
+
+    @property
+    def name(self) -> str:
+        """Who signs, as readers show it."""
+        return name_of(self.chain.leaf)
+
+    @property
+    def is_self_made(self) -> bool:
+        return self.kind == "self-made"
+
+    @property
+    def expires_at(self) -> datetime.datetime:
+        return self.chain.leaf.not_valid_after_utc
+
+    def is_valid(self, now: datetime.datetime) -> bool:
+        return self.chain.leaf.not_valid_before_utc <= now <= self.expires_at
+
+    def for_child(self) -> dict[str, Any]:
+        """What the child that builds a seal needs of the signer: nothing secret."""
+        return {
+            "name": self.name,
+            "trusted": not self.is_self_made,
+            "algorithm": self.algorithm,
+            "chain": self.chain.pem,
+            "anchors": self.anchors,
+        }
+
+    def sign(self, data: bytes) -> bytes:
+        """Return a signature in the form of COSE. It takes a fifth of a millisecond for P-256."""
+        if isinstance(self._key, ec.EllipticCurvePrivateKey):
+            return self._key.sign(data, ec.ECDSA(_HASHES[self.algorithm]))
+        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+            return self._key.sign(data)
+        salted = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
+        return self._key.sign(data, salted, hashes.SHA256())
+
+
+def _algorithm(key: PrivateKey) -> str:
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        try:
+            return _CURVES[key.curve.name]
+        except KeyError:
+            message = f"The key's curve must be P-256, P-384 or P-521, not {key.curve.name}."
+            raise CertificateRefused(message) from None
+    return "ed25519" if isinstance(key, ed25519.Ed25519PrivateKey) else "ps256"
+
+
+def make_self_signing(seeds: Sequence[tuple[bytes, bytes]], anchors: str) -> Signing:
+    """Sign with the certificates of the first pair of seeds; those of the others, older ones, stay trusted."""
+    chain, key = self_made(*seeds[0])
+    roots = to_pem([self_made(*pair)[0].certificates[-1] for pair in seeds])
+    return Signing(chain, key, "self-made", anchors, roots)
+
+
+def read_signing(certificate: Path, key: Path, now: datetime.datetime, anchors: str) -> Signing:
+    """Sign with a certificate and its key from files. Raises CertificateRefused."""
+    chain, private = read_pair(certificate, key, now)
+    return Signing(chain, private, "file", anchors)

@@ -1,0 +1,52 @@
+"""What a seal says: the manifest of an output, as the library takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Case = Literal["created", "carried"]
+
+SPEC_VERSION = "2.4"
+ASSERTION = "org.penstock.request"
+PARENT = "parent"  # the id of the provider's file among the ingredients
+_SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
+# What made an output, in IPTC's words.
+MODEL = "trainedAlgorithmicMedia"
+MODEL_AND_INPUT = "compositeWithTrainedAlgorithmicMedia"
+PROGRAM = "algorithmicMedia"
+
+
+def source_type(task: str, *, with_video: bool, is_model: bool) -> str:
+    """The digital source type of an output: what an edit keeps of its input was not made by the model."""
+    if not is_model:
+        return PROGRAM
+    return MODEL_AND_INPUT if task in ("edit", "upscale") or with_video else MODEL
+
+
+def manifest(case: Case, facts: Mapping[str, Any], *, converted: bool) -> dict[str, Any]:
+    """The manifest of an output.
+
+    `created`: nobody else's statement is kept. `carried`: the provider's is kept as the parent, which has to be added
+    as the ingredient `PARENT`. `facts` are those of `Sealer`.
+    """
+    actions: list[dict[str, Any]] = []
+    if case == "created":
+        created = {
+            "action": "c2pa.created",
+            "digitalSourceType": _SOURCE_TYPES + facts["source_type"],
+            "softwareAgent": {"name": facts["request"]["executed_model"]},
+            "when": facts["when"],
+        }
+        actions.append(created)
+    else:
+        actions.append({"action": "c2pa.opened", "parameters": {"ingredientIds": [PARENT]}})
+    if converted:
+        actions.append({"action": "c2pa.converted"})
+    return {
+        "claim_generator_info": [{"name": "Penstock", "version": facts["version"], "specVersion": SPEC_VERSION}],
+        "assertions": [
+            {"label": "c2pa.actions.v2", "data": {"allActionsIncluded": True, "actions": actions}},
+            {"label": ASSERTION, "data": dict(facts["request"])},
+        ],
+    }

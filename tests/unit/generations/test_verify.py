@@ -1,0 +1,80 @@
+"""A file tells where it comes from, and its request is found by the file."""
+
+import base64
+
+import msgspec
+import pytest
+
+from penstock.api.endpoints.requests import list_requests
+from penstock.errors import InvalidRequest
+from penstock.fields import UploadedFile
+from penstock.generations.endpoints import make_images
+from penstock.generations.purge import purge
+from penstock.generations.verify import verify_file
+from penstock.schema import Caller
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway, RunningGateway
+from tests.signed_files import damaged, picture, signed_by_vendor
+
+MODEL = {"model": "image-1", "prompt": "a fox", "response_format": "b64_json", "size": "512x512"}
+
+
+async def verified(running: RunningGateway, data: bytes, caller: Caller | None = None) -> dict[str, object]:
+    form = (("file", UploadedFile(data, "x.png", "image/png")),)
+    call = msgspec.structs.replace(running.call(caller=caller), form=form, is_form=True)
+    found: dict[str, object] = (await verify_file(running.gateway, call)).json
+    return found
+
+
+async def test_an_output_is_known_by_its_digest_and_by_its_manifest(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign") as running:
+        made = (await make_images(running.gateway, running.call(MODEL))).json
+        file = base64.b64decode(str(made["data"][0]["b64_json"]))
+        found = await verified(running, file)
+        assert (found["verdict"], found["request_id"]) == ("made_here", made["id"])
+        query = {"sha256": str(found["sha256"])}
+        listed = (await list_requests(running.gateway, running.call(query=query))).json
+        assert [record["id"] for record in listed["data"]] == [made["id"]]
+        query = {"manifest": made["data"][0]["content_credentials"]["manifest"]}
+        listed = (await list_requests(running.gateway, running.call(query=query))).json
+        assert [record["id"] for record in listed["data"]] == [made["id"]]
+        stranger = await running.create_caller_in_new_org()
+        assert (await verified(running, file, caller=stranger))["request_id"] is None
+        assert (await list_requests(running.gateway, running.call(query=query, caller=stranger))).json["data"] == []
+        await purge(running.gateway, running.call(request_id=made["id"]))
+        assert (await verified(running, file))["request_id"] is None
+
+
+async def test_files_of_others_are_read(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        signed = signed_by_vendor(picture("png"), "image/png")
+        assert (await verified(running, signed))["verdict"] == "ai_marked"
+        assert (await verified(running, damaged(signed)))["verdict"] == "tampered"
+        plain = await verified(running, png(8, 8))
+        assert (plain["verdict"], plain["credentials"], plain["content_type"]) == ("none", None, "image/png")
+        assert (await verified(running, b"no file at all"))["verdict"] == "none"
+        uri = f"data:image/png;base64,{base64.b64encode(signed).decode()}"
+        assert (await verify_file(running.gateway, running.call({"file": uri}))).json["verdict"] == "ai_marked"
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "file"),
+        ({"file": "x", "url": "y"}, "file"),
+        ({"file": 1}, "file"),
+        ({"colour": 1}, "colour"),
+        ({"url": 1}, "url"),
+    ],
+)
+async def test_mistakes_are_named(open_gateway: OpenGateway, body: dict[str, object], param: str) -> None:
+    async with open_gateway(works=False) as running:
+        with pytest.raises(InvalidRequest) as problem:
+            await verify_file(running.gateway, running.call(body))
+        assert problem.value.param == param
+
+
+async def test_a_digest_that_is_none_is_refused(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        with pytest.raises(InvalidRequest, match="64 hexadecimal digits"):
+            await list_requests(running.gateway, running.call(query={"sha256": "xyz"}))

@@ -1,0 +1,90 @@
+"""Outputs get the requested format and their Content Credentials, or the call fails if it requires those."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from penstock.api.endpoints.requests import retrieve_request
+from penstock.errors import ProvenanceUnavailable
+from penstock.generations.endpoints import make_images
+from penstock.media.storage import storage_key
+from penstock.provenance.seal import read_state
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway
+from tests.signed_files import signed_by_vendor
+
+SIGNED = base64.b64encode(signed_by_vendor(png(64, 64), "image/png")).decode()
+MODEL = {"model": "image-1", "prompt": "a canary prompt"}
+
+
+async def stored_file(running: Any, body: Any) -> bytes:
+    row = await running.gateway.store.one("find_seal_by_manifest", org_id=running.caller.org_id, manifest=body)
+    pieces = [chunk async for chunk in running.storage.read(storage_key(row["media_id"]), 0, 10**9)]
+    return b"".join(pieces)
+
+
+async def test_an_image_is_signed_and_its_record_says_so(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign") as running:
+        made = await make_images(running.gateway, running.call({**MODEL, "output_format": "webp"}))
+        told = made.json["data"][0]["content_credentials"]
+        assert (told["status"], told["signer"], told["trusted"]) == ("signed", "Penstock (self-made)", False)
+        assert made.json["metadata"]["content_credentials"] == "signed"
+        assert made.headers["x-service-content-credentials"] == "signed"
+        record = (await retrieve_request(running.gateway, running.call(request_id=made.json["id"]))).json
+        assert record["outputs"][0]["content_credentials"] == told
+        file = await stored_file(running, told["manifest"])
+        state = read_state(file, "image/webp", "")
+        assert state
+        assert state["manifest"] == told["manifest"]
+        for secret in (b"canary prompt", running.caller.org_id.encode(), running.caller.key_id.encode()):
+            assert secret not in file
+
+
+async def test_the_seal_of_a_provider_survives_a_conversion(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="keep") as running:
+        running.lab.images.always(faults.altered(data=[{"b64_json": SIGNED}]))
+        kept = await make_images(running.gateway, running.call(MODEL))
+        assert kept.json["data"][0]["content_credentials"] == {"status": "kept"}
+        carried = await make_images(running.gateway, running.call({**MODEL, "output_format": "jpeg"}))
+        told = carried.json["data"][0]["content_credentials"]
+        assert (told["status"], told["vendor"]["state"]) == ("carried", "Valid")
+        file = await stored_file(running, told["manifest"])
+        state = read_state(file, "image/jpeg", "")
+        assert state
+        assert state["manifests"] == 2
+
+
+async def test_without_the_library_a_conversion_removes_the_seal_and_says_so(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(provenance="keep") as running:
+        monkeypatch.setattr(running.gateway.sealer, "signing", None)
+        running.lab.images.always(faults.altered(data=[{"b64_json": SIGNED}]))
+        made = await make_images(running.gateway, running.call({**MODEL, "output_format": "jpeg"}))
+        assert made.json["metadata"]["content_credentials"] == "removed"
+        required = {**MODEL, "output_format": "jpeg", "provenance": {"required": True}}
+        with pytest.raises(ProvenanceUnavailable, match="its Content Credentials is `removed`"):
+            await make_images(running.gateway, running.call(required))
+        assert [record["cost"] for record in await running.records() if record["status"] != "completed"] == [0]
+
+
+async def test_a_seal_that_fails_is_delivered_without_unless_it_is_required(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(provenance="sign") as running:
+        signing = running.gateway.sealer.signing
+        assert signing
+        monkeypatch.setattr(type(signing), "is_valid", lambda *_: False)  # the certificate has expired
+        made = await make_images(running.gateway, running.call(MODEL))
+        assert made.json["metadata"]["content_credentials"] == "failed"
+        with pytest.raises(ProvenanceUnavailable):
+            await make_images(running.gateway, running.call({**MODEL, "provenance": "sign; required"}))
+
+
+async def test_off_leaves_everything_as_it_was(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign") as running:
+        made = await make_images(running.gateway, running.call({**MODEL, "provenance": "off"}))
+        assert "content_credentials" not in made.json["data"][0]
+        assert "content_credentials" not in made.json["metadata"]
