@@ -222,11 +222,12 @@ class Fingerprint(msgspec.Struct, frozen=True):
     values: dict[str, Any]
     standard: bytes
     strict: bytes
-    by: Literal["standard", "strict"] = "standard"  # which of the two digests decides that two calls are alike
+    by: Literal["standard", "strict", "exact"] = "standard"  # which of the digests decides that two calls are alike
+    exact: bytes = b""  # as `standard`, with the prompt
 
     @property
     def digest(self) -> bytes:
-        return self.strict if self.by == "strict" else self.standard
+        return {"standard": self.standard, "strict": self.strict, "exact": self.exact}[self.by]
 
 
 class PlannedCandidate(msgspec.Struct, frozen=True):

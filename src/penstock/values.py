@@ -239,4 +239,4 @@ def _parse_retention(text: str) -> Retention:
 # -------------------------------------------------------------------------------------------------------------- replay
 
 REPLAY_MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
-REPLAY_MATCHES = ("standard", "strict", "specific", "pinned")
+REPLAY_MATCHES = ("standard", "strict", "exact", "specific", "pinned")

@@ -49,3 +49,17 @@ def test_recordings_are_written_beside_the_test_and_replayed(pytester: pytest.Py
 def test_pytest_finds_the_fixture_where_the_package_is_installed() -> None:
     (found,) = entry_points(group="pytest11", name="penstock")
     assert found.value == pytest_plugin.__name__
+
+
+def test_a_test_may_have_a_cassette_of_its_own(pytester: pytest.Pytester) -> None:
+    """Its folder is named by the test, also if that has parameters."""
+    parametrized = "import pytest\n@pytest.mark.parametrize('word', ['a/b'])\ndef test_image(word, penstock_cassette)"
+    test = TEST.replace("def test_image(penstock)", parametrized).replace(
+        "call(penstock, {", "call(penstock_cassette, {"
+    )
+    pytester.makepyfile(test_fox=test)
+    assert "404" in run(pytester)
+    assert "status: recorded" in (recorded := run(pytester, "--penstock-record")), recorded
+    folder = pytester.path / "recordings" / "test_fox" / "test_image-a-b"
+    assert sorted(path.name for path in folder.iterdir()) == ["01-image-0.png", "01-image.json"]
+    assert "status: replayed" in (replayed := run(pytester)), replayed

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from penstock.chat.mock import chat_replay, mock_chat
+from penstock.chat.mock import mock_chat
 from penstock.chat.pricing import max_cost, quote, token_usd
 from penstock.chat.provider_body import check_supported
 from penstock.chat.request import ChatRequest
@@ -26,30 +26,28 @@ class RoutedChat(msgspec.Struct, frozen=True):
 
     chat: ChatRequest
     choice: Choice
-    replay: str | None  # how it is answered if it has a replay mode
 
     @property
     def route(self) -> Route:
         return self.choice.route
 
 
-async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> RoutedChat:
+async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest, *, is_mock: bool = False) -> RoutedChat:
     """Find the candidates of a call. Raises InvalidRequest if none can serve it, or the caller allows none that can."""
-    replay = chat_replay(call)
-    if replay == "mocked":
+    if is_mock:
         chat, route = mock_chat(gateway, chat)
     else:
         route = gateway.routing.route(chat.model, ("chat",))
     written = chat.body.get(FIELD)
     if written is None or all(_has_own_providers(candidate.model) for candidate in route.candidates):
-        return RoutedChat(chat, gateway.routing.choose_usual(route, partial(check_supported, chat)), replay)
+        return RoutedChat(chat, gateway.routing.choose_usual(route, partial(check_supported, chat)))
     preferences = read_preferences(written, "chat")
     chat = _without_preferences(chat)
     check = partial(check_supported, chat)
     choice = await gateway.routing.choose(route, check, preferences, task="chat", org_id=call.caller.org_id)
     output_tokens = gateway.settings.chat_output_tokens
     choice = choice.in_preferred_order(lambda candidate: _costs(candidate.model, chat, output_tokens))
-    return RoutedChat(chat, choice, replay)
+    return RoutedChat(chat, choice)
 
 
 def executed_model_header(candidate: Candidate) -> dict[str, str]:

@@ -11,11 +11,11 @@ from penstock.chat.candidates import estimate, executed_model_header, route_chat
 from penstock.chat.form import ChatForm, ResponseForm
 from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
-from penstock.chat.mock import with_replay_header
 from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost
 from penstock.chat.provider_api import CompletionsApi, ProviderApi
 from penstock.chat.provider_body import passes_through
+from penstock.chat.replay import plan_replay, replay_chat, with_source
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.responses_request import ResponsesRequest
@@ -55,15 +55,20 @@ async def complete_chat(
         if call.caller.models is not None:
             _check_models(gateway, call.caller, chat)
         labels = call_labels(call, chat.body.get("labels"))
-        routed = await route_chat(gateway, call, chat)
-    if call.dry_run:
+        replay = await plan_replay(gateway, call, chat)
+        is_mock = replay is not None and replay.status == "mocked"
+        routed = None if replay and replay.found else await route_chat(gateway, call, chat, is_mock=is_mock)
+    if call.dry_run and routed:
         return estimate(gateway, routed)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
+    values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
+    request = Request(task="chat", model=routed.chat.model if routed else chat.model, values=values, labels=labels)
+    if replay and not routed:
+        return await replay_chat(gateway, call, chat, form, request, replay)
+    assert routed is not None, "it is not replayed"
     chat = routed.chat
     route = routed.route
-    values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
-    request = Request(task="chat", model=chat.model, values=values, labels=labels)
     output_tokens = gateway.settings.chat_output_tokens
     if chat.images:
         chat = await inline_images(
@@ -76,7 +81,7 @@ async def complete_chat(
     call.release_body()
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
-        response = with_replay_header(await _forward(reserved, route), routed.replay)
+        response = await _forward(reserved, route)
     except CallerGone:  # it is settled, since what it costs depends on the candidate
         raise
     except Problem as problem:
@@ -89,7 +94,7 @@ async def complete_chat(
         raise
     if response.chunks is None:
         await reserved.free_place()
-    return response
+    return await with_source(gateway, call, replay, response) if replay else response
 
 
 def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:

@@ -1,6 +1,8 @@
 """List, show, delete, export and import recordings."""
 
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import msgspec
@@ -119,6 +121,29 @@ def import_recordings(
 
     imported = with_store(settings, work)
     report("\n".join(imported), as_json, ids=imported)
+
+
+@app.command("serve")
+def serve_recordings(
+    folder: Annotated[Path, typer.Argument(help="The recordings of one test; it is made when they are recorded.")],
+    record: Annotated[bool, typer.Option(help="Call providers, and replace the recordings.")] = False,
+) -> None:
+    """Serve a gateway that replays one folder, until its input ends. The first line of its output has its address."""
+    from penstock.commands.replay_gateway import ReplayGateway, open_cassette, save_cassette
+
+    with TemporaryDirectory(prefix="penstock-") as data:
+        served = ReplayGateway(Path(data))
+        try:
+            mode = "record" if record else "replay-or-error"
+            owner, key = served.call(open_cassette(served.gateway, folder, mode))
+            address = {"base_url": served.base_url, "api_key": key, "recordings": str(folder)}
+            sys.stdout.write(msgspec.json.encode(address).decode() + "\n")
+            sys.stdout.flush()
+            sys.stdin.read()
+            if record:
+                served.call(save_cassette(served.gateway, owner, folder, numbered=True))
+        finally:
+            served.stop()
 
 
 def _load(document: Path) -> tuple[Any, dict[str, bytes]]:

@@ -191,6 +191,7 @@ def _recording_row(job: Job, recording: Recording, new: NewResult, now: int) -> 
         model=fingerprint.model,
         standard=fingerprint.standard,
         strict=fingerprint.strict,
+        exact=fingerprint.exact or None,
         request=msgspec.json.encode(fingerprint.values),
         result=recordings.encode_result(new.result, [stored.output for stored in new.outputs]),
         duration_ms=max(0, now - job.row.created_at_ms),

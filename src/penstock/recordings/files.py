@@ -30,11 +30,21 @@ LONGEST_DURATION_MS = 24 * 3600 * 1000
 _FILES_MAX = 10
 _REQUEST_BYTES_MAX = SHOWN_REQUEST_BYTES  # longer ones would not be shown in lists
 _MEDIA_BYTES_MAX = 256 * 1024**2  # of all files of a recording together
-_TASKS = {"image": ("image", "edit", "upscale"), "edit": ("image", "edit", "upscale"), "video": ("video",)}
+_TASKS = {
+    "image": ("image", "edit", "upscale"),
+    "edit": ("image", "edit", "upscale"),
+    "video": ("video",),
+    "chat": ("chat",),
+    "response": ("chat",),
+}
+_MOST_CHUNKS = 100_000
+# Names of files with text, which must not look like recordings themselves.
+_TEXTS = {"application/json": "txt", "text/event-stream": "sse"}
 
 _Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
 _Text = Annotated[str, Meta(max_length=32_000)]
 _Pixels = Annotated[int, Meta(ge=1, le=100_000)]
+_Chunk = tuple[Annotated[int, Meta(ge=0, le=LONGEST_DURATION_MS)], Annotated[int, Meta(ge=0)]]
 _Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
@@ -68,6 +78,8 @@ class RecordingFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     files: tuple[_MediaFile, ...] = ()
     standard: _Digest
     strict: _Digest
+    exact: _Digest | None = None
+    chunks: Annotated[tuple[_Chunk, ...], Meta(max_length=_MOST_CHUNKS)] = ()
 
 
 class ReadRecording(NamedTuple):
@@ -143,7 +155,7 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
             width=output.width,
             height=output.height,
             revised_prompt=output.revised_prompt,
-            file=f"{file_id}-{number}.{extension(file.content_type)}",
+            file=f"{file_id}-{number}.{_extension(file.content_type)}",
         )
         for number, (output, file) in enumerate(stored)
     )
@@ -164,6 +176,8 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
         files=files,
         standard=row.standard.hex(),
         strict=row.strict.hex(),
+        exact=row.exact.hex() if row.exact else None,
+        chunks=result.chunks,
     )
     return document, [file for _, file in stored]
 
@@ -204,6 +218,7 @@ async def import_recording(
         upstream_id=recording.upstream_id,
         seconds=recording.seconds,
         files=tuple(stored.output for stored in outputs),
+        chunks=recording.chunks,
     )
     row = RecordingRow(
         id=recording_id,
@@ -216,6 +231,7 @@ async def import_recording(
         model=recording.model,
         standard=bytes.fromhex(recording.standard),
         strict=bytes.fromhex(recording.strict),
+        exact=bytes.fromhex(recording.exact) if recording.exact else None,
         request=request,
         result=msgspec.json.encode(result),
         duration_ms=recording.duration_ms,
@@ -258,6 +274,8 @@ def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
         raise InvalidRequest(f"`task` must be one of {allowed} if `kind` is `{recording.kind}`.", param="task")
     if len(request) > _REQUEST_BYTES_MAX:
         raise InvalidRequest(f"`request` has more than {_REQUEST_BYTES_MAX} bytes.", param="request")
+    if recording.files and (recording.task == "chat") != all(file.content_type in _TEXTS for file in recording.files):
+        raise InvalidRequest("`files` of a chat have text, and of all others images or videos.", param="files")
     outputs = [
         StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
         for file, content in zip(recording.files, _contents(recording, media), strict=True)
@@ -289,10 +307,28 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
         content = media[file.file or ""]
     else:
         raise InvalidRequest(f"`{where}` names {file.file}, which does not exist.", param=where)
+    if file.content_type in _TEXTS:
+        _check_text(file.content_type, content, where)
+        return content
     found = sniff(content)
     if file.content_type != SVG_TYPE and (found is None or found.content_type != file.content_type):
         raise InvalidRequest(f"`{where}` is not {file.content_type}.", param=where)
     return content
+
+
+def _check_text(content_type: str, content: bytes, where: str) -> None:
+    """Raise InvalidRequest for the response of a chat that is not what its type says."""
+    try:
+        if content_type == "application/json":
+            msgspec.json.decode(content)
+        else:
+            content.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InvalidRequest(f"`{where}` is not {content_type}.", param=where) from None
+
+
+def _extension(content_type: str) -> str:
+    return _TEXTS.get(content_type) or extension(content_type)
 
 
 def _output(file: _MediaFile, content: bytes) -> Output:
@@ -309,12 +345,25 @@ def _import_digest(recording: RecordingFile, outputs: Sequence[StoredOutput]) ->
 # ---------------------------------------------------------------------------------------------------------- on disk
 
 
-def save_recording(folder: Path, document: RecordingFile, files: Sequence[tuple[str, bytes]]) -> Path:
-    """Write a recording file, indented so that it reads well in a diff, and its media files. Returns its path."""
+def save_recording(
+    folder: Path, document: RecordingFile | dict[str, Any], files: Sequence[tuple[str, bytes]], name: str | None = None
+) -> Path:
+    """Write a recording file, indented so that it reads well in a diff, and its media files. Returns its path.
+
+    The files are named by the id of the recording, or by `name`, as is any other document beside recordings.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files:
-        (folder / name).write_bytes(content)
-    path = folder / f"{document.id}.json"
+    if isinstance(document, RecordingFile):
+        own = name or document.id
+        names = [f"{own}{file.removeprefix(document.id)}" for file, _ in files]
+        media = zip(document.files, names, strict=True)
+        document = msgspec.structs.replace(
+            document, files=tuple(msgspec.structs.replace(file, file=own_name) for file, own_name in media)
+        )
+        for own_name, (_, content) in zip(names, files, strict=True):
+            (folder / own_name).write_bytes(content)
+        name = own
+    path = folder / f"{name}.json"
     text = msgspec.json.format(msgspec.json.encode(document), indent=2)
     path.write_bytes(text + b"\n")
     return path

@@ -35,10 +35,26 @@ def make_fingerprint(
     values = {**defaults, **request.values, **request.extras}
     digests = [[role, input_digest(source)] for role, source in inputs]
     compared = {name: value for name, value in values.items() if name not in IGNORED_FIELDS}
-    text = msgspec.json.encode([kind, model, dict(sorted(compared.items())), digests], order="deterministic")
+    standard = msgspec.json.encode([kind, model, dict(sorted(compared.items())), digests], order="deterministic")
+    prompt = {"prompt": values.get("prompt")}
+    exact = msgspec.json.encode([kind, model, {**compared, **prompt}, digests], order="deterministic")
     everything = {**values, "model": model, "image": digests}
-    by: Literal["standard", "strict"] = "strict" if match == "strict" else "standard"
-    return Fingerprint(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
+    return Fingerprint(
+        kind,
+        model,
+        everything,
+        hashlib.sha256(standard).digest(),
+        strict,
+        compared_by(match),
+        hashlib.sha256(exact).digest(),
+    )
+
+
+def compared_by(match: str) -> Literal["standard", "strict", "exact"]:
+    """The digest by which two calls are alike."""
+    if match == "strict":
+        return "strict"
+    return "exact" if match == "exact" else "standard"
 
 
 def input_digest(source: UploadedFile | str | Base64Text) -> str:

@@ -97,7 +97,11 @@ def replay_times(latency: str, recorded_ms: int, now_ms: int, *, is_video: bool 
 
 def no_match() -> RecordingNotFound:
     """The error for a call in the mode `replay-or-error` that no recording matches."""
-    return RecordingNotFound("No recording matches this call.", should_retry=False)
+    message = (
+        "No recording matches this call. Make it once with the header `X-Service-Replay: record` to record it; tests "
+        "do so with `pytest --penstock-record`, or with `penstock recordings serve --record`."
+    )
+    return RecordingNotFound(message, should_retry=False)
 
 
 def response_headers(status: str, recording_id: str | None) -> dict[str, str]:

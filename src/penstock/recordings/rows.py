@@ -18,6 +18,7 @@ class RecordedResult(msgspec.Struct, frozen=True):
     upstream_id: str | None
     seconds: float | None
     files: tuple[Output, ...]
+    chunks: tuple[tuple[int, int], ...] = ()  # of a stream: after how many milliseconds each came, and its bytes
 
 
 class ListedRecording(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,7 @@ class RecordingRow(ListedRecording, frozen=True, kw_only=True):
     task: str
     standard: bytes  # the digests by which a call is matched with it
     strict: bytes
+    exact: bytes | None = None  # None: made before there was this digest
     result: bytes  # a RecordedResult as JSON
 
     def decode_request(self) -> dict[str, Any]:
@@ -75,8 +77,9 @@ async def find_pinned_recording(store: Store | Transaction, recording_id: str, o
 
 
 async def find_recording(store: Store | Transaction, org_id: OrgId, fingerprint: Fingerprint) -> RecordingRow | None:
-    """The newest recording with the digest that a call is matched by."""
-    row = await store.one(
-        f"find_{fingerprint.by}_recording", org_id=org_id, kind=fingerprint.kind, digest=fingerprint.digest
-    )
+    """The newest recording with the digest that a call is matched by; one with the same prompt before all others."""
+    values = {"org_id": org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
+    if fingerprint.by == "standard":
+        values["exact"] = fingerprint.exact
+    row = await store.one(f"find_{fingerprint.by}_recording", **values)
     return None if row is None else RecordingRow(**row)

@@ -258,7 +258,7 @@ async def test_a_wrong_replay_header_is_refused_without_a_mode_and_in_a_dry_run(
     async with open_gateway() as running:
         for query in ({}, {"dryRun": "true"}):
             wrong = running.call(
-                BODIES["image"], endpoint="/image", headers={"x-service-replay-match": "exact"}, query=query
+                BODIES["image"], endpoint="/image", headers={"x-service-replay-match": "close"}, query=query
             )
             with pytest.raises(InvalidRequest, match="X-Service-Replay-Match must be one of"):
                 await endpoints.make_images(running.gateway, wrong)

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from penstock.store.base import StorageMisconfigured
-from penstock.store.migrate import pending, read_migrations
+from penstock.store.migrate import migrate_sqlite, package_migrations, pending, read_migrations
 from tests.unit.store.small_schema import Database, query, versions
 
 ROOT = Path(__file__).parents[3]
@@ -234,3 +234,25 @@ def is_migrating(database: Database) -> bool:
     finally:
         connection.close()
     return False
+
+
+def test_recordings_survive_the_migration_that_lets_them_be_chats(tmp_path: Path) -> None:
+    """SQLite changes a constraint by a copy of the table, to which the files of recordings refer."""
+    connection = apsw.Connection(str(tmp_path / "database"))
+    before = tuple(migration for migration in package_migrations() if migration.version < 6)
+    migrate_sqlite(connection, before)
+    connection.execute("INSERT INTO orgs (id, name, billing, created_at_ms) VALUES ('org_1', 'A', 'prepaid', 1)")
+    values = "?, 'org_1', 'req_1', NULL, NULL, ?, 'image', 'm', x'01', x'02', x'03', x'04', 5, 6"
+    recording = f"INSERT INTO recordings VALUES ({values}"  # noqa: S608 - no input
+    connection.execute(f"{recording})", ("rec_1", "image"))
+    connection.execute("INSERT INTO recording_files VALUES ('rec_1', 0, 'med_1', 'image/png', 3, x'05')")
+    old = list(connection.execute("SELECT * FROM recordings"))
+    migrate_sqlite(connection, package_migrations())
+    assert list(connection.execute("SELECT * FROM recordings")) == [(*old[0], None)]
+    connection.execute(f"{recording}, NULL)", ("rec_2", "chat"))
+    with pytest.raises(apsw.ConstraintError):
+        connection.execute(f"{recording}, NULL)", ("rec_3", "nonsense"))
+    with pytest.raises(apsw.ConstraintError):
+        connection.execute("DELETE FROM recordings WHERE id = 'rec_1'")
+    assert connection.pragma("foreign_key_check") is None
+    connection.close()

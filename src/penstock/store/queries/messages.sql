@@ -166,3 +166,7 @@ SELECT state, COUNT(*) AS count FROM messages GROUP BY state;
 -- name: get_oldest_message
 -- When the oldest message was added that is not yet delivered; null if there is none.
 SELECT MIN(created_at_ms) AS at_ms FROM messages WHERE state = 'waiting';
+
+-- name: list_events_of_org
+-- The events of all messages of an organization, oldest first.
+SELECT event, body, created_at_ms FROM messages WHERE org_id = :org_id ORDER BY id;

@@ -3,9 +3,9 @@
 -- name: add_recording
 -- Add a recording. An id that exists already stays as it is.
 INSERT INTO recordings (id, org_id, request_id, imported_id, import_digest, kind, task, model, standard, strict,
-    request, result, duration_ms, created_at_ms)
+    exact, request, result, duration_ms, created_at_ms)
 VALUES (:id, :org_id, :request_id, :imported_id, :import_digest, :kind, :task, :model, :standard, :strict,
-    :request, :result, :duration_ms, :created_at_ms)
+    :exact, :request, :result, :duration_ms, :created_at_ms)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: find_imported_recording
@@ -24,8 +24,13 @@ VALUES (:recording_id, :position, :media_id, :content_type, :size_bytes, :sha256
 ON CONFLICT (recording_id, position) DO NOTHING;
 
 -- name: find_standard_recording
--- The newest recording with the same canonical parameters.
-SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND standard = :digest ORDER BY id DESC LIMIT 1;
+-- The newest recording with the same canonical parameters; one with the same prompt comes first.
+SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND standard = :digest
+ORDER BY CASE WHEN exact = :exact THEN 0 ELSE 1 END, id DESC LIMIT 1;
+
+-- name: find_exact_recording
+-- The newest recording with the same canonical parameters and the same prompt.
+SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND exact = :digest ORDER BY id DESC LIMIT 1;
 
 -- name: find_strict_recording
 -- The newest recording with the same body.
