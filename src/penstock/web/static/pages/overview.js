@@ -24,7 +24,9 @@ const RANGES = {
   month: { label: "30 days", bucket: "day", start: (now) => Math.floor(now / DAY) * DAY - 29 * DAY },
   year: { label: "12 months", bucket: "month", start: (now) => Date.UTC(new Date(now).getUTCFullYear(), new Date(now).getUTCMonth() - 11) },
 };
-const GROUPS = { none: "Everything", model: "By model", provider: "By provider", key: "By key" };
+const GROUPS = { none: "Everything", model: "By model", provider: "By provider", key: "By key", user: "By user", session: "By session" };
+const LABEL = "label:";
+const groupTitle = (group) => GROUPS[group] ?? `By ${group.slice(LABEL.length)}`;
 // How the beginning of a bucket is written on an axis and in full. Days and months are those of UTC, as in the API.
 const TIMES = {
   hour: [{ hour: "2-digit", minute: "2-digit" }, { weekday: "short", hour: "2-digit", minute: "2-digit" }],
@@ -97,7 +99,10 @@ const BREAKDOWN = (what, filter) => [
   { name: "Spend", kind: "number", cell: ({ cost }) => money(cost) },
 ];
 // The name of the first column, and the filter of requests that it stands for.
-const COLUMNS = { model: ["Model", "model"], provider: ["Provider", "provider"], key: ["Key", "key_id"] };
+const COLUMNS = {
+  model: ["Model", "model"], provider: ["Provider", "provider"], key: ["Key", "key_id"], user: ["User", "user"], session: ["Session", "session_id"],
+};
+const columnOf = (group) => COLUMNS[group] ?? [group.slice(LABEL.length), `label.${group.slice(LABEL.length)}`];
 const FAILURES = [
   { name: "Why", kind: "words long", cell: ({ message, reason, error_code: code }) => html`<span class="anywhere"><${Prose}
       text=${message ?? reason ?? "No message"} /></span>${message && reason && html`<br /><span class="small soft">${reason}</span>`}
@@ -152,7 +157,9 @@ function Charts({ usage, bucket }) {
 
 export function Overview({ query }) {
   const range = Object.hasOwn(RANGES, query.get("range") ?? "") ? query.get("range") : "week";
-  const group = Object.hasOwn(GROUPS, query.get("by") ?? "") ? query.get("by") : "model";
+  const asked = query.get("by") ?? "";
+  const group = Object.hasOwn(GROUPS, asked) || asked.startsWith(LABEL) ? asked : "model";
+  const labels = useData(async (signal) => (await ask("/v1/labels", { signal })).declared_labels.map(({ name }) => LABEL + name));
   const { bucket, start } = RANGES[range];
   const change = (values) => replaceQuery("overview", { range, by: group, ...values });
   const loaded = useData(async (signal) => {
@@ -176,8 +183,8 @@ export function Overview({ query }) {
     <${Head} title="Overview">
       ${!isNew && html`<label class="only-heard" for="by">Group</label><select id="by" class="narrow" value=${group}
           onChange=${(event) => change({ by: event.target.value })}>
-        ${Object.entries(GROUPS).map(([name, label]) => html`<option key=${name} value=${name} selected=${name === group}>
-            ${label}</option>`)}</select>
+        ${[...new Set([...Object.keys(GROUPS), ...(labels.data ?? []), group])].map((name) => html`<option key=${name} value=${name}
+            selected=${name === group}>${groupTitle(name)}</option>`)}</select>
       <div class="tabs" role="group" aria-label="Period">${Object.entries(RANGES).map(([name, { label }]) => html`
         <button type="button" key=${name} aria-pressed=${String(name === range)} onClick=${() => change({ range: name })}>
             ${label}</button>`)}</div>`}
@@ -185,8 +192,8 @@ export function Overview({ query }) {
     <${Loaded} of=${loaded}>${({ usage, balance, failures }) => (isNew ? html`<${FirstSteps} />` : html`
       <${Figures} usage=${usage} balance=${balance} before=${past.data} about=${`compared with the ${RANGES[range].label} before`} />
       <${Charts} usage=${usage} bucket=${bucket} />
-      ${group !== "none" && html`<${Panel} title=${GROUPS[group]} flush><${Table} label=${GROUPS[group]}
-          columns=${BREAKDOWN(...COLUMNS[group])} rows=${usage.groups} /><//>`}
+      ${group !== "none" && html`<${Panel} title=${groupTitle(group)} flush><${Table} label=${groupTitle(group)}
+          columns=${BREAKDOWN(...columnOf(group))} rows=${usage.groups} /><//>`}
       <${Panel} title="What fails now" about="In the last 24 hours, the most frequent first: what the gateway answered, and why the provider's last attempt failed." flush>${failures.length
         ? html`<${Table} label="What fails now" columns=${FAILURES} rows=${failures} />`
         : html`<${Empty} icon="check" title="Nothing fails">No request of the last 24 hours failed.<//>`}<//>`)}<//>

@@ -177,6 +177,7 @@ function Details({ record, payload, reload }) {
         ["Key", record.key_name ?? record.key_id],
         ["User", record.user],
         ["Session", record.session_id],
+        ...Object.entries(record.labels ?? {}).map(([name, value]) => [name, value]),
         ["Trace id", record.trace_id && html`<code>${record.trace_id}</code>`],
         ["Endpoint", record.endpoint && html`<code>${record.endpoint}</code>`],
         ["Request size", record.request_size_bytes !== null && bytes(record.request_size_bytes)],

@@ -13,14 +13,16 @@ import { html, useEffect, useRef, useState } from "../view.js";
 import { RequestPage } from "./request.js";
 
 const REFRESH_MS = 3000;
-const NAMES = ["status", "kind", "model", "provider", "key_id", "created_after", "created_before", "search"];
+const NAMES = ["status", "kind", "model", "provider", "key_id", "user", "session_id", "created_after", "created_before", "search"];
+const LABEL = "label."; // filters by labels are named after them
+const namesIn = (query) => [...NAMES, ...[...query.keys()].filter((name) => name.startsWith(LABEL))];
 const TYPING_MS = 300;
 
 const any = (options) => [["", "Any"], ...options];
 
 // The filters as the API takes them: days become moments in this browser's time zone.
 function asked(query) {
-  const values = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
+  const values = Object.fromEntries(namesIn(query).map((name) => [name, query.get(name) ?? ""]));
   if (values.created_after) values.created_after = new Date(`${values.created_after}T00:00:00`).toISOString();
   if (values.created_before) values.created_before = new Date(`${values.created_before}T23:59:59.999`).toISOString();
   return values;
@@ -28,10 +30,10 @@ function asked(query) {
 
 function Filters({ query, onChange }) {
   const choices = useData(async () => {
-    const [known, keys] = await Promise.all([models(), once("/v1/keys?limit=100")]);
-    return { models: known, keys: keys.data, providers: [...new Set(known.flatMap((model) => model.providers))] };
+    const [known, keys, labels] = await Promise.all([models(), once("/v1/keys?limit=100"), once("/v1/labels")]);
+    return { models: known, keys: keys.data, labels: labels.declared_labels, providers: [...new Set(known.flatMap((model) => model.providers))] };
   });
-  const { models: known = [], keys = [], providers = [] } = choices.data ?? {};
+  const { models: known = [], keys = [], labels = [], providers = [] } = choices.data ?? {};
   const [search, setSearch] = useState(query.get("search") ?? "");
   useEffect(() => {
     const timer = setTimeout(() => { if (search !== (query.get("search") ?? "")) onChange("search", search.trim()); }, TYPING_MS);
@@ -43,15 +45,20 @@ function Filters({ query, onChange }) {
     return html`<${SelectField} label=${label} value=${chosen} options=${any(isListed ? options : [[chosen, chosen], ...options])}
       onInput=${(value) => onChange(name, value)} />`;
   };
-  return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || NAMES.some((name) => query.get(name))}>
+  return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || namesIn(query).some((name) => query.get(name))}>
       <summary>Filters</summary>
   <div class="filters" role="search" aria-label="Filter requests">
-    <${TextField} label="Search" type="search" value=${search} onInput=${setSearch} placeholder="Id or user" />
+    <${TextField} label="Search" type="search" value=${search} onInput=${setSearch} placeholder="Id, user or session" />
     ${field("status", "Status", Object.entries(STATUSES).map(([status, [words]]) => [status, words]))}
     ${field("kind", "Kind", Object.entries(KINDS))}
     ${field("model", "Model", known.map(({ id }) => [id, id]))}
     ${field("provider", "Provider", providers.map((id) => [id, id]))}
     ${field("key_id", "Key", keys.map(({ id, name, last_four: four }) => [id, `${name || "no name"} …${four}`]))}
+    ${["user", "session_id"].filter((name) => query.get(name)).map((name) => html`<${TextField} key=${name} type="search"
+        label=${name === "user" ? "User" : "Session"} value=${query.get(name)} onInput=${(value) => onChange(name, value)} />`)}
+    ${labels.map(({ name, values }) => (values ? field(LABEL + name, name, values.map((value) => [value, value]))
+      : html`<${TextField} key=${name} label=${name} type="search" value=${query.get(LABEL + name) ?? ""} placeholder="Any"
+          onChange=${(event) => onChange(LABEL + name, event.target.value.trim())} onInput=${() => {}} />`))}
     <${TextField} label="From" type="date" value=${query.get("created_after") ?? ""}
         onInput=${(value) => onChange("created_after", value)} />
     <${TextField} label="To" type="date" value=${query.get("created_before") ?? ""}
@@ -100,9 +107,9 @@ function List({ query }) {
   const page = usePages("/v1/requests", { ...values, limit: 25, summary: true }, { every: REFRESH_MS });
   const [problem, setProblem] = useState(null);
   const seen = useRef(null); // ids of the page before, to mark what is new
-  const filtered = NAMES.some((name) => query.get(name));
+  const filtered = namesIn(query).some((name) => query.get(name));
   const change = (name, value) => {
-    const next = Object.fromEntries(NAMES.map((each) => [each, each === name ? value : query.get(each)]));
+    const next = Object.fromEntries([...namesIn(query), name].map((each) => [each, each === name ? value : query.get(each)]));
     replaceQuery("requests", next);
   };
   const fresh = (request) => (seen.current && !seen.current.has(request.id) ? "new" : "");
