@@ -274,6 +274,12 @@ async def operate(story: Story) -> None:
     await story.call("POST", f"/v1/alerts/{alert}/redeliver")
     await story.call("POST", "/v1/alerts/test")
     await story.call("GET", "/v1/alerts/secret")
+    account = {"provider": "fal", "name": "eu", "credential": "fal-key-of-the-second-account", "weight": 3}
+    added = (await story.call("POST", "/v1/accounts", account))["id"]
+    await story.call("GET", "/v1/accounts")
+    await story.call("PATCH", f"/v1/accounts/{added}", {"weight": 5})
+    await story.call("POST", f"/v1/accounts/{added}/rotate", {"credential": "fal-key-that-replaces-the-other"})
+    await story.call("DELETE", f"/v1/accounts/{added}?drain=true")
     await story.call("GET", "/v1/providers")
     await story.call("POST", "/v1/providers/atelier/check?dryRun=true", {})
     await story.call("GET", "/v1/settings")

@@ -55,6 +55,7 @@ from penstock.models.live_models import LiveModels
 from penstock.models.performance import PerformanceReader
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
+from penstock.models.vendor_accounts import REFRESH_SECONDS, VendorAccounts
 from penstock.net.client import HttpClient
 from penstock.provenance import sealer
 from penstock.provenance.opening import open_signing
@@ -158,6 +159,8 @@ async def build_gateway(
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)
         health = Health(clock)
+        accounts = VendorAccounts(store, vault, clock, catalog)
+        await accounts.refresh()
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
@@ -176,7 +179,8 @@ async def build_gateway(
             alerts=Alerts(store, clock, settings, deliveries.wake),
             catalog=catalog,
             health=health,
-            routing=Routing(catalog, health.is_healthy, PerformanceReader(store, clock).read),
+            routing=Routing(catalog, health.is_healthy, PerformanceReader(store, clock).read, accounts.expand),
+            accounts=accounts,
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,
@@ -263,11 +267,15 @@ async def run_background_work(gateway: Gateway, *, sweeps: bool = True) -> Async
 
 def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, Any, None]]:
     """Coroutines that repeat their work for ever, by name."""
-    work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
+    work: dict[str, Coroutine[Any, Any, None]] = {
+        "renew leases": gateway.jobs.renew_forever(),
+        "refresh accounts": _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS),
+    }
     if gateway.settings.worker and sweeps:
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
         work["remove expired payloads"] = _repeat(gateway, partial(payloads.delete_expired, gateway), pause)
+        work["erase drained accounts"] = _repeat(gateway, gateway.accounts.erase_drained, _SWEEP_SECONDS)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
         work["delete expired media"] = _repeat(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
         if gateway.alerts.is_on:
@@ -335,7 +343,7 @@ async def _release_abandoned_chats(gateway: Gateway) -> int:
     return found
 
 
-async def _repeat(gateway: Gateway, work: Callable[[], Awaitable[int]], seconds: float) -> None:
+async def _repeat(gateway: Gateway, work: Callable[[], Awaitable[int | None]], seconds: float) -> None:
     while True:
         try:
             await work()

@@ -72,6 +72,12 @@ _SOURCES = {
     "providers": _Source(
         "providers", "app", _OPERATE, "List providers and what is missing for those that are off, or check one."
     ),
+    "accounts": _Source(
+        "accounts",
+        "app",
+        _OPERATE,
+        "Add, list, rotate and delete accounts: several credentials per vendor.",
+    ),
     "keys": _Source("keys", "app", _OPERATE, "Create, list and revoke API keys."),
     "labels": _Source("labels", "app", _OPERATE, "Declare labels, and set budgets for their values."),
     "orgs": _Source("orgs", "orgs", _OPERATE, "Create, change and list organizations."),

@@ -30,6 +30,7 @@ from penstock.models.live_models import LiveModels
 from penstock.models.reasoning_rates import ReasoningRates
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
+from penstock.models.vendor_accounts import VendorAccounts
 from penstock.provenance.sealer import Sealer
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
@@ -60,6 +61,7 @@ class Gateway:
     catalog: Catalog
     health: Health
     routing: Routing
+    accounts: VendorAccounts
     upstream: Upstream
     media_transfer: Transfer
     sealer: Sealer

@@ -239,6 +239,7 @@ class PlannedCandidate(msgspec.Struct, frozen=True):
     prices: tuple[dict[str, Any], ...] = ()
     hold: Nanos = ZERO
     send: str = ""  # which endpoint of the provider serves it, if the provider has several for one model
+    account: str = ""  # the account that sends it and asks about its job; empty: the credential of the environment
 
 
 class VendorSeal(msgspec.Struct, frozen=True):

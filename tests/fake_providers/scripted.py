@@ -95,6 +95,7 @@ class VideoJob:
     states: deque[str]
     made_at: int
     code: str = "video_generation_failed"
+    account: str = ""  # that has started it
 
     def next_state(self) -> str:
         return self.states.popleft() if len(self.states) > 1 else self.states[0]
@@ -153,6 +154,9 @@ class ScriptedProvider:
         self.next_ids: deque[str] = deque()
         self.poll_after_ms: int | None = None  # sent with every video job
         self.usage: dict[str, Any] | None = None  # reported with images
+        # The account of each credential; then other credentials are refused, and jobs of other accounts are not found.
+        self.accounts: dict[str, str] = {}
+        self.foreign_calls: list[str] = []  # about jobs of another account
         self._images: dict[str, bytes] = {}
         self._numbers = itertools.count(1)
 
@@ -194,10 +198,25 @@ class ScriptedProvider:
                 endpoint: Endpoint = getattr(self, name)
                 exchange = open_exchange(match.groupdict())
                 act = await endpoint.take(request)
+                if self.accounts and self.account_of(request) is None:
+                    await exchange.json(_error("Incorrect API key.", "invalid_request_error", "invalid_api_key"), 401)
+                    return
                 await act(ScriptedCall(exchange, partial(make, self, exchange), self))
                 return
         self.others.received.append(request)
         await open_exchange({}).json(_error("No such path.", "invalid_request_error", "not_found"), 404)
+
+    def account_of(self, request: ReceivedRequest) -> str | None:
+        """The account whose credential a request has; None for a credential that is not known."""
+        return self.accounts.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+
+    def own_job(self, call: Exchange) -> VideoJob | None:
+        """The job that a call is about, if it belongs to the caller's account."""
+        job = self.video_jobs.get(call.params["id"])
+        if job is not None and self.accounts and self.account_of(call.request) != job.account:
+            self.foreign_calls.append(f"{call.request.method} {call.request.path}")
+            return None
+        return job
 
     def new_id(self, prefix: str) -> str:
         return self.next_ids.popleft() if self.next_ids else f"{prefix}_{self.slug}_{next(self._numbers):06}"
@@ -250,6 +269,7 @@ def edit_image(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
 def create_video(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     fields = call.request.fields
     job = VideoJob(lab.new_id("video"), fields, deque(lab.states), int(time.time()))
+    job.account = lab.account_of(call.request) or ""
     lab.video_jobs[job.id] = job
     lab.charge("video", SECOND_USD * Decimal(str(fields.get("seconds", 4))), fields, job.id)
     return _job_response(lab, job)
@@ -261,22 +281,23 @@ def _job_response(lab: ScriptedProvider, job: VideoJob) -> FakeResponse:
 
 
 def show_video(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
-    job = lab.video_jobs.get(call.params["id"])
+    job = lab.own_job(call)
     return _job_response(lab, job) if job else _not_found()
 
 
 def delete_video(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     """Delete a video, which is how OpenAI cancels; an unfinished video is not charged for."""
-    job = lab.video_jobs.pop(call.params["id"], None)
+    job = lab.own_job(call)
     if job is None:
         return _not_found()
+    del lab.video_jobs[job.id]
     if not job.is_finished:
         lab.invoice[:] = [charge for charge in lab.invoice if charge.id != job.id]
     return FakeResponse({"id": job.id, "object": "video.deleted", "deleted": True})
 
 
 def send_video(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
-    known = call.params["id"] in lab.video_jobs
+    known = lab.own_job(call) is not None
     return FakeResponse(file=mp4(), content_type="video/mp4") if known else _not_found()
 
 

@@ -339,10 +339,10 @@ def test_credential_goes_only_to_files_at_home(candidate: Candidate) -> None:
 def test_credential_is_in_headers_only(candidate: Candidate) -> None:
     if not candidate.key:
         return
-    outgoing = sent(replace(candidate, key="an-id:s3cr3t-canary"), needed(candidate.model))
+    outgoing = sent(replace(candidate, own_key="an-id:s3cr3t-canary"), needed(candidate.model))
     assert "s3cr3t" not in outgoing.url
     assert b"s3cr3t" not in outgoing.body
-    assert outgoing.headers != sent(replace(candidate, key="an-id:another"), needed(candidate.model)).headers
+    assert outgoing.headers != sent(replace(candidate, own_key="an-id:another"), needed(candidate.model)).headers
 
 
 def test_every_vendor_was_seen_alive() -> None:

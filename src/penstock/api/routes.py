@@ -5,6 +5,7 @@ from functools import cache
 import msgspec
 
 from penstock.api.endpoints import (
+    accounts,
     alerts,
     balance,
     callbacks,
@@ -23,6 +24,12 @@ from penstock.api.endpoints import (
     spend,
     usage,
     webhooks,
+)
+from penstock.api.endpoints.accounts import (
+    ACCOUNT_CHANGE_FIELDS,
+    ACCOUNT_FIELDS,
+    ACCOUNT_ROTATE_FIELDS,
+    DELETE_QUERY,
 )
 from penstock.api.endpoints.alerts import ALERTS_QUERY
 from penstock.api.endpoints.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
@@ -154,6 +161,16 @@ ROUTES: tuple[Route, ...] = (
           access="operator", query=CREDITS_QUERY, gives="CreditList"),
     Route("POST", "/v1/orgs/{org_id}/credits", orgs.add_credit_to_organization, "Add credit",
           access="operator", takes="json", fields=CREDIT_FIELDS, gives="Credit"),
+    Route("GET", "/v1/accounts", accounts.list_accounts, "List accounts at vendors",
+          access="operator", gives="AccountList"),
+    Route("POST", "/v1/accounts", accounts.add_account, "Add an account at a vendor",
+          access="operator", takes="json", fields=ACCOUNT_FIELDS, gives="Account"),
+    Route("PATCH", "/v1/accounts/{account_id}", accounts.change_account, "Change an account",
+          access="operator", takes="json", fields=ACCOUNT_CHANGE_FIELDS, gives="Account"),
+    Route("POST", "/v1/accounts/{account_id}/rotate", accounts.rotate_account, "Replace the credential of an account",
+          access="operator", takes="json", fields=ACCOUNT_ROTATE_FIELDS, gives="Account"),
+    Route("DELETE", "/v1/accounts/{account_id}", accounts.delete_account, "Delete an account",
+          access="operator", query=DELETE_QUERY, status=204, also=((200, "Account"),)),
     Route("GET", "/v1/providers", providers.list_providers, "List providers and their health",
           access="operator", gives="ProviderList"),
     Route("POST", "/v1/providers/{provider}/check", providers.check_provider, "Check a provider with a real call",

@@ -117,7 +117,7 @@ async def _forward(reserved: ReservedCall, route: Route) -> Response:
             if not problem.failure.allows_failover:
                 break
         else:
-            reserved.gateway.health.record_success(candidate.provider.slug, candidate.model.upstream)
+            reserved.gateway.health.record_success(*candidate.health_key)
             return response
     raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)
 

@@ -101,9 +101,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         """Note a failed attempt: in the log, for the health of the candidate, and for the record of the call."""
         call = self.reservation.call
         log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
-        self.gateway.health.record_failure(
-            candidate.provider.slug, candidate.model.upstream, failure.kind, failure.retry_after_seconds
-        )
+        self.gateway.health.record_failure(*candidate.health_key, failure.kind, failure.retry_after_seconds)
         attempts = self.failed_attempts
         attempt = FailedAttempt(
             candidate.provider.slug,

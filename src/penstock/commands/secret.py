@@ -5,6 +5,7 @@ import typer
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, load_settings, with_store
 from penstock.commands.output import Json, report
+from penstock.models.vendor_accounts import reseal_accounts
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.vault import Vault, rotate_secret
@@ -37,7 +38,7 @@ def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> N
 
 @app.command("reseal")
 def reseal(data: Data = None, config: Config = None, as_json: Json = False) -> None:
-    """Encrypt with the newest master secret what is stored encrypted: the webhook secrets of organizations."""
+    """Encrypt with the newest master secret what is stored encrypted: webhook secrets, and credentials of accounts."""
     count = _reseal(load_settings(data=data, config=config))
     report(_reseal_text(count), as_json, resealed=count)
 
@@ -48,10 +49,10 @@ async def _nothing(store: Store, vault: Vault) -> None:
 
 def _reseal(settings: Settings) -> int:
     async def work(store: Store, vault: Vault) -> int:
-        return await WebhookSecrets(store, vault, Clock()).reseal()
+        return await WebhookSecrets(store, vault, Clock()).reseal() + await reseal_accounts(store, vault)
 
     return with_store(settings, work)
 
 
 def _reseal_text(count: int) -> str:
-    return f"Encrypted {count} webhook secrets with the newest master secret."
+    return f"Encrypted {count} secrets with the newest master secret."

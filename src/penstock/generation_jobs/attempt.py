@@ -66,7 +66,7 @@ class _Attempt:
         self.candidate = part.candidate
         self.provider = part.candidate.provider
         self.op = part.candidate.model.op
-        self.health_key = (self.provider.slug, part.candidate.model.upstream)
+        self.health_key = part.candidate.health_key
         self.earlier = earlier
         self.stored_intent = job.history.take_unsent(part)
         self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
@@ -212,6 +212,7 @@ class _Attempt:
             "candidate": self.part.candidate_index,
             "count": self.part.count,
             **sent_to,
+            "account_id": self.candidate.account_id or None,
             "created_at_ms": gateway.clock.now_ms(),
         }
         started_request = {"id": job.id, "org_id": job.org_id, **sent_to}

@@ -151,6 +151,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     checks: int
     created_at_ms: int
     updated_at_ms: int
+    account_id: str | None = None  # that its job belongs to
 
     @property
     def is_open(self) -> bool:

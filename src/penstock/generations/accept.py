@@ -286,6 +286,7 @@ def _first_attempt(new_call: _NewCall, candidate: PlannedCandidate) -> Row:
         "count": new_call.request.n,
         "provider": candidate.provider,
         "upstream_model": candidate.upstream,
+        "account_id": candidate.account or None,
         "created_at_ms": new_call.at_ms,
     }
 

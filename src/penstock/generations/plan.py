@@ -123,6 +123,7 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
         prices=snapshot_prices(candidate.model.prices),
         hold=highest_cost(candidate.model, request),
         send=candidate.model.op.send,
+        account=candidate.account_id,
     )
 
 

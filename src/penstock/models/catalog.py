@@ -45,8 +45,19 @@ class Catalog:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
+        self._sources = (tuple(providers), settings, environ)
+        self._live: dict[str, tuple[Candidate, ...]] = {}  # by id: those of providers' own catalogues
+        self._build(frozenset())
+
+    def set_accounts(self, slugs: frozenset[str]) -> None:
+        """Offer the models of providers that have accounts, also of those without a credential in the environment."""
+        if slugs != self.providers.with_accounts:
+            self._build(slugs)
+
+    def _build(self, with_accounts: frozenset[str]) -> None:
+        providers, settings, environ = self._sources
         self._router = settings.router
-        self.providers = KnownProviders(providers, settings, environ)
+        self.providers = KnownProviders(providers, settings, environ, with_accounts)
         candidates = [
             Candidate(provider, model, self.providers.keys[slug])
             for slug, provider in self.providers.active.items()
@@ -67,7 +78,6 @@ class Catalog:
         known = self.providers.known.values()
         self._retired = {old: new for provider in known for old, new in provider.retired.items()}
         self._cached_find = lru_cache(_FOUND_MAX)(self._find_fitting)  # one cache per catalog
-        self._live: dict[str, tuple[Candidate, ...]] = {}  # by id: those of providers' own catalogues
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """Apply `[models]`: the table of an id is for all providers, the table of `{provider}/{id}` for that one."""

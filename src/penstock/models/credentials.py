@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from penstock.providers.spec import Provider
+from penstock.settings import Settings
 
 _NOT_SET = " is not set"
 
@@ -19,6 +20,13 @@ def inactive_reason(provider: Provider, disabled: Container[str], environ: Mappi
     if problem := provider.key_problem(environ.get(provider.key_env or "", "")):
         return f"not usable: {problem}"
     return None
+
+
+def lacks_key_only(provider: Provider, settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether an inactive provider needs nothing but a credential, which an account has."""
+    if provider.slug in settings.disabled_providers or provider.key_env is None:
+        return False
+    return not (provider.base_url_env and provider.base_url_env not in environ)
 
 
 def missing_credentials(model: str, providers: Iterable[Provider], inactive: Mapping[str, str]) -> str:

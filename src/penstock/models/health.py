@@ -80,11 +80,12 @@ class Health(msgspec.Struct):
         return record
 
     def report(self) -> list[dict[str, object]]:
-        """One row per provider and model that was called, for operators."""
+        """One row per provider, account and model that was called, for operators."""
         now = self.clock.monotonic()
         return [
             {
-                "provider": provider,
+                "provider": provider.partition(" ")[0],
+                "account": provider.partition(" ")[2] or None,
                 "model": upstream,
                 "healthy": record.paused_until <= now,
                 "successes": record.successes,

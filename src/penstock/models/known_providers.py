@@ -13,17 +13,35 @@ class KnownProviders:
     not disabled.
     """
 
-    def __init__(self, tables: Iterable[Provider], settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Provider],
+        settings: Settings,
+        environ: Mapping[str, str],
+        with_accounts: frozenset[str] = frozenset(),
+    ) -> None:
+        """`with_accounts` are the providers that have accounts: these need no credential in the environment."""
+        self.with_accounts = with_accounts
         described = {provider.slug: _with_base_url(provider, environ) for provider in tables}
         known = configured.providers(described, settings.providers, settings.data)
         self.known = {provider.slug: provider for provider in known}
-        self._inactive = {
-            slug: reason
+        reasons = {
+            slug: credentials.inactive_reason(provider, settings.disabled_providers, environ)
             for slug, provider in self.known.items()
-            if (reason := credentials.inactive_reason(provider, settings.disabled_providers, environ))
+        }
+        self._by_accounts_only = {
+            slug
+            for slug in with_accounts & reasons.keys()
+            if reasons[slug] is not None and credentials.lacks_key_only(self.known[slug], settings, environ)
+        }
+        self._inactive = {
+            slug: reason for slug, reason in reasons.items() if reason and slug not in self._by_accounts_only
         }
         self.active = {slug: provider for slug, provider in self.known.items() if slug not in self._inactive}
-        self.keys = {slug: environ.get(provider.key_env or "", "") for slug, provider in self.active.items()}
+        self.keys = {
+            slug: environ.get(provider.key_env or "", "") if slug not in self._by_accounts_only else ""
+            for slug, provider in self.active.items()
+        }
         self.names: Mapping[str, str] = {slug: provider.name for slug, provider in self.known.items()}
         self._variables = {slug: credentials.variables(provider, environ) for slug, provider in self.known.items()}
 
@@ -31,6 +49,10 @@ class KnownProviders:
         """The secrets with which providers sign callbacks, by slug, as far as the environment has them."""
         names = {slug: provider.callback_key_env for slug, provider in self.active.items()}
         return {slug: environ[name] for slug, name in names.items() if name and environ.get(name)}
+
+    def has_own_credential(self, slug: str) -> bool:
+        """Whether a provider that is active can be used without an account."""
+        return slug not in self._by_accounts_only
 
     def missing_credentials(self, model: str) -> str:
         """A sentence about what the inactive providers of a model lack; empty if none of them has it."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from penstock.errors import InputsNotTaken, InvalidRequest, quoted, without_frames
+from penstock.errors import InputsNotTaken, InvalidRequest, ModelDisabled, quoted, without_frames
 from penstock.models.catalog import Catalog
 from penstock.models.performance import Performance, Performances
 from penstock.models.preferences import FIELD, NO_PREFERENCES, Preferences
@@ -18,6 +18,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.values import OrgId
 
 IsHealthy = Callable[[str, str], bool]  # for the slug of a provider and its name of a model
+Expand = Callable[[tuple[Candidate, ...]], tuple[Candidate, ...]]  # by the accounts of the providers
 ReadPerformances = Callable[[str, OrgId], Awaitable[Performances]]  # for a task and an organization
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
 
@@ -50,7 +51,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     records: Performances = {}
 
     def healthy(self, candidate: Candidate) -> bool:
-        return self.is_healthy(candidate.provider.slug, candidate.model.upstream)
+        return self.is_healthy(*candidate.health_key)
 
     def comes_last(self, candidate: Candidate) -> bool:
         return not self.healthy(candidate) or self.has_ended(candidate.model)
@@ -79,8 +80,15 @@ class Choice(msgspec.Struct, frozen=True):
 class Routing:
     """Orders candidates for the calls of this process; the catalog finds them."""
 
-    def __init__(self, catalog: Catalog, is_healthy: IsHealthy, read_performances: ReadPerformances) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        is_healthy: IsHealthy,
+        read_performances: ReadPerformances,
+        expand: Expand = lambda candidates: candidates,
+    ) -> None:
         self._catalog = catalog
+        self._expand = expand
         self._knowledge = Knowledge(is_healthy=is_healthy, has_ended=catalog.has_ended)
         self._read_performances = read_performances
 
@@ -91,15 +99,21 @@ class Routing:
         Raises ModelNotFound, ModelDisabled or InvalidRequest.
         """
         candidates, forced = self._catalog.find(model, tasks)
+        candidates = self._expand(candidates)
+        if not candidates:
+            raise ModelDisabled(f"No account of this gateway serves the model `{model}`.", param="model")
         if len(candidates) > 1:
             candidates = tuple(sorted(candidates, key=self._usual_rank))
         return Route(candidates, forced)
 
-    def _usual_rank(self, candidate: Candidate) -> tuple[bool, int, float]:
+    def _usual_rank(self, candidate: Candidate) -> tuple[bool, int, int, float]:
+        account = candidate.account
+        weight = candidate.model.weight * (account.weight if account else 1)
         return (
             self._knowledge.comes_last(candidate),
             candidate.model.priority,
-            -(random.random() ** (1 / candidate.model.weight)),  # noqa: S311 - for load, not for security
+            account.priority if account else 0,
+            -(random.random() ** (1 / weight)),  # noqa: S311 - for load, not for security
         )
 
     async def choose(
@@ -170,7 +184,9 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
         raise refusals.pop(0)  # taken out: a variable of ours that refers to it would keep the call in memory
     if not refusals and not (route.forced and len(capable) > 1):
         return route
-    tried = tuple(capable[:1] if route.forced else capable)
+    # Other accounts of the forced provider are the same model.
+    same = [each for each in capable if (each.provider, each.model) == (capable[0].provider, capable[0].model)]
+    tried = tuple(same if route.forced else capable)
     return replace(route, candidates=tried, left_out=(*route.left_out, *left_out))
 
 

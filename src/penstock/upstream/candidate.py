@@ -6,18 +6,36 @@ from functools import cached_property
 from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Provider
 from penstock.upstream.translate import Target, fixed_target
+from penstock.upstream.vendor_account import VendorAccount
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to serve a request: a model of an active provider, with the provider's key.
+    """One way to serve a request: a model of an active provider, with the credential of the environment or an account.
 
     It never changes, so what follows from it is computed once; the catalog has the same one for all calls of a day.
     """
 
     provider: Provider
     model: Model
-    key: str = field(default="", repr=False)
+    own_key: str = field(default="", repr=False)  # of the environment
+    account: VendorAccount | None = None  # whose credential is used instead
+
+    @property
+    def key(self) -> str:
+        """The credential, which may have been rotated since the candidate was made."""
+        return self.own_key if self.account is None else self.account.credential
+
+    @property
+    def account_id(self) -> str:
+        """The id of the account; empty for the credential of the environment."""
+        return "" if self.account is None else self.account.id
+
+    @cached_property
+    def health_key(self) -> tuple[str, str]:
+        """What its health is kept by: each account has its own."""
+        slug = self.provider.slug if self.account is None else f"{self.provider.slug} {self.account.id}"
+        return slug, self.model.upstream
 
     @cached_property
     def executed_model(self) -> str:

@@ -151,11 +151,13 @@ def test_the_report_for_operators() -> None:
     assert [[each["problem"] for each in history] for history in histories] == [["broken"] * 3, [None]]  # type: ignore[attr-defined]
     assert report == [
         {
-            "provider": "lab", "model": "brush", "healthy": False, "successes": 0, "failures": 3,
+            "provider": "lab",
+            "account": None, "model": "brush", "healthy": False, "successes": 0, "failures": 3,
             "last_problem": "broken", "recovers_in_seconds": 6.0,
         },
         {
-            "provider": "zoo", "model": "zebra", "healthy": True, "successes": 1, "failures": 0,
+            "provider": "zoo",
+            "account": None, "model": "zebra", "healthy": True, "successes": 1, "failures": 0,
             "last_problem": None, "recovers_in_seconds": 0.0,
         },
     ]  # fmt: skip

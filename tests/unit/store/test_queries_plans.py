@@ -22,6 +22,7 @@ MAY_READ_ALL = {
     "find_pinned_recording": "recordings of one organization, for calls that name one",
     "get_file_row": "in the background, for files that seem to have no row",
     "get_stored_bytes": "at most every thirty seconds per organization",
+    "list_accounts": "a handful of accounts, when they have changed",
     "list_all_files": "in the background, once an hour",
     "list_budgets": "in the background, to find alerts",
     "list_dead_processes": "one row per process",

@@ -36,13 +36,13 @@ def test_a_provider_that_the_operator_describes_is_in_the_own_network() -> None:
 
 
 def test_the_calls_of_a_candidate_go_to_the_same_place_with_the_same_headers() -> None:
-    chat = replace(candidate(openai.PROVIDER, "https://lab.test/v1"), key="k")
+    chat = replace(candidate(openai.PROVIDER, "https://lab.test/v1"), own_key="k")
     sent = translate.http_request(chat.provider, chat.model, {"a": 1}, chat.key)
     target = chat.target
     assert target is not None
     assert (target.method, target.url, target.headers) == (sent.method, sent.url, sent.headers)
     assert chat.target is target
-    assert replace(chat, key="other").target != target
+    assert replace(chat, own_key="other").target != target
 
 
 def test_a_provider_whose_requests_differ_has_no_fixed_target() -> None:

@@ -6,6 +6,7 @@ from penstock.accounts.key_records import SCOPES
 from penstock.accounts.orgs import BILLING_TYPES
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS
+from penstock.api.openapi.label_schemas import LABEL_SCHEMAS, LABELS
 from penstock.api.openapi.provenance_schemas import VERIFICATION
 from penstock.api.openapi.schema_parts import (
     CREDENTIALS,
@@ -27,7 +28,6 @@ from penstock.api.openapi.schema_parts import (
 )
 from penstock.states import KEY, MESSAGE
 
-_LABELS = {"type": "object", "additionalProperties": TEXT}
 _ATTEMPT = closed_object(
     {
         "id": or_null(TEXT),
@@ -100,7 +100,7 @@ _REQUEST = closed_object(
         "session_id": or_null(TEXT),
         "trace_id": or_null(TEXT),
         "user": or_null(TEXT),
-        "labels": _LABELS,
+        "labels": LABELS,
         "request_size_bytes": or_null(INTEGER),
         "response_size_bytes": or_null(INTEGER),
         "kind": or_null(one_of(*KINDS)),
@@ -137,7 +137,7 @@ _KEY = {
     "models": or_null(array(TEXT)),
     "replay_mode": or_null(TEXT),
     "expires_at": or_null(TIME),
-    "labels": _LABELS,
+    "labels": LABELS,
     "last_used_at": or_null(TIME),
     "spent_today": MONEY,
     "spent_this_month": MONEY,
@@ -177,38 +177,6 @@ _USAGE = closed_object(
         "total": closed_object(_FIGURES),
         "groups": array(_USAGE_GROUP),
         "data": array(closed_object({"start": TIME, "end": TIME, **_FIGURES, "groups": array(_USAGE_GROUP)})),
-    }
-)
-_FORECAST = closed_object(
-    {
-        "object": always("forecast"),
-        "month": TEXT,
-        "currency": always("usd"),
-        "spent": MONEY,
-        "usd_per_month": or_null(MONEY),
-        "days_of_history": INTEGER,
-        "month_end": or_null(closed_object({"low": MONEY, "likely": MONEY, "high": MONEY})),
-        "budget_reached_on": or_null(TEXT),
-        "message": or_null(TEXT),
-        "labels": _LABELS,
-    }
-)
-_DECLARED_LABELS = closed_object(
-    {
-        "object": always("labels"),
-        "declared_labels": array(
-            closed_object({"name": TEXT, "required": FLAG, "values": or_null(array(TEXT)), "budget": FLAG})
-        ),
-    }
-)
-_LABEL_BUDGET = closed_object(
-    {
-        "object": always("label_budget"),
-        "name": TEXT,
-        "value": TEXT,
-        "usd_per_month": MONEY,
-        "alert_percents": array(INTEGER),
-        "spent_this_month": or_null(MONEY),
     }
 )
 _ORGANIZATION = closed_object(
@@ -317,6 +285,7 @@ _PROVIDER = closed_object(
             closed_object(
                 {
                     "provider": TEXT,
+                    "account": or_null(TEXT),
                     "model": TEXT,
                     "healthy": FLAG,
                     "successes": INTEGER,
@@ -332,6 +301,7 @@ _PROVIDER = closed_object(
 
 ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Verification": VERIFICATION,
+    **LABEL_SCHEMAS,
     "Request": _REQUEST,
     "WebhookMessage": _WEBHOOK_MESSAGE,
     "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
@@ -340,10 +310,6 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "Usage": _USAGE,
-    "Forecast": _FORECAST,
-    "Labels": _DECLARED_LABELS,
-    "LabelBudget": _LABEL_BUDGET,
-    "LabelBudgetList": list_of("LabelBudget", pages=False),
     "Organization": _ORGANIZATION,
     "OrganizationList": list_of("Organization", pages=False),
     "Credit": _CREDIT,

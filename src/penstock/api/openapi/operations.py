@@ -181,6 +181,22 @@ OPERATIONS: Mapping[str, Operation] = {
     "create_key_for_organization": Operation("Installation", "Creates a key of any organization."),
     "list_credits": Operation("Installation", "Lists what was credited to an organization."),
     "add_credit_to_organization": Operation("Installation", "Adds credit to an organization."),
+    "list_accounts": Operation("Installation", "Lists the accounts at vendors; credentials are never shown."),
+    "add_account": Operation(
+        "Installation",
+        "Adds a credential of a provider beside that of the environment. Calls are shared among them by priority and "
+        "weight; each job stays with the account that started it.",
+    ),
+    "change_account": Operation("Installation", "Changes what the body names, but not the credential."),
+    "rotate_account": Operation(
+        "Installation",
+        "Replaces the credential, also for the jobs that run: it must be of the same account at the vendor.",
+    ),
+    "delete_account": Operation(
+        "Installation",
+        "Deletes an account. While jobs that it started are open this is refused, or with `drain=true` it is kept for "
+        "them only.",
+    ),
     "list_providers": Operation(
         "Installation", "Lists providers, the variables that those which are off lack, and the health of their models."
     ),

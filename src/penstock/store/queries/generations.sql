@@ -172,10 +172,10 @@ SELECT cancel_requested FROM generations WHERE id = :id;
 
 -- name: add_attempt
 -- Add an attempt before its call is sent.
-INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, upstream_model, state,
+INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, upstream_model, account_id, state,
     created_at_ms, updated_at_ms)
-VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, :upstream_model, 'intent', :created_at_ms,
-    :created_at_ms);
+VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, :upstream_model, :account_id, 'intent',
+    :created_at_ms, :created_at_ms);
 
 -- name: set_attempt
 -- Update an attempt after its call. An ended attempt stays as it is.
@@ -215,7 +215,7 @@ SELECT id, request_id FROM attempts WHERE id = :id;
 
 -- name: get_attempt_by_upstream_id
 -- The attempt with a provider's id for its job.
-SELECT id, request_id FROM attempts WHERE provider = :provider AND upstream_id = :upstream_id;
+SELECT id, request_id FROM attempts WHERE provider = :provider AND upstream_id = :upstream_id ORDER BY id DESC LIMIT 1;
 
 -- name: count_sent_attempts
 -- How many attempts of a generation a provider may know about.

@@ -3,7 +3,7 @@
 import { useData } from "../data.js";
 import { ask } from "../gateway.js";
 import { ago, duration, money, plural } from "../format.js";
-import { Confirm, Empty, Head, Loaded, Panel, Problem } from "../parts/controls.js";
+import { Confirm, Dialog, Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Table } from "../parts/table.js";
 import { pageUrl, replaceQuery } from "../route.js";
@@ -42,7 +42,7 @@ function Health({ provider }) {
   return html`<ul class="plain health">${provider.health.map((row) => {
     const isFailing = row.history.at(-1)?.is_success === false;
     return html`<li key=${row.model} class="row">
-      <span class="grow anywhere">${row.model}</span><${History} history=${row.history} /><${State} row=${row} isFailing=${isFailing} />
+      <span class="grow anywhere">${row.model}${row.account && html`<span class="small soft"> ${row.account}</span>`}</span><${History} history=${row.history} /><${State} row=${row} isFailing=${isFailing} />
       <span class="small soft figures nowrap">${row.successes} succeeded, ${row.failures} failed</span>
       ${isFailing && row.last_problem && html`<span class="small bad last">Last: ${inWords(row.last_problem)}</span>`}</li>`;
   })}</ul>`;
@@ -77,6 +77,65 @@ function Provider({ provider }) {
   </div></li>`;
 }
 
+// A new account, or a new credential of one.
+function Credential({ account, providers, onClose, onDone }) {
+  const [texts, setTexts] = useState({ provider: providers[0]?.id ?? "", name: "", credential: "" });
+  const [state, setState] = useState({ busy: false, problem: null });
+  const set = (name) => (text) => setTexts({ ...texts, [name]: text });
+  async function save(event) {
+    event.preventDefault();
+    setState({ busy: true, problem: null });
+    const { provider, name, credential } = texts;
+    const path = account ? `/v1/accounts/${account.id}/rotate` : "/v1/accounts";
+    const body = account ? { credential } : { provider, name: name.trim(), credential };
+    await ask(path, { method: "POST", body }).then(onDone, (problem) => setState({ busy: false, problem }));
+  }
+  const footer = html`<button type="button" class="button" onClick=${onClose}>Cancel</button><button class="button main"
+      form="credential-form" disabled=${state.busy}>${account ? "Replace" : "Add"}</button>`;
+  return html`<${Dialog} title=${account ? "Replace the credential" : "New account"} onClose=${onClose} footer=${footer}>
+    <form id="credential-form" class="stack" onSubmit=${save}>
+      ${account ? html`<p class="soft">It must be of the same account at the vendor: jobs that run use it at once.</p>` : html`
+        <${SelectField} label="Provider" value=${texts.provider} onInput=${set("provider")} options=${providers.map(({ id, name }) => [id, name])} />
+        <${TextField} label="Name" type="text" value=${texts.name} onInput=${set("name")} />`}
+      <${TextField} label="Credential" type="password" autocomplete="off" required value=${texts.credential} onInput=${set("credential")} />
+      <${Problem} problem=${state.problem} /></form><//>`;
+}
+
+const ACCOUNT_STATES = { on: "good", off: "", draining: "warn" };
+
+function Accounts({ providers }) {
+  const loaded = useData((signal) => ask("/v1/accounts", { signal }), [], { every: REFRESH_MS });
+  const [open, setOpen] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const done = () => { setOpen(null); setProblem(null); loaded.reload(); };
+  const change = (account, status) => ask(`/v1/accounts/${account.id}`, { method: "PATCH", body: { status } }).then(done, setProblem);
+  const names = Object.fromEntries(providers.map(({ id, name }) => [id, name]));
+  const columns = [
+    { name: "Account", kind: "words lead", cell: ({ provider, name, id }) => html`<strong class="medium">${names[provider] ?? provider}</strong> ${name}
+        <br /><code class="small soft">${id}</code>` },
+    { name: "Ends in", cell: ({ last_four: four }) => (four ? html`<code>…${four}</code>` : "") },
+    { name: "Order", cell: ({ priority, weight }) => `priority ${priority}, weight ${weight}` },
+    { name: "State", kind: "state", cell: ({ status }) => html`<span class=${`chip ${ACCOUNT_STATES[status]}`}><span class="dot"></span>${status}</span>` },
+    { name: "Actions", kind: "figure", cell: (account) => html`<span class="row">
+        <button type="button" class="button small" onClick=${() => setOpen({ kind: "credential", account })}>Replace</button>
+        ${account.status !== "draining" && html`<button type="button" class="button small"
+            onClick=${() => change(account, account.status === "on" ? "off" : "on")}>${account.status === "on" ? "Switch off" : "Switch on"}</button>`}
+        <button type="button" class="button small" onClick=${() => setOpen({ kind: "delete", account })}>Delete</button></span>` },
+  ];
+  const takers = providers.filter(({ credential }) => credential).toSorted((one, other) => one.name.localeCompare(other.name));
+  return html`<${Panel} title="Accounts" about="Further credentials, added without a restart. Each job stays with the account that started it."
+      aside=${html`<button type="button" class="button small" onClick=${() => setOpen({ kind: "credential" })}>Add an account</button>`} flush>
+    <${Problem} problem=${problem} />
+    <${Loaded} of=${loaded}>${({ data }) => (data.length
+      ? html`<${Table} label="Accounts" columns=${columns} rows=${data} rowKey=${({ id }) => id} />`
+      : html`<p class="small soft body">None: each provider uses its credential of the environment. <a href="/docs/accounts">Accounts</a></p>`)}<//>
+    ${open?.kind === "credential" && html`<${Credential} account=${open.account} providers=${takers} onClose=${() => setOpen(null)} onDone=${done} />`}
+    ${open?.kind === "delete" && html`<${Confirm} title="Delete the account" verb="Delete"
+      question=${`${names[open.account.provider]} ${open.account.name} takes no new calls, and its credential is erased when its last job has ended.`}
+      action=${() => ask(`/v1/accounts/${open.account.id}?drain=true`, { method: "DELETE" })} onClose=${done} />`}
+  <//>`;
+}
+
 const SET_VARIABLE = html`Set the variable in the environment of the gateway and start it again. The documentation has <a
   href="/docs/providers">a page for each provider</a>.`;
 const OFF = [
@@ -90,7 +149,7 @@ export function Providers({ query }) {
   const loaded = useData((signal) => ask("/v1/providers", { signal }), [], { every: REFRESH_MS });
   const words = (query.get("search") ?? "").toLowerCase();
   return html`<div class="page">
-    <${Head} title="Providers" about="A provider is switched on by its own credential in the environment of the gateway." />
+    <${Head} title="Providers" about="A provider is switched on by its own credential: in the environment of the gateway, or as an account." />
     <label class="search"><span class="only-heard">Search providers</span><${Icon} name="search" /><input type="search"
         placeholder="Search providers" value=${query.get("search") ?? ""}
         onInput=${(event) => replaceQuery("providers", { search: event.target.value })} /></label>
@@ -100,6 +159,7 @@ export function Providers({ query }) {
       const on = found.filter((provider) => provider.on);
       const off = found.filter((provider) => !provider.on);
       return html`
+        ${!words && html`<${Accounts} providers=${data} />`}
         ${on.length > 0 && html`<section class="stack" aria-label="On"><h2>On</h2><ul class="cards wide">
             ${on.map((provider) => html`<${Provider} key=${provider.id} provider=${provider} />`)}</ul></section>`}
         ${off.length > 0 && html`<${Panel} title="Off" about=${SET_VARIABLE} flush>

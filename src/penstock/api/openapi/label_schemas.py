@@ -1,0 +1,71 @@
+"""JSON Schemas of the responses about labels, the forecast, and accounts at vendors."""
+
+from collections.abc import Mapping
+
+from penstock.api.openapi.schema_parts import (
+    FLAG,
+    INTEGER,
+    MONEY,
+    TEXT,
+    TIME,
+    Schema,
+    always,
+    array,
+    closed_object,
+    list_of,
+    one_of,
+    or_null,
+)
+
+LABELS: Schema = {"type": "object", "additionalProperties": TEXT}
+_FORECAST = closed_object(
+    {
+        "object": always("forecast"),
+        "month": TEXT,
+        "currency": always("usd"),
+        "spent": MONEY,
+        "usd_per_month": or_null(MONEY),
+        "days_of_history": INTEGER,
+        "month_end": or_null(closed_object({"low": MONEY, "likely": MONEY, "high": MONEY})),
+        "budget_reached_on": or_null(TEXT),
+        "message": or_null(TEXT),
+        "labels": LABELS,
+    }
+)
+_DECLARED_LABELS = closed_object(
+    {
+        "object": always("labels"),
+        "declared_labels": array(
+            closed_object({"name": TEXT, "required": FLAG, "values": or_null(array(TEXT)), "budget": FLAG})
+        ),
+    }
+)
+_LABEL_BUDGET = closed_object(
+    {
+        "object": always("label_budget"),
+        "name": TEXT,
+        "value": TEXT,
+        "usd_per_month": MONEY,
+        "alert_percents": array(INTEGER),
+        "spent_this_month": or_null(MONEY),
+    }
+)
+_ACCOUNT = closed_object(
+    {
+        **dict.fromkeys(("id", "provider", "name", "last_four"), TEXT),
+        "object": always("account"),
+        "status": one_of("on", "off", "draining"),
+        **dict.fromkeys(("weight", "priority", "version"), INTEGER),
+        "models": or_null(array(TEXT)),
+        "created_at": TIME,
+    }
+)
+
+LABEL_SCHEMAS: Mapping[str, Schema] = {
+    "Forecast": _FORECAST,
+    "Labels": _DECLARED_LABELS,
+    "LabelBudget": _LABEL_BUDGET,
+    "LabelBudgetList": list_of("LabelBudget", pages=False),
+    "Account": _ACCOUNT,
+    "AccountList": list_of("Account", pages=False),
+}
