@@ -22,7 +22,12 @@ CURSORS = ("starting_after", "ending_before", "after")
 PREFIXES = ("req", "key", "rec", "med")
 CALLS = 3  # that the victim makes
 # What a route accepts that takes an id and a body.
-BODIES = {"/v1/keys/{key_id}": {"name": "another name"}, "/v1/orgs/{org_id}/credits": {"usd": 1}}
+BODIES = {
+    "/v1/keys/{key_id}": {"name": "another name"},
+    "/v1/orgs/{org_id}/credits": {"usd": 1},
+    "/v1/label-budgets/{name}/{value}": {"usd_per_month": 1},
+    "/v1/accounts/{account_id}/rotate": {"credential": "another-credential"},
+}
 
 
 def paths_with_an_id(route: Route, known_id: str) -> Iterator[str]:

@@ -169,6 +169,7 @@ async def test_stopping_gives_running_videos_back(open_gateway: OpenGateway) -> 
 
 
 _SWEEPS = {
+    "erase drained accounts",
     "release abandoned chats",
     "remove expired payloads",
     "check orphans",
@@ -176,7 +177,7 @@ _SWEEPS = {
     "look for alerts",
     "delete stray files",
 }
-_LEASES = {"renew leases", "renew lease of chats"}
+_LEASES = {"refresh accounts", "renew leases", "renew lease of chats"}
 
 
 @sqlite_only

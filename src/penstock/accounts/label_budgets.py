@@ -44,14 +44,15 @@ async def list_budgets(store: Store, org_id: OrgId, now_ms: int) -> list[LabelBu
 async def set_budget(
     store: Store, org_id: OrgId, name: str, value: str, limit: Nanos, percents: Sequence[int] = DEFAULT_PERCENTS
 ) -> None:
-    """Set the budget of a value, or that of each value without one of its own; raise InvalidRequest if the label may
-    have none.
+    """Set the budget of a value, or that of each value without one of its own; raise NotFound for a label that is not
+    declared, and InvalidRequest for one that may have none.
     """
-    able = {label.name: label for label in await read_declared(store, org_id) if label.budget}
-    if name not in able:
-        known = f"labels with budgets are {quoted(able)}" if able else "none is declared with `budget`"
-        raise InvalidRequest(f"`{name[:64]}` is not a label that may have budgets; {known}.", param="name")
-    allowed = able[name].values
+    declared = {label.name: label for label in await read_declared(store, org_id)}
+    if name not in declared:
+        raise NotFound(f"`{name[:64]}` is not a declared label.")
+    if not declared[name].budget:
+        raise InvalidRequest(f"`{name}` is not a label that may have budgets: declare it with `budget`.", param="name")
+    allowed = declared[name].values
     if value != EACH_VALUE and allowed is not None and value not in allowed:
         raise InvalidRequest(f"`{name}` must be one of {quoted(allowed)}, or `*` for each of them.", param="value")
     are_percents = all(type(percent) is int and 1 <= percent <= 100 for percent in percents)

@@ -265,7 +265,7 @@ def _columns(options: Mapping[str, Any]) -> Row:
         columns["name"] = name = options["name"] or ""
         if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not (name.isprintable()):
             raise InvalidRequest(f"`name` must have at most {MAX_NAME_CHARS} printable characters.", param="name")
-    if "status" in options:
+    if options.get("status") is not None:
         columns["status"] = options["status"]
         if options["status"] not in STATUSES:
             raise InvalidRequest("`status` must be one of `on`, `off`.", param="status")

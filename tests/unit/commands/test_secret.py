@@ -26,12 +26,12 @@ def test_a_new_secret_encrypts_what_is_stored_and_keeps_keys_valid(data_folder: 
     secret = webhook_secret(data_folder)
     key = done("keys", "create", "--data", data_folder).out.strip()
     before = (data_folder / SECRET_FILE).read_text().split()
-    assert "Encrypted 1 webhook secrets" in done("secret", "rotate", "--data", data_folder).out
+    assert "Encrypted 1 secrets" in done("secret", "rotate", "--data", data_folder).out
     after = (data_folder / SECRET_FILE).read_text().split()
     assert after[1:] == before
     assert (data_folder / SECRET_FILE).stat().st_mode & 0o077 == 0
     assert webhook_secret(data_folder) == secret
-    assert "Encrypted 0 webhook secrets" in done("secret", "reseal", "--data", data_folder).out
+    assert "Encrypted 0 secrets" in done("secret", "reseal", "--data", data_folder).out
     assert key[-4:] in done("keys", "list", "--data", data_folder).out
 
 
@@ -40,7 +40,7 @@ def test_a_running_gateway_must_be_restarted_first(data_folder: Path) -> None:
     with lock_data_folder(data_folder):
         printed = done("secret", "rotate", "--data", data_folder).out
     assert "Restart the gateway" in printed
-    assert "Encrypted 1 webhook secrets" in done("secret", "reseal", "--data", data_folder).out
+    assert "Encrypted 1 secrets" in done("secret", "reseal", "--data", data_folder).out
 
 
 def test_a_secret_of_the_settings_is_not_replaced(data_folder: Path) -> None:
