@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.chat.endpoint import complete
+from penstock.chat.endpoint import complete_chat
 from penstock.errors import Conflict, InvalidRequest, ModelDisabled, NotFound, Problem
 from penstock.generations import endpoints
 from penstock.models.vendor_accounts import reseal_accounts
@@ -31,7 +31,7 @@ def used(lab: ScriptedProvider, endpoint: str = "images") -> Counter[str | None]
 
 async def chat(running: RunningGateway) -> None:
     body = {"model": "lab/chat", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 50}
-    await complete(running.gateway, running.call(body, endpoint="/compat/v1/chat/completions"))
+    await complete_chat(running.gateway, running.call(body, endpoint="/compat/v1/chat/completions"))
 
 
 # ------------------------------------------------------------------------------------------------------------ choosing
