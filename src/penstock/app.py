@@ -267,10 +267,8 @@ async def run_background_work(gateway: Gateway, *, sweeps: bool = True) -> Async
 
 def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, Any, None]]:
     """Coroutines that repeat their work for ever, by name."""
-    work: dict[str, Coroutine[Any, Any, None]] = {
-        "renew leases": gateway.jobs.renew_forever(),
-        "refresh accounts": _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS),
-    }
+    work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
+    work["refresh accounts"] = _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS)
     if gateway.settings.worker and sweeps:
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
