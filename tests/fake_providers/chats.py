@@ -95,7 +95,7 @@ class VLLM(FakeChatProvider):
     """Serves one model, and has a context of 512 tokens. Its error about a field is that of older versions."""
 
     credential = None
-    unknown = ("best_of",)
+    unknown = ("top_k",)
 
     def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         if fields["model"] != "qwen/qwen3-8b":

@@ -249,5 +249,5 @@ async def test_error_messages_of_an_older_server(installation: Installation) -> 
     async with serving(VLLM()) as provider:
         installation.environ["VLLM_URL"] = provider.url
         async with installation.open() as running:
-            with pytest.raises(Problem, match="best_of cannot be had"):
-                await create_chat(running, model="vllm/qwen/qwen3-8b", best_of=3)
+            with pytest.raises(Problem, match="top_k cannot be had"):
+                await create_chat(running, model="vllm/qwen/qwen3-8b", top_k=3)

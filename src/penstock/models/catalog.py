@@ -18,6 +18,7 @@ from penstock.providers.spec import Model, Provider, prices_in_force
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.field_guesses import OWN_CHAT_FIELDS
 from penstock.values import DAY_MS
 
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
@@ -59,7 +60,7 @@ class Catalog:
         self._router = settings.router
         self.providers = KnownProviders(providers, settings, environ, with_accounts)
         candidates = [
-            Candidate(provider, model, self.providers.keys[slug])
+            _with_allowed_extras(Candidate(provider, model, self.providers.keys[slug]))
             for slug, provider in self.providers.active.items()
             for model in provider.models
         ]
@@ -362,6 +363,14 @@ def _public_names(candidate: Candidate) -> set[str]:
 def _names_at_provider(candidate: Candidate) -> set[str]:
     """`{provider}/{name}` for each name of the model, also the provider's own."""
     return {f"{candidate.provider.slug}/{name}" for name in {*_public_names(candidate), candidate.model.upstream}}
+
+
+def _with_allowed_extras(candidate: Candidate) -> Candidate:
+    """The candidate; of chat on a server of the operator's own with the only extra fields that it is sent."""
+    if candidate.model.op.task != "chat" or not candidate.in_own_network:
+        return candidate
+    allowed = OWN_CHAT_FIELDS.union(candidate.provider.extra_fields)
+    return replace(candidate, model=replace(candidate.model, allowed_extras=allowed))
 
 
 def _with_model(candidate: Candidate, model: str) -> Candidate:

@@ -150,6 +150,10 @@ class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         Annotated[bool, Meta(description="Whether it has OpenAI's Responses API: calls of it are then passed on.")]
         | UnsetType
     ) = UNSET
+    extra_fields: Annotated[
+        tuple[Text, ...],
+        Meta(description="Chat on a server of your own: further fields of callers that are sent to it."),
+    ] = ()
 
 
 class AuthTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,6 +185,10 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     responses: Annotated[
         bool, Meta(description="Whether it has OpenAI's Responses API: calls of it are then passed on.")
     ] = False
+    extra_fields: Annotated[
+        tuple[Text, ...],
+        Meta(description="Chat on a server of your own: further fields of callers that are sent to it."),
+    ] = ()
     callback_field: Annotated[Text, Meta(description="Field of a video job for the callback URL.")] = ""
     callback_key_env: Annotated[
         Text, Meta(description="Environment variable with the secret that signs callbacks.")

@@ -71,7 +71,7 @@ def _changed_provider(provider: Provider, written: Any, folder: Path) -> Provide
         provider = replace(with_base_url(provider, table.base_url), base_url_env=None)
     if table.key_env is not UNSET:
         provider = replace(provider, key_env=table.key_env)
-    provider = replace(provider, live=_catalogue(where, provider.live, table))
+    provider = replace(provider, live=_catalogue(where, provider.live, table), extra_fields=table.extra_fields)
     if provider.local and table.models:
         raise Misconfigured(f"{where} answers inside the gateway and takes no other models")
     added = [model for each in table.models for model in _added_models(where, provider, each, folder)]
@@ -220,6 +220,7 @@ def _own_provider(slug: str, written: Any) -> Provider:
         auth=_auth(table),
         headers={name.lower(): value for name, value in table.headers.items()},
         query=table.query,
+        extra_fields=table.extra_fields,
         models=_own_provider_models(where, slug, table),
         error_message=error_message,
         failure_kind=failure_kind,

@@ -316,6 +316,7 @@ class Model:
     aliases: tuple[str, ...] = ()
     enabled: bool = True
     on_own_server: bool = False  # the operator's price, which depends on nothing but its unit
+    allowed_extras: frozenset[str] | None = None  # chat: the only extra fields sent; None: see takes_extras
     max_image_tokens: int = 26_000  # chat: of one input image, at most; some of OpenAI's count 25,501
 
 
@@ -375,6 +376,7 @@ class Provider:
     error_message: Callable[[Reply], str | None] | None = None  # the provider's explanation in an error response
     failure_kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone is misleading
     self_hosted: bool = False  # a server of the operator's own: it is sent no URLs to fetch, whatever its base URL is
+    extra_fields: tuple[str, ...] = ()  # further ones that chats may have, if it is a server of the operator's own
     base_url_env: str | None = None  # self-hosted providers: environment variable with the base URL
     callback_key_env: str | None = None  # environment variable with the Standard Webhooks secret for its callbacks
     domain: str | None = None  # poll URLs may be on any https host of this domain; the credential is sent there

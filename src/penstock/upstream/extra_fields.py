@@ -48,7 +48,10 @@ def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
         if row is None and not op.takes_extras:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.{_nearest(op, name)}", param=name)
         if row is None:
-            _check_extra(model, name, name, is_top=True, orders=not (op.task == "chat" and _orders_nothing(value)))
+            orders = not (op.task == "chat" and _orders_nothing(value))
+            _check_extra(model, name, name, is_top=True, orders=orders)
+            if orders:
+                _check_allowed(model, name)
             _check_not_priced(model, name)
             _check_input_file(model, name, value)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
@@ -91,6 +94,15 @@ def _check_extra(model: Model, name: str, inner: str, *, is_top: bool, orders: b
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
     if orders and field_guesses.changes_price(model, inner):
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
+
+
+def _check_allowed(model: Model, name: str) -> None:
+    """Raise InvalidRequest for a field that may mean anything to a server of the operator's own, whose programs differ
+    in what they know: it may be another name of a limit that money is held for, or hold up the whole server.
+    """
+    if model.allowed_extras is not None and name not in model.allowed_extras:
+        message = f"`{name}` is not sent to a server of this gateway's operator, who can allow it in `extra_fields`."
+        raise InvalidRequest(message, param=name)
 
 
 def _check_not_priced(model: Model, name: str) -> None:

@@ -63,10 +63,29 @@ _PRICED_PATTERN = re.compile(
     r"|(image|output|sample|result|video|clip|variation|generation|frame)s?(count|number|num)"
     r"|.*batch.*|.*duration.*|.*seconds|.*fps|.*servicetier|.*priority"
 )
-# What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
+# What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media; other
+# names of the limit of output tokens; and more answers, or more text in the prompt, than was counted.
 _PRICED_CHAT_PATTERN = re.compile(
     r".*(search|plugin|tier|priority|modalit|audio|ground|retriev|brows|interpreter|mcp|connector|servertool).*"
     r"|prediction|speed|fastmode"
+    r"|n(um)?predict|(max|min)(new|output|gen|generated|generation|decode)?(tokens?|len|length)(tosample)?|ignoreeos"
+    r"|bestof|numbeams|numreturnsequences|candidatecount|previousresponseid|conversation|fileids|cachedcontent"
+)
+# What OpenAI's API has beside the interface, and how chat servers that people run themselves name the ways to choose
+# the next token and to show the answer. Nothing here lets an answer exceed its limit, reaches other calls, or loads
+# anything.
+OWN_CHAT_FIELDS = frozenset(
+    """max_completion_tokens reasoning_effort verbosity parallel_tool_calls functions function_call logprobs
+    top_logprobs logit_bias metadata store user safety_identifier prompt_cache_key prompt_cache_retention
+    stream_options continuous_usage_stats
+    top_k min_p top_a tfs_z typical_p typical top_n_sigma repetition_penalty repeat_penalty repeat_last_n
+    penalize_nl dry_multiplier dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers xtc_probability
+    xtc_threshold mirostat mirostat_mode mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent smoothing_factor
+    length_penalty early_stopping stop_token_ids bad_words allowed_token_ids include_stop_str_in_output
+    skip_special_tokens spaces_between_special_tokens truncate_prompt_tokens guided_json guided_choice guided_regex
+    json_schema chat_template_kwargs enable_thinking think thinking reasoning_format include_reasoning
+    separate_reasoning reasoning safe_prompt cache_prompt timings_per_token return_tokens return_token_ids
+    return_tokens_as_token_ids prompt_logprobs""".split()
 )
 # On a server of the operator's own the price depends on what its unit counts, and on nothing else. By unit: names of
 # fields that change nothing about the price.

@@ -6,7 +6,9 @@ import pytest
 
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.models.catalog import Catalog, Found
+from penstock.providers import discover
 from penstock.schema import PlannedCandidate
+from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
 from penstock_atelier.table import PROVIDER as ATELIER
 from tests.unit.models.small_catalog import CHAT, EDIT, IMAGE, ONE, ROUTER, TWO, VIDEO, catalog, model, provider
@@ -34,6 +36,33 @@ def test_candidates_have_the_key_of_their_provider_and_do_not_show_it() -> None:
     candidates = {candidate.provider.slug: candidate for candidate in find(catalog(), "fox").candidates}
     assert (candidates["one"].key, candidates["two"].key) == ("s3cr3t", "")
     assert "s3cr3t" not in repr(candidates["one"])
+
+
+def test_only_chat_on_a_server_of_the_operators_own_has_a_list_of_extra_fields() -> None:
+    """Also at another provider's name, where the operator says that it is at an address of their network."""
+    written = {
+        "here": {
+            "speaks": "openai",
+            "base_url": "http://127.0.0.1:1",
+            "extra_fields": ["grammar"],
+            "models": [{"id": "a", "task": "chat"}, {"id": "b", "task": "image"}],
+        },
+        "vllm": {"base_url": "https://models.example"},
+        "openai": {"base_url": "http://10.0.0.1:8000"},
+    }
+    settings = Settings(providers=written, unknown_prices="flag")
+    keys = {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}
+    found = Catalog(discover(), settings, keys)
+
+    def allowed(name: str, tasks: tuple[str, ...] = CHAT) -> frozenset[str] | None:
+        return found.find(name, tasks).candidates[0].model.allowed_extras
+
+    assert {"grammar", "top_k"} <= (allowed("here/a") or set())
+    assert allowed("here/b", IMAGE) is None
+    assert "top_k" in (allowed("vllm/any") or set())
+    assert "top_k" in (allowed("openai/gpt-5.1") or set())
+    assert "grammar" not in (allowed("vllm/any") or set())
+    assert allowed("groq/openai/gpt-oss-20b") is None
 
 
 def test_the_environment_gives_the_url_of_a_self_hosted_provider() -> None:

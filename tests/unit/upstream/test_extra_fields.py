@@ -25,6 +25,7 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.upstream import checks, extra_fields, translate
+from penstock.upstream.field_guesses import OWN_CHAT_FIELDS
 from penstock.values import INPUT_VIDEOS, InputFile
 from tests.unit.upstream.small_model import body, refusal, request, small_model
 
@@ -333,3 +334,35 @@ def test_names_and_levels_are_found_at_any_depth() -> None:
     assert sorted(extra_fields._names(value)) == ["a", "b", "c", "e"]
     values: list[Any] = [value, {}, [[]], "x", 1]
     assert [extra_fields._depth(item) for item in values] == [6, 1, 2, 0, 0]
+
+
+OUTPUT_LIMITS = """
+    n_predict num_predict max_new_tokens max_output_tokens max_length max_gen_len max_tokens_to_sample min_tokens
+    min_new_tokens min_length ignore_eos best_of num_beams num_return_sequences candidate_count previous_response_id
+    conversation file_ids cached_content maxOutputTokens
+""".split()
+OTHERS = """
+    id_slot lora grammar chat_template kv_transfer_params logits_processors keep_alive options t_max_predict_ms
+    n_probs samplers guided_grammar structured_outputs whatever
+""".split()
+
+
+@pytest.mark.parametrize("name", OUTPUT_LIMITS)
+def test_no_chat_may_set_its_limit_of_output_under_another_name(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"`{name}` would change the price"):
+        extra_fields.check_extras(small_model(task="chat"), {name: 1})
+
+
+@pytest.mark.parametrize("name", [*OUTPUT_LIMITS, *OTHERS])
+def test_a_server_of_the_operators_own_gets_only_known_fields(name: str) -> None:
+    own = replace(small_model(task="chat"), allowed_extras=OWN_CHAT_FIELDS)
+    extra_fields.check_extras(own, {"top_k": 40, "min_p": 0.1, "chat_template_kwargs": {"enable_thinking": False}})
+    with pytest.raises(InvalidRequest, match=f"`{name}`"):
+        extra_fields.check_extras(own, {name: 1})
+
+
+def test_the_operator_may_allow_more_fields_but_no_limit_of_output() -> None:
+    own = replace(small_model(task="chat"), allowed_extras=OWN_CHAT_FIELDS | {"grammar", "n_predict"})
+    extra_fields.check_extras(own, {"grammar": "root ::= [a-z]"})
+    with pytest.raises(InvalidRequest, match="n_predict"):
+        extra_fields.check_extras(own, {"n_predict": 50_000})
