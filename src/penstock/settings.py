@@ -301,6 +301,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     invoice_issuer: Annotated[str, Meta(description="Who issues the bills in the export of costs as FOCUS.")] = (
         "Penstock"
     )
+    webhook_secret_readers: Annotated[
+        Literal["all", "admin"],
+        Meta(
+            description="Which keys of an organization may read the secret that signs its webhooks: all, or those with "
+            "the scope `admin`. Who knows it can forge webhooks."
+        ),
+    ] = "all"  # noqa: S105 - no secret
     webhook_delays_seconds: Annotated[
         tuple[Pause, ...],
         Meta(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.labels import checked_labels, decode_labels, encode_labels
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, PermissionDenied
 from penstock.store.base import Row, Store
 from penstock.store.related import read_related
 from penstock.values import REPLAY_MODES, ZERO, Nanos, OrgId, dollars, iso, nanos
@@ -16,6 +16,7 @@ ADMIN = "admin"  # manages the keys and the webhooks of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
 METRICS = "metrics"  # reads /metrics, as an operator does; granted by the command line only
 SCOPES = (ADMIN, OPERATOR, METRICS)
+_FOR_SCRAPERS = ("/metrics", "/v1/key")  # what a key may call that has no scope but `metrics`
 
 _MAX_NAME_CHARS = 200
 _MAX_COUNT = 2**31 - 1
@@ -125,6 +126,14 @@ def granted_scopes(stored: str) -> frozenset[str]:
     """What a key with these scopes, separated by spaces, may do: an operator also reads the metrics."""
     scopes = frozenset(stored.split())
     return scopes | {METRICS} if OPERATOR in scopes else scopes
+
+
+def check_scope(scopes: frozenset[str], access: str, path: str) -> None:
+    """Raise PermissionDenied if a key with these scopes may not call a route with this access at this path."""
+    if access in SCOPES and access not in scopes:
+        raise PermissionDenied(f"This call needs a key with the `{access}` scope.")
+    if scopes == {METRICS} and path not in _FOR_SCRAPERS:
+        raise PermissionDenied("A key that has no scope but `metrics` can read the metrics only.")
 
 
 def _checked_count(name: str, count: Any) -> int | None:

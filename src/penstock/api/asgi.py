@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from penstock.accounts.key_records import SCOPES
+from penstock.accounts.key_records import check_scope
 from penstock.accounts.requests import check_session_id
 from penstock.api import problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
@@ -34,7 +34,6 @@ from penstock.errors import (
     BudgetReached,
     InternalError,
     InvalidRequest,
-    PermissionDenied,
     Problem,
     Unavailable,
     without_frames,
@@ -251,8 +250,8 @@ class AsgiApp:
             )
         state.caller = caller
         state.share_of = self._shares.enter(caller.org_id, scope.get(PLACES, _PLACES))
-        if route.access in SCOPES and route.access not in caller.scopes:
-            raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
+        if route.needs_key:
+            check_scope(caller.scopes, route.access, route.path)
         if caller.requests_per_minute is not None and route.takes_work:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:

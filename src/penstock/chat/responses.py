@@ -27,6 +27,8 @@ from penstock.schema import Call, Response
 from penstock.values import ZERO, Nanos, nanos, new_id
 
 _MAX_ROUNDS = 8  # how often the model may be asked again after it asked for images
+_MAX_IMAGES = 10  # of one call; `max_tool_calls` may allow fewer
+_NO_MORE_IMAGES = "No further image can be made in this response."
 _IMAGE_FIELDS = ("revised_prompt", "action", "size", "output_format", "metadata")
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -51,10 +53,9 @@ async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> R
     turn = _Turn(gateway, chat_call, request, ImageTool(gateway, request, images), form)
     first = await turn.ask()  # an error of the first step is an HTTP error, not an event
     if not request.stream:
-        async for _ in turn.steps(first):
-            pass
+        problem = await turn.make_all(first)
         await turn.keep_items()
-        return Response(json=form.response(turn.usage, turn.cost))
+        return Response(json=form.response(turn.usage, turn.cost, problem))
     return Response(chunks=turn.events(first), headers=_STREAM_HEADERS, media_type="text/event-stream")
 
 
@@ -66,11 +67,14 @@ class _Turn:
     ) -> None:
         self._gateway = gateway
         # Each step is waited for, whatever the caller prefers.
-        headers = {name: value for name, value in call.headers.items() if name != "prefer"}
+        headers = {name: value for name, value in call.headers.items() if name not in ("prefer", "idempotency-key")}
         self._call = msgspec.structs.replace(call, headers=headers)
         self._tool = tool
         self._form = form
         self._chat = {**request.chat, "stream": False, "tools": self._tool.chat_tools(request.chat["tools"])}
+        limit = request.body.get("max_tool_calls")
+        self._images_left = _MAX_IMAGES if limit is None else min(limit, _MAX_IMAGES)
+        self._is_told = False  # that no further image can be made
         self._asked = False
         self._keeps_items = request.keeps_items
         self._image_requests: dict[str, str] = {}  # by the ids of their items
@@ -90,6 +94,15 @@ class _Turn:
         self._form.add_completion({**completion, "choices": [{**completion["choices"][0], "message": shown}]})
         return message
 
+    async def make_all(self, message: Mapping[str, Any]) -> Problem | None:
+        """Take all steps. A step that is refused ends the response, which has what was made and paid until then."""
+        try:
+            async for _ in self.steps(message):
+                pass
+        except Problem as problem:
+            return problem
+        return None
+
     async def steps(self, message: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """Make the images that the model asked for and ask it again, until it asks for none. Yields the events of each
         step, for a caller who wants a stream.
@@ -99,10 +112,14 @@ class _Turn:
         for _ in range(_MAX_ROUNDS):
             calls = message.get("tool_calls") or []
             image_calls = [call for call in calls if _is_image_call(call)]
-            if not image_calls:
+            if not image_calls or (self._is_told and not self._images_left):
                 return
             results: list[str] = []
             for call in image_calls:
+                if not self._images_left:
+                    results.append(_NO_MORE_IMAGES)
+                    continue
+                self._images_left -= 1
                 async for event in self._make_image(call, results):
                     for piece in pieces_of(event):
                         yield piece
@@ -114,6 +131,9 @@ class _Turn:
             ]
             said = {"role": "assistant", "content": message.get("content"), "tool_calls": image_calls}
             self._chat = {**self._chat, "messages": [*self._chat["messages"], said, *answered], "tool_choice": "auto"}
+            if not self._images_left:
+                self._chat["tool_choice"] = "none"
+                self._is_told = True
             message = await self.ask()
             yield self._form.new_item_events()
 
@@ -125,6 +145,7 @@ class _Turn:
                 yield events
         except Problem as problem:
             last = self._form.failed_events(problem)
+            await self.keep_items()
         else:
             last = self._form.last_events(self.usage, self.cost)
             await self.keep_items()

@@ -37,7 +37,7 @@ from penstock.upstream.failures import (
     unknown_outcome,
 )
 from penstock.upstream.image_stream import ShowImage, send_streamed
-from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost, with_plausible_cost
+from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost, with_plausible_cost, without_leaked_key
 from penstock.upstream.uploads import Uploads, put_file
 from penstock.upstream.urls import absolute_url, is_within, request_url, same_origin
 from penstock.values import InputFile, OrgId
@@ -348,8 +348,9 @@ class Upstream:
     def _read_result(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], Result]) -> Result:
         if reply.status >= 300 and candidate.model.op.read_http_errors:
             with suppress(*MALFORMED):
-                return with_plausible_cost(candidate, validated(read(reply)))
-        return with_plausible_cost(candidate, self._read(candidate, reply, lambda reply: validated(read(reply))))
+                return without_leaked_key(candidate, with_plausible_cost(candidate, validated(read(reply))))
+        result = self._read(candidate, reply, lambda reply: validated(read(reply)))
+        return without_leaked_key(candidate, with_plausible_cost(candidate, result))
 
     def _read(self, candidate: Candidate, reply: Reply, read: Callable[[Reply], T]) -> T:
         """Apply a reading function of the provider file. Raises AttemptFailed for HTTP errors and malformed replies."""

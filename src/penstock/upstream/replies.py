@@ -1,11 +1,13 @@
 """Check what a provider returned, and find out why it failed."""
 
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import structlog
@@ -36,6 +38,9 @@ _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8
 _PLAIN_URL = re.compile(r"[!-Z^-~]{1,2000}")  # whatever it is, splitting it does not fail
 _MESSAGE_CHARACTERS_MAX = 500
 _MESSAGE_CHARACTERS_READ = 10 * _MESSAGE_CHARACTERS_MAX
+_GAP = "[\\s\u200b-\u200d\u2060\ufeff]*"
+_KEY_LENGTH_MAX = 512  # longer ones are documents, of which servers know a part
+_TAIL_LENGTH_MIN = 12
 _RETRY_AFTER_SECONDS_MAX = 120.0
 _FILES_MAX = 100  # of one result; a call asks for ten at most
 _AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens is as large
@@ -78,6 +83,14 @@ def with_plausible_cost(candidate: Candidate, result: Result) -> Result:
         return result
     log.warning("wrong cost reported", provider=candidate.provider.slug, model=candidate.model.upstream)
     return replace(result, cost_usd=None)
+
+
+def without_leaked_key(candidate: Candidate, result: Result) -> Result:
+    """The result without an id that repeats the gateway's credential: the id is stored, and shown to callers."""
+    key, upstream_id = candidate.key, result.upstream_id
+    if not key or upstream_id is None or without_key(upstream_id, key) == upstream_id:
+        return result
+    return replace(result, upstream_id=None)
 
 
 def _ids(result: Result) -> list[Any]:
@@ -167,8 +180,26 @@ def sanitize(text: str | None, key: str = "") -> str:
     """
     line = _CONTROL_CHARACTERS.sub(" ", (text or "")[:_MESSAGE_CHARACTERS_READ]).strip()
     if key:
-        line = line.replace(key, "…")
+        line = without_key(line, key)
     return _SECRETS.sub("…", line)[:_MESSAGE_CHARACTERS_MAX]
+
+
+def without_key(text: str, key: str) -> str:
+    """The text without the credential in the forms in which servers repeat it: plain, without its prefix, in base64 as
+    it is sent in Basic authentication, in URLs, and all of these in other case or with spaces in between.
+    """
+    return _key_pattern(key).sub("…", text) if len(key) <= _KEY_LENGTH_MAX else text.replace(key, "…")
+
+
+@lru_cache(256)
+def _key_pattern(key: str) -> re.Pattern[str]:
+    tails = [key[match.end() :] for match in re.finditer(r"[-_:.]", key)]
+    forms = {key, quote(key, safe=""), *(tail for tail in tails if len(tail) >= _TAIL_LENGTH_MIN)}
+    for plain in (key, f":{key}", f"{key}:"):
+        for encode in (b64encode, urlsafe_b64encode):
+            forms.add(encode(plain.encode()).decode().rstrip("="))
+    longest_first = sorted(forms, key=len, reverse=True)
+    return re.compile("|".join(_GAP.join(map(re.escape, form)) for form in longest_first), re.IGNORECASE)
 
 
 def retry_after_seconds(reply: Reply) -> float | None:

@@ -15,7 +15,7 @@ from penstock.long_bodies.long_body import LongBody
 from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mask, noise
-from tests.fake_providers.server import FakeCall, event_bytes
+from tests.fake_providers.server import Act, FakeCall, event_bytes
 from tests.gateway import OpenGateway, sqlite_only
 from tests.unit.chat.chat_calls import ended_records
 from tests.unit.chat.responses_calls import DATA_URI, PATH, WEATHER
@@ -215,6 +215,53 @@ async def test_the_image_tool_makes_images_with_the_gateways_models(open_gateway
         failed = last.response.output[0]
         assert failed.type == "image_generation_call"
         assert failed.status == "failed"
+
+
+def asking_for_images(count: int) -> Act:
+    """A message of a model that asks for so many images at once."""
+    call = {"type": "function", "function": {"name": "image_generation", "arguments": '{"prompt": "a pear"}'}}
+    calls = [{"id": f"call_{number}", **call} for number in range(count)]
+    choice = {
+        "index": 0,
+        "finish_reason": "tool_calls",
+        "message": {"role": "assistant", "content": None, "tool_calls": calls},
+    }
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    chat = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    return faults.raw(json.dumps(chat).encode())
+
+
+@pytest.mark.parametrize(("limit", "made"), [(None, 10), (3, 3), (1, 1), (50, 10)])
+async def test_a_call_makes_a_limited_number_of_images(open_gateway: OpenGateway, limit: int | None, made: int) -> None:
+    """Whatever the model asks for, which may follow the words of a stranger in the conversation."""
+    tool: Any = {"type": "image_generation", "model": "image-1", "size": "64x64"}
+    async with client(open_gateway) as (_, api):
+        api.running.lab.chats.always(asking_for_images(7))
+        limited = {} if limit is None else {"max_tool_calls": limit}
+        body = {"model": "lab/chat", "input": "a pear", "tools": [tool], **limited}
+        response = (await api.call("POST", PATH, body)).json
+        assert len(api.running.lab.images.received) == made
+        assert [item["type"] for item in response["output"]] == ["image_generation_call"] * made
+        assert len(api.running.lab.chats.received) <= 4
+        assert api.running.lab.chats.received[-1].fields["tool_choice"] == "none"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_was_made_is_returned_when_a_later_step_is_refused(open_gateway: OpenGateway, stream: bool) -> None:
+    tool: Any = {"type": "image_generation", "model": "image-1", "size": "64x64"}
+    async with client(open_gateway) as (_, api):
+        api.running.lab.chats.next(asking_for_images(1), faults.busy())
+        body = {"model": "lab/chat", "input": "a pear", "tools": [tool], "stream": stream}
+        response = await api.call("POST", PATH, body)
+        assert response.status == 200
+        if not stream:
+            last = response.json
+        else:
+            events = [line for line in response.body.split(b"\n") if line.startswith(b"data: {")]
+            last = json.loads(events[-1].removeprefix(b"data: "))["response"]
+        assert (last["status"], last["error"]["code"]) == ("failed", "rate_limit_exceeded")
+        (image,) = last["output"]
+        assert base64.b64decode(image["result"]).startswith(b"\x89PNG")
 
 
 async def test_the_image_tool_returns_an_image_that_the_gateway_has_converted(open_gateway: OpenGateway) -> None:

@@ -1,5 +1,7 @@
 """Checking the results that provider files read, and the failures of replies."""
 
+import base64
+import re
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from penstock.upstream.replies import (
     validated,
     with_accepted_cost,
     with_plausible_cost,
+    without_leaked_key,
 )
 from tests.unit.upstream.small_model import small_model
 
@@ -68,6 +71,40 @@ def test_messages_are_sanitized(secret: str) -> None:
     assert sanitize("a\r\nb\x1b[31m") == "a b [31m"
     assert len(sanitize("x" * 10_000)) == 500
     assert sanitize(None) == ""
+
+
+KEY = "acme-live-Ab3dE5fG7hJ9kLmN"
+_BASE64 = base64.b64encode
+
+
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        KEY,
+        f"Bearer {KEY}",
+        KEY.upper(),
+        "Ab3dE5fG7hJ9kLmN",
+        " ".join(KEY),
+        f"{KEY[:12]}\r\n{KEY[12:]}",
+        f"{KEY[:12]}\u200b{KEY[12:]}",
+        _BASE64(KEY.encode()).decode(),
+        _BASE64(f":{KEY}".encode()).decode(),
+        _BASE64(f"{KEY}:".encode()).decode(),
+    ],
+)
+def test_no_form_of_the_key_is_left_in_a_message(leaked: str) -> None:
+    shown = sanitize(f"wrong: {leaked} (see docs)", KEY)
+    assert leaked not in shown
+    assert "Ab3dE5" not in re.sub(r"[\s\u200b]", "", shown)
+    assert shown.startswith("wrong: ")
+    assert shown.endswith(" (see docs)")
+
+
+def test_an_id_with_the_key_is_dropped() -> None:
+    candidate = Candidate(provider(), small_model(), KEY)
+    assert without_leaked_key(candidate, Result(upstream_id=f"req-{KEY}")).upstream_id is None
+    assert without_leaked_key(candidate, Result(upstream_id="req-1")).upstream_id == "req-1"
+    assert without_leaked_key(Candidate(provider(), small_model()), Result(upstream_id="req-1")).upstream_id == "req-1"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """Show webhook messages and their deliveries, send them again, send a test event, show and rotate the secret."""
 
+from penstock.accounts.key_records import ADMIN
 from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
-from penstock.errors import NotFound
+from penstock.errors import NotFound, PermissionDenied
 from penstock.fields import field_table, integer_field, text_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -102,7 +103,11 @@ def trial_response(sent: TrialDelivery) -> Response:
 
 
 async def retrieve_webhook_secret(gateway: Gateway, call: Call) -> Response:
-    """Return the secret of the caller's organization; the first call creates it."""
+    """Return the secret of the caller's organization; the first call creates it. Raises PermissionDenied where the
+    settings leave it to keys with the scope `admin`.
+    """
+    if gateway.settings.webhook_secret_readers == ADMIN and ADMIN not in call.caller.scopes:
+        raise PermissionDenied("On this gateway only keys with the `admin` scope may read the webhook secret.")
     return await _secret_response(gateway, call, await gateway.webhook_secrets.get_secret(call.caller.org_id))
 
 

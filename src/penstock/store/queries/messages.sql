@@ -104,8 +104,12 @@ WHERE state = 'waiting' AND next_at_ms > :now_ms;
 SELECT MIN(next_at_ms) AS at_ms FROM messages WHERE state = 'waiting' AND next_at_ms > :now_ms;
 
 -- name: end_message
--- Mark a leased message as delivered or exhausted.
-UPDATE messages SET state = :state, deliveries = :deliveries, last_result = :result, ended_at_ms = :at_ms
+-- Mark a leased message as delivered or exhausted. The URL of a request that was purged meanwhile is forgotten.
+UPDATE messages SET state = :state, deliveries = :deliveries, last_result = :result, ended_at_ms = :at_ms,
+    url = CASE WHEN EXISTS (
+        SELECT 1 FROM requests r
+        WHERE r.org_id = messages.org_id AND r.id = messages.request_id AND r.purged_at_ms IS NOT NULL
+    ) THEN '' ELSE url END
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: postpone_message
@@ -122,18 +126,25 @@ ON CONFLICT (message_id, number) DO NOTHING;
 -- name: requeue_message
 -- Start the deliveries of an ended message over.
 UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL
-WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state IN ('delivered', 'exhausted');
+WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state IN ('delivered', 'exhausted')
+    AND url <> '';
 
 -- name: requeue_exhausted_messages
 -- Start the deliveries of some exhausted messages over; a null organization does not filter.
 UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL WHERE id IN (
-    SELECT id FROM messages WHERE state = 'exhausted' AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id)
+    SELECT id FROM messages
+    WHERE state = 'exhausted' AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND url <> ''
     ORDER BY id LIMIT :limit FOR NO KEY UPDATE
 );
 
 -- name: purge_message
 -- Replace the body of a message, whose text may quote the request.
 UPDATE messages SET body = :body WHERE request_id = :request_id AND org_id = :org_id;
+
+-- name: purge_message_url
+-- Forget where a message was delivered to. One that is still to be delivered keeps its URL until then.
+UPDATE messages SET url = CASE WHEN state = 'waiting' THEN url ELSE '' END
+WHERE request_id = :request_id AND org_id = :org_id;
 
 -- name: get_message
 -- One message, for operators.

@@ -75,6 +75,10 @@ async def test_metrics_need_the_scope_for_them_which_allows_nothing_else(tmp_pat
             for path in ("/v1/orgs", "/v1/settings", "/v1/providers", "/v1/alerts"):
                 assert (await served.call("GET", path, key=scraping.key)).code == "PERMISSION_DENIED", path
             assert (await served.call("POST", "/v1/keys", key=scraping.key)).code == "PERMISSION_DENIED"
+            for path in ("/v1/requests", "/v1/balance", "/v1/webhooks/secret", "/compat/v1/models"):
+                assert (await served.call("GET", path, key=scraping.key)).code == "PERMISSION_DENIED", path
+            image = await served.call("POST", "/compat/v1/images/generations", key=scraping.key)
+            assert image.code == "PERMISSION_DENIED"
             shown = await served.call("GET", "/v1/key", key=scraping.key)
             assert shown.json["scopes"] == ["metrics"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from penstock.api.endpoints import webhooks
-from penstock.errors import InvalidRequest, NotFound
+from penstock.errors import InvalidRequest, NotFound, PermissionDenied
 from penstock.values import iso
 from penstock.webhooks.events import sign
 from tests.api.running import running
-from tests.gateway import OpenGateway, RunningGateway
+from tests.gateway import OpenGateway, RunningGateway, caller_with
 from tests.webhook_receivers import FIRST_DELAYS, Receiver
 
 HOOK = "https://hooks.example.com/in"
@@ -24,6 +24,16 @@ async def test_the_webhook_secret_is_created_once_and_not_cached(tmp_path: Path)
         assert response.headers["cache-control"] == "no-store"
         assert (await here.get("/v1/webhooks/secret")).json == response.json
         assert (await here.get("/v1/webhooks/secret", here.theirs)).json != response.json
+
+
+async def test_the_operator_may_leave_the_webhook_secret_to_admin_keys(open_gateway: OpenGateway) -> None:
+    async with open_gateway(webhook_secret_readers="admin") as running:
+        plain = caller_with(running.caller, scopes=frozenset())
+        with pytest.raises(PermissionDenied, match="`admin`"):
+            await webhooks.retrieve_webhook_secret(running.gateway, running.call(caller=plain))
+        admin = caller_with(running.caller, scopes=frozenset({"admin"}))
+        shown = await webhooks.retrieve_webhook_secret(running.gateway, running.call(caller=admin))
+        assert shown.json["key"].startswith("whsec_")
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
