@@ -163,6 +163,7 @@ IMAGE = field_table(
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
+    text_field("idempotency_key", "A repeated key returns the first images, and costs nothing.", max_length=256),
     _PROVIDER,
     _PROVENANCE,
 )
@@ -203,6 +204,7 @@ EDIT = field_table(
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
+    text_field("idempotency_key", "A repeated key returns the first images, and costs nothing.", max_length=256),
     _PROVIDER,
     _PROVENANCE,
 )

@@ -129,6 +129,27 @@ async def test_the_time_of_the_machine_is_charged_after_a_timeout(open_gateway: 
 
 
 @both
+async def test_time_that_is_reported_after_the_call_has_ended_is_a_loss(open_gateway: OpenGateway) -> None:
+    replicate = ReplicateWithCatalogue()
+    replicate.next_states.append(("processing",))
+    replicate.cancelled = ["processing"]
+    async with with_replicate(open_gateway, replicate, models=PRICED, job_deadline_seconds=60) as running:
+        before, _ = await running.money()
+        record = await create_image(running, model=f"replicate/{LIGHTNING}", size="1024x1024")
+        assert await running.money() == (before, 0)
+        (job,) = replicate.jobs.values()
+        job.states.append(after_seconds("canceled", 59))
+
+        async def booked() -> bool:
+            return bool(await running.rows("SELECT ref FROM transfers WHERE kind = 'loss'"))
+
+        await running.wait_until(booked, step_seconds=10)
+        (loss,) = await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")
+        assert loss["amount"] == nanos("0.059")
+        assert (await running.record(record["id"]))["cost"] == 0
+
+
+@both
 async def test_a_failure_costs_no_more_than_was_held(open_gateway: OpenGateway) -> None:
     replicate = ReplicateWithCatalogue()
     replicate.next_states.append((after_seconds("failed", 90, error="out of memory"),))

@@ -1,5 +1,7 @@
 """What is stored about a generation: its row, its plan and its attempts."""
 
+import hashlib
+
 import msgspec
 
 from penstock.providers.spec import FailureKind
@@ -164,9 +166,15 @@ async def get_generation(store: Store | Transaction, request_id: str, org_id: Or
 
 
 async def get_generation_by_key(store: Store | Transaction, org_id: OrgId, key: str) -> GenerationRow | None:
-    """The generation that first used an idempotency key."""
-    row = await store.one("get_generation_by_key", org_id=org_id, idempotency_key=key)
+    """The generation that first used an idempotency key, also if it was purged."""
+    keys = {"idempotency_key": key, "purged_key": purged_key(org_id, key)}
+    row = await store.one("get_generation_by_key", org_id=org_id, **keys)
     return None if row is None else GenerationRow(**row)
+
+
+def purged_key(org_id: OrgId, key: str) -> str:
+    """What a purge leaves of an idempotency key: enough to know it again, so that nothing is made twice."""
+    return f"sha256:{hashlib.sha256(f'{org_id} {key}'.encode()).hexdigest()}"
 
 
 async def list_last_attempts(store: Store | Transaction, request_id: str) -> list[AttemptRow]:

@@ -146,8 +146,10 @@ async def _store_alone(gateway: Gateway, new_call: "_NewCall", planned: PlannedC
     caller = call.caller
     key = planned.validated.idempotency_key
     if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
-        is_repeated = earlier.id != call.id  # else the commit of this call was not confirmed
-        return Accepted(earlier, is_repeated=True) if is_repeated else Accepted(earlier, lease=new_call.lease)
+        if earlier.id == call.id:  # the commit of this call was not confirmed
+            return Accepted(earlier, lease=new_call.lease)
+        if not await _may_run_again(tx, earlier, new_call.body_digest):
+            return Accepted(earlier, is_repeated=True)
     if caller.is_limited:
         await check_limits(tx, caller, planned.plan.hold, new_call.at_ms)
     plan = await _claim_recording(tx, caller.org_id, call.id, planned)
@@ -155,6 +157,15 @@ async def _store_alone(gateway: Gateway, new_call: "_NewCall", planned: PlannedC
     await gateway.acceptances.write(tx, [acceptance])
     await check_budgets(tx, caller, new_call.request.labels, new_call.at_ms)
     return accepted
+
+
+async def _may_run_again(tx: Transaction, earlier: GenerationRow, digest: bytes | None) -> bool:
+    """Whether a call takes over the key of an equal one for images, which failed: nothing was made or charged, and
+    nothing may still come.
+    """
+    if earlier.task == "video" or earlier.status != "failed" or earlier.body_digest != digest:
+        return False
+    return bool(await tx.run("release_idempotency_key", id=earlier.id, org_id=earlier.org_id))
 
 
 async def _claim_recording(tx: Transaction, org_id: OrgId, request_id: str, planned: PlannedCall) -> Plan:

@@ -8,7 +8,9 @@ from penstock.generation_jobs.rows import GenerationRow, get_generation_by_key
 from penstock.generation_jobs.run import start_generation
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
+from penstock.generations.idempotency_keys import first_look
 from penstock.generations.plan import PlannedCall, estimate, make_plan
+from penstock.generations.repeats import repeated_images
 from penstock.generations.retrieve import delayed_image_result, job_result, unfinished_problem, video_created
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
@@ -39,6 +41,9 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
         return estimate(planned)
     is_async = "respond-async" in call.headers.get("prefer", "") and not planned.validated.stream
     accepted = await accept(gateway, call, planned, is_awaited=not is_async)
+    if accepted.is_repeated:
+        digest = await run_aside(call.size_bytes, validate.canonical_digest, planned.validated)
+        return await repeated_images(gateway, call, accepted.row, digest, is_async=is_async)
     partial_images = planned.request.partial_images
     mailbox = Mailbox(PartialImages(partial_images) if partial_images else None)
     assert accepted.lease is not None, "the process that accepts an image makes it"
@@ -67,7 +72,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
 async def start_video(gateway: Gateway, call: Call) -> Response:
     """Accept a video, which is made after the response; see `run`."""
     org_id = call.caller.org_id
-    key = None if call.dry_run else validate.idempotency_key(call)
+    key = None if call.dry_run else first_look(call)
     if key and (earlier := await get_generation_by_key(gateway.store, org_id, key)):
         return await _repeated_response(gateway, call, earlier)
     with span("validate"):

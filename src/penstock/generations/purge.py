@@ -4,12 +4,13 @@ from contextlib import suppress
 
 import msgspec
 
+from penstock.accounts.key_records import ADMIN
 from penstock.accounts.request_records import attempts_without_messages
-from penstock.errors import Conflict, NotFound
+from penstock.errors import Conflict, NotFound, PermissionDenied
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generation_jobs.finish import failure_event_body
-from penstock.generation_jobs.rows import GenerationRow, get_generation
+from penstock.generation_jobs.rows import GenerationRow, get_generation, purged_key
 from penstock.generations import respond
 from penstock.generations.payloads import plan_without_texts
 from penstock.media.rows import list_media
@@ -19,12 +20,16 @@ from penstock.values import OrgId
 
 
 async def purge(gateway: Gateway, call: Call) -> Response:
-    """Purge an ended request. Raises NotFound for an unknown request, Conflict for one that has not ended."""
+    """Purge an ended request. Raises NotFound for an unknown request, Conflict for one that has not ended, and
+    PermissionDenied for one of another key, unless the caller has the scope `admin`.
+    """
     request_id = call.path["request_id"]
     org_id = call.caller.org_id
     record = await gateway.requests.get(org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
+    if record.key_id != call.caller.key_id and ADMIN not in call.caller.scopes:
+        raise PermissionDenied("Only a key with the `admin` scope may purge requests of other keys.")
     if record.is_open:
         raise Conflict("This request is still under way; purge it when it has ended.", should_retry=False)
     if record.purged_at_ms is not None:
@@ -39,7 +44,12 @@ async def purge(gateway: Gateway, call: Call) -> Response:
             plan = msgspec.structs.replace(plan_without_texts(row), measures=measures)
             result = _result_without_files(row, measures)
             await tx.run(
-                "purge_generation", id=request_id, org_id=org_id, plan=msgspec.json.encode(plan), result=result
+                "purge_generation",
+                id=request_id,
+                org_id=org_id,
+                plan=msgspec.json.encode(plan),
+                result=result,
+                purged_key=purged_key(org_id, row.idempotency_key) if row.idempotency_key else None,
             )
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         await tx.run("delete_seals", request_id=request_id, org_id=org_id)
@@ -47,6 +57,7 @@ async def purge(gateway: Gateway, call: Call) -> Response:
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms(), attempts=attempts)
         await tx.run("delete_payload", request_id=request_id, org_id=org_id)
         await tx.run("delete_response_items", request_id=request_id, org_id=org_id)
+        await tx.run("purge_message_url", request_id=request_id, org_id=org_id)
         if row and row.status == "failed":
             await tx.run("purge_message", request_id=request_id, org_id=org_id, body=failure_event_body(row, "Purged."))
 

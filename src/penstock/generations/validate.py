@@ -13,6 +13,7 @@ from penstock.errors import InvalidRequest
 from penstock.event_loop import LONG_BYTES
 from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
+from penstock.generations.idempotency_keys import idempotency_key
 from penstock.generations.input_sources import InputSource, check_frames, take_inputs
 from penstock.long_bodies import json_decoding
 from penstock.net import guard
@@ -107,14 +108,6 @@ def video(call: Call, settings: Settings) -> ValidatedCall:
     return _validated_call(call, settings, "video", values, extras, inputs)
 
 
-def idempotency_key(call: Call) -> str | None:
-    """The idempotency key of a call that is not validated yet; None if it has none that is valid."""
-    fields = dict(call.form) if call.is_form else call.json
-    key = fields.get("idempotency_key") if isinstance(fields, dict) else None
-    limit = VIDEO["idempotency_key"].max_length
-    return key if isinstance(key, str) and key.strip() and limit and len(key) <= limit else None
-
-
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
@@ -188,7 +181,9 @@ def _validated_call(
         partial_images=_partial_images(values),
         provenance=provenance_of_call(values.get("provenance"), call.headers, settings),
     )
-    idempotency_key = values.get("idempotency_key")
+    key = idempotency_key(call, values, task)
+    if task != "video" and "metadata" in extras:
+        raise InvalidRequest("`metadata` is not stored with images; use `labels` or `user`.", param="metadata")
     replay = replay_options(call.headers, call.caller.replay_mode)  # a dry run is checked as a live call is
     if call.dry_run:
         replay = None
@@ -197,7 +192,7 @@ def _validated_call(
         inputs=inputs,
         retention_seconds=_retention_seconds(settings, values.get("media_retention")),
         webhook_url=guard.check_webhook_url(webhook_url, guard.egress_rules(settings)) if webhook_url else None,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
         replay=replay,
         body_digest=_body_digest(call) if replay else b"",
         stream=values.get("stream", False),

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import Conflict, NotFound, StorageUnavailable
+from penstock.errors import Conflict, NotFound, PermissionDenied, StorageUnavailable
 from penstock.failpoints import FailpointRaised
 from penstock.generations import endpoints, retrieve
 from penstock.generations.purge import purge
 from penstock.values import OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
-from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, files_with, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, caller_with, failpoint_raises, files_with, sqlite_only
+from tests.webhook_receivers import Receiver
 
 HOOK = "https://receiver.example/hook"
 CANARY = "zxcanary-0147258369"
@@ -80,6 +81,54 @@ async def test_a_purge_removes_request_and_outputs(open_gateway: OpenGateway) ->
         assert again == {"id": video_id, "purged": True, "already_purged": True, "media_deleted": 0}
         with pytest.raises(NotFound):
             await retrieve.video_content(running.gateway, running.call(id=video_id))
+
+
+async def test_requests_of_other_keys_are_purged_by_admin_keys_only(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        video = await running.video(prompt=CANARY)
+        await running.wait_for_request(video.json["id"])
+        other = await running.create_caller(running.caller.org_id)
+        with pytest.raises(PermissionDenied, match="`admin`"):
+            await purge(running.gateway, running.call(caller=other, request_id=video.json["id"]))
+        assert (await running.record(video.json["id"]))["purged_at"] is None
+        admin = caller_with(other, scopes=frozenset({"admin"}))
+        await purge(running.gateway, running.call(caller=admin, request_id=video.json["id"]))
+        assert (await running.record(video.json["id"]))["purged_at"] is not None
+
+
+async def test_a_purge_forgets_the_webhook_url_and_the_idempotency_key(open_gateway: OpenGateway) -> None:
+    """A message that is still to be delivered keeps its URL until its end, and is not delivered again after it."""
+    async with open_gateway() as running:
+        gateway = running.gateway
+        gateway.sender._client = Receiver(running.clock, 500)
+        video_id = (await running.video(webhook_url=HOOK, idempotency_key=CANARY)).json["id"]
+        await running.wait_for_request(video_id)
+        await running.purge(video_id)
+        (row,) = await running.rows("SELECT webhook_url, idempotency_key FROM generations")
+        assert row["webhook_url"] is None
+        assert row["idempotency_key"].startswith("sha256:")
+        assert CANARY not in row["idempotency_key"]
+        assert await running.rows("SELECT url FROM messages") == [{"url": HOOK}]
+
+        async def exhausted() -> bool:
+            return await running.rows("SELECT state, url FROM messages") == [{"state": "exhausted", "url": ""}]
+
+        await running.wait_until(exhausted, step_seconds=600)
+        assert await gateway.deliveries.redeliver_exhausted(running.caller.org_id) == 0
+
+
+async def test_a_purge_forgets_the_webhook_url_of_a_delivered_message(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.gateway.sender._client = Receiver(running.clock, 200)
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
+        await running.wait_for_request(video_id)
+
+        async def delivered() -> bool:
+            return await running.rows("SELECT state FROM messages") == [{"state": "delivered"}]
+
+        await running.wait_until(delivered)
+        await running.purge(video_id)
+        assert await running.rows("SELECT url FROM messages") == [{"url": ""}]
 
 
 @sqlite_only

@@ -50,7 +50,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "start_video": Operation(
         "Videos",
         "Accepts a video and responds at once; poll it, or give a `webhook_url`. A repeated call with the same "
-        f"`idempotency_key` returns the first video. A video that fails is free. {_DRY_RUN} {_REPLAY}",
+        "`idempotency_key` returns the first video. A video that fails is free, unless its price is for the time of a "
+        f"machine. {_DRY_RUN} {_REPLAY}",
     ),
     "list_videos": Operation("Videos", "Lists the videos of the organization, newest first unless `order` is `asc`."),
     "video": Operation(

@@ -17,8 +17,8 @@ SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
 SELECT status, lease_until_ms, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations WHERE id = :id;
 
 -- name: get_generation_by_key
--- The generation that first used an idempotency key.
-SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key = :idempotency_key;
+-- The generation that first used an idempotency key; a purge leaves another text in its place.
+SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key IN (:idempotency_key, :purged_key);
 
 -- name: list_{older|newer}_generations
 -- A page of videos {downwards|upwards} from an id, with the columns that a list shows. The plan is shown until there is
@@ -221,10 +221,20 @@ SELECT id, request_id FROM attempts WHERE provider = :provider AND upstream_id =
 -- How many attempts of a generation a provider may know about.
 SELECT COUNT(*) AS count FROM attempts WHERE request_id = :request_id AND state IN ('intent', 'submitted', 'completed');
 
+-- name: release_idempotency_key
+-- Let another call use the key of a failed generation, of which nothing was made or charged, and nothing may still come.
+UPDATE generations SET idempotency_key = NULL
+WHERE id = :id AND org_id = :org_id AND status = 'failed' AND idempotency_key IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.request_id = generations.id
+        AND a.state NOT IN ('failed', 'cancelled'))
+    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = generations.id AND t.kind = 'capture' AND t.amount > 0);
+
 -- name: purge_generation
--- Remove the request and the texts of a generation. Times and cost stay.
+-- Remove the request, the texts and the webhook URL of a generation, and the text of its idempotency key. Times and cost
+-- stay.
 UPDATE generations SET request = NULL, plan = :plan, result = :result, error_message = NULL,
-    payload_expires_at_ms = NULL
+    payload_expires_at_ms = NULL, webhook_url = NULL,
+    idempotency_key = :purged_key
 WHERE id = :id AND org_id = :org_id;
 
 -- name: purge_attempts

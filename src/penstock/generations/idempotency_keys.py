@@ -1,0 +1,44 @@
+"""Read the idempotency key of a call, from its body or its header."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import InvalidRequest
+from penstock.schema import Call
+
+_LENGTH_MAX = 256
+
+
+def first_look(call: Call) -> str | None:
+    """The key of a call for a video that is not validated yet; None if it has none that is valid."""
+    fields = dict(call.form) if call.is_form else call.json
+    key = fields.get("idempotency_key") if isinstance(fields, dict) else None
+    if key is not None and not (isinstance(key, str) and _is_key(key)):
+        return None
+    try:
+        return idempotency_key(call, {"idempotency_key": key}, "video")
+    except InvalidRequest:
+        return None
+
+
+def idempotency_key(call: Call, values: Mapping[str, Any], task: str) -> str | None:
+    """The key of a call with these values, as it is stored: those of images and edits do not meet those of videos.
+    Raises InvalidRequest.
+    """
+    header = call.headers.get("idempotency-key")
+    if header is not None and not _is_key(header):
+        raise InvalidRequest(
+            f"The header `Idempotency-Key` must have 1 to {_LENGTH_MAX} characters.", param="Idempotency-Key"
+        )
+    key: str | None = values.get("idempotency_key") or header
+    if header not in (None, key):
+        message = "`idempotency_key` and the header `Idempotency-Key` have different values."
+        raise InvalidRequest(message, param="idempotency_key")
+    if key and values.get("stream"):
+        message = "An idempotency key cannot be used with `stream`, whose unfinished images are shown once."
+        raise InvalidRequest(message, param="idempotency_key")
+    return key if key is None or task == "video" else f"{task}\n{key}"
+
+
+def _is_key(key: str) -> bool:
+    return bool(key.strip()) and len(key) <= _LENGTH_MAX

@@ -1,0 +1,43 @@
+"""Answer a call for images whose idempotency key was used before: with the images of the first call."""
+
+import msgspec
+
+from penstock.errors import UnprocessableRequest
+from penstock.gateway import Gateway
+from penstock.generation_jobs.rows import GenerationRow, get_generation
+from penstock.generations import respond
+from penstock.generations.retrieve import image_result, unfinished_problem
+from penstock.schema import Call, Response
+
+_PAUSE_SECONDS = 0.25  # between looks at a job that another process may be running
+
+
+async def repeated_images(
+    gateway: Gateway, call: Call, first: GenerationRow, digest: bytes | None, *, is_async: bool
+) -> Response:
+    """The result of the first call, for which this one waits if need be; it is charged once.
+
+    Raises UnprocessableRequest if the first call asked for something else, and the problem of a first call that failed
+    and is not made again, because its outcome is unknown or something was charged.
+    """
+    if first.body_digest != digest:
+        message = f"The idempotency key was used for a call that asked for something else, {first.id}."
+        raise UnprocessableRequest(message, param="idempotency_key")
+    headers = {"idempotent-replayed": "true", "x-request-id": first.id, "x-service-request-id": first.id}
+    row = first if is_async else await _finished(gateway, call, first)
+    if is_async and row.status != "completed":
+        return Response(status=202, json=respond.image_status(row), headers={**respond.poll_headers(row), **headers})
+    response = await image_result(gateway, row.org_id, row.id, call.base_url)
+    return msgspec.structs.replace(response, headers={**response.headers, **headers})
+
+
+async def _finished(gateway: Gateway, call: Call, row: GenerationRow) -> GenerationRow:
+    """The generation when it has ended. Raises the problem of a call that waits no longer."""
+    until = gateway.clock.monotonic() + gateway.settings.image_wait_seconds
+    while row.is_unfinished:
+        if gateway.clock.monotonic() >= until:
+            raise unfinished_problem(row.id)
+        with gateway.interrupts.allowed(call.line):
+            await gateway.clock.sleep(_PAUSE_SECONDS)
+        row = await get_generation(gateway.store, row.id, row.org_id) or row
+    return row
