@@ -24,6 +24,7 @@ STATUSES = ("on", "off")  # that operators set
 _CHANGED = "accounts changed"  # the fact that each change sets anew
 _MAX_MODELS = 200
 _LAST = 4
+_MOST_KEPT = 4096  # candidates with accounts in memory
 
 
 class VendorAccounts:
@@ -37,6 +38,7 @@ class VendorAccounts:
         self._by_id: dict[str, VendorAccount] = {}
         self._by_provider: dict[str, list[VendorAccount]] = {}
         self._seen: str | None = None
+        self._kept: dict[tuple[int, str], tuple[Candidate, Candidate]] = {}
 
     # ---------------------------------------------------------------------------------------------------- choosing
 
@@ -49,11 +51,21 @@ class VendorAccounts:
             if self._catalog.providers.has_own_credential(candidate.provider.slug):
                 found.append(candidate)
             found += [
-                replace(candidate, account=account)
+                self._with_account(candidate, account)
                 for account in self._by_provider.get(candidate.provider.slug, ())
                 if account.serves(candidate.model.id)
             ]
         return tuple(found)
+
+    def _with_account(self, candidate: Candidate, account: VendorAccount) -> Candidate:
+        """The candidate with an account: the same object each time, because it keeps what follows from it."""
+        key = (id(candidate), account.id)
+        kept = self._kept.get(key)
+        if kept is None or kept[0] is not candidate:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[key] = (candidate, replace(candidate, account=account))
+        return kept[1]
 
     def of_job(self, candidate: Candidate, account_id: str) -> Candidate | None:
         """The candidate with the account that started a job; None when that is gone."""
@@ -78,6 +90,7 @@ class VendorAccounts:
         self._by_provider = {}
         for account in self._by_id.values():
             self._by_provider.setdefault(account.provider, []).append(account)
+        self._kept.clear()
         self._catalog.set_accounts(frozenset(self._by_provider))
         self._seen = seen
 
