@@ -47,7 +47,7 @@ def test_routes_that_may_cost_money_are_marked() -> None:
 def test_routes_with_a_body_have_fields_and_every_route_a_schema() -> None:
     for row in ROUTES:
         assert (row.takes in ("nothing", "raw")) == (row.fields is None), row.path
-        assert row.gives in {*SCHEMAS, "file", "page", "text"} or row.status == 204, row.path
+        assert row.gives in {*SCHEMAS, "csv", "file", "page", "text"} or row.status == 204, row.path
 
 
 def test_only_administration_routes_need_the_admin_scope() -> None:
@@ -59,6 +59,9 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
         ("POST", "/v1/webhooks/messages/redeliver"),
         ("POST", "/v1/webhooks/messages/{message_id}/redeliver"),
         ("POST", "/v1/webhooks/test"),
+        ("PUT", "/v1/labels"),
+        ("PUT", "/v1/label-budgets/{name}/{value}"),
+        ("DELETE", "/v1/label-budgets/{name}/{value}"),
     }
 
 
@@ -78,6 +81,11 @@ def test_figures_of_all_organizations_need_the_operator_scope() -> None:
         ("POST", "/v1/orgs/{org_id}/keys"),
         ("GET", "/v1/orgs/{org_id}/credits"),
         ("POST", "/v1/orgs/{org_id}/credits"),
+        ("GET", "/v1/accounts"),
+        ("POST", "/v1/accounts"),
+        ("PATCH", "/v1/accounts/{account_id}"),
+        ("DELETE", "/v1/accounts/{account_id}"),
+        ("POST", "/v1/accounts/{account_id}/rotate"),
     }
     assert [(row.method, row.path) for row in ROUTES if row.access == "metrics"] == [("GET", "/metrics")]
 

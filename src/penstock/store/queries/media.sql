@@ -80,7 +80,7 @@ WHERE org_id = :org_id AND sha256 = :sha256 ORDER BY created_at_ms DESC LIMIT 1;
 
 -- name: find_seal_by_manifest
 -- The newest delivered file with a manifest.
-SELECT request_id, media_id, credentials FROM seals
+SELECT request_id, media_id, credentials FROM seals INDEXED BY seals_by_manifest
 WHERE org_id = :org_id AND manifest = :manifest ORDER BY created_at_ms DESC LIMIT 1;
 
 -- name: delete_seals
