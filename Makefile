@@ -74,6 +74,12 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --extra atelier --extra bedrock 
 	--extra provenance --extra s3 --group build --upgrade --quiet --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
+.PHONY: dist
+dist: setup ## Build the wheel and the source distribution into dist/
+	rm -rf dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+	@ls dist
+
 .PHONY: clean
 clean: ## Remove .venv and caches; data stays
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -149,6 +155,8 @@ test-deploy: setup ## Check the files for containers, Kubernetes, systemd, Caddy
 	@$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/linters -r tests/linters.txt
 	.venv/linters/bin/hadolint Dockerfile
 	PYTHONPATH=.venv/linters $(RUN) check_jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	PYTHONPATH=.venv/linters $(RUN) check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	PYTHONPATH=.venv/linters $(RUN) check_jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict -k 1.30 deploy/kubernetes/*.yaml
 	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict deploy/kubernetes/*.yaml
 	@sed 's|^ExecStart=.*|ExecStart=/bin/true|' deploy/systemd/penstock.service > .venv/linters/penstock.service
