@@ -36,8 +36,9 @@ async def verify_file(gateway: Gateway, call: Call) -> Response:
     content_type = found.content_type if found else "image/svg+xml" if is_svg(data) else None
     sha256 = await run_aside(len(data), _digest, data)
     marks = find_marks(data)
-    credentials = await _credentials(gateway, data, content_type, org_id)
-    request_id = await find_request(gateway, org_id, sha256, credentials["manifest"] if credentials else None)
+    credentials, vouched = await _credentials(gateway, data, content_type, org_id)
+    manifest = credentials["manifest"] if credentials and vouched else None
+    request_id = await find_request(gateway, org_id, sha256, manifest)
     said = verdict(credentials, marks, is_known=request_id is not None)
     return Response(
         json={
@@ -89,21 +90,22 @@ async def _read(gateway: Gateway, call: Call) -> Buffer:
 
 async def _credentials(
     gateway: Gateway, data: Buffer, content_type: str | None, org_id: OrgId
-) -> dict[str, Any] | None:
+) -> tuple[dict[str, Any] | None, bool]:
+    """What the credentials say, and whether somebody trusted, or this gateway, signed them."""
     if content_type is None:
-        return None
+        return None, False
     if gateway.sealer.signing is None:
         raise Unavailable("This gateway has no library to read Content Credentials.")
-    anchors = gateway.sealer.signing.anchors
+    signing = gateway.sealer.signing
+    trust: dict[str, Any] = {"anchors": signing.anchors, "own_roots": signing.own_roots}
     try:
         read = await gateway.worker_pool.run(
-            "provenance.read", for_org=org_id, data=data, content_type=content_type, anchors=anchors
+            "provenance.read", for_org=org_id, data=data, content_type=content_type, **trust
         )
     except WorkFailed as error:
         log.warning("file not verified", reason=error.message)
         raise InvalidRequest(f"`file` could not be read: {error.message}", param="file") from None
-    found: dict[str, Any] | None = read["credentials"]
-    return found
+    return read["credentials"], read["vouched"]
 
 
 def _shown(marks: Marks) -> dict[str, Any]:

@@ -11,10 +11,12 @@ from penstock.imaging.sniff import MAX_SEGMENTS, big_endian, boxes
 from penstock.long_bodies.buffers import Buffer
 
 # This runs on the event loop, on untrusted bytes, within the bounds of `sniff`: it never raises, decodes nothing and
-# reads at most MAX_SEGMENTS segments. Only the library, in a child process, can say whether a seal holds.
+# reads at most MAX_SEGMENTS segments, _GIF_PIECES_MAX pieces of a GIF and _XMP_BYTES_MAX bytes of XMP. Only the
+# library, in a child process, can say whether a seal holds.
 
 VIDEO_HEAD_BYTES = 64 * 1024  # enough for what marks a video: credentials stand at its beginning
 _XMP_BYTES_MAX = 64 * 1024
+_GIF_PIECES_MAX = 16 * MAX_SEGMENTS  # of at most 255 bytes
 _C2PA_BOX = bytes.fromhex("d8fec3d61b0e483c92975828877ec481")
 _XMP_BOX = bytes.fromhex("be7acfcb97a942e89c71999491e3afac")
 _JPEG_XMP = b"http://ns.adobe.com/xap/1.0/\0"
@@ -41,11 +43,13 @@ def find_marks(data: Buffer) -> Marks:
     seal = 0
     source_type = None
     aigc = False
+    unread = _XMP_BYTES_MAX
     for kind, start, end in _segments(data):
         if kind == b"c2pa":
             seal += end - start
             continue
-        xmp = bytes(data[start : min(end, start + _XMP_BYTES_MAX)])
+        xmp = bytes(data[start : min(end, start + unread)])
+        unread -= len(xmp)
         found = _SOURCE_TYPE.search(xmp)
         source_type = source_type or (found[1].decode() if found else None)
         aigc = aigc or _AIGC.search(xmp) is not None
@@ -123,13 +127,14 @@ def _gif(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
     """Only the application extensions before the first image: the library writes its own there."""
     flags = data[10] if len(data) > 10 else 0
     start = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
+    pieces = iter(range(_GIF_PIECES_MAX))
     for _ in range(MAX_SEGMENTS):
         if bytes(data[start : start + 1]) != b"\x21":
             return
         is_seal = bytes(data[start + 1 : start + 14]) == b"\xff\x0bC2PA_GIF\x01\x00\x00"
         begin = start
         start += 2
-        for _ in range(MAX_SEGMENTS * 16):  # sub-blocks of at most 255 bytes
+        for _ in pieces:
             size = data[start] if start < len(data) else 0
             start += 1 + size
             if size == 0:

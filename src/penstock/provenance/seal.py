@@ -13,6 +13,7 @@ import c2pa
 
 from penstock.imaging.convert import ImageFile, convert
 from penstock.imaging.formats import OutputFormat
+from penstock.imaging.marks import find_marks
 from penstock.provenance.certificates import PURPOSES
 from penstock.provenance.statement import ASSERTION, PARENT, Case, manifest
 
@@ -25,6 +26,7 @@ SIGNABLE = frozenset(
 )  # fmt: skip
 MAX_CARRIED_BYTES = 1_000_000
 MAX_CARRIED_MANIFESTS = 30
+_STATES = ("Invalid", "Valid", "Trusted")  # the worst first
 _CHAIN_MAX = 40  # how many manifests of a file are shown
 
 Sign = Callable[[bytes], bytes]
@@ -150,20 +152,21 @@ def read_state(data: bytes, content_type: str, anchors: str) -> dict[str, Any] |
         "signer": _signer_of(newest),
         "manifest": store["active_manifest"],
         "manifests": len(store["manifests"]),
-        "bytes": store["bytes"],
+        "bytes": find_marks(data).c2pa_bytes,
         "digital_source_type": _source_type_of(newest),
     }
 
 
-def read_file(data: bytes, content_type: str, anchors: str) -> dict[str, Any]:
+def read_file(data: bytes, content_type: str, anchors: str, own_roots: str = "") -> dict[str, Any]:
     """Everything that a person wants to know about the credentials of a file.
 
     `state` is the worst of the file and of all files that it was made from: the library itself calls a file trusted
-    whose parent somebody changed.
+    whose parent somebody changed. `vouched` says that the newest statement is by somebody on the list of `anchors`, or
+    by us: anybody can sign a statement of the same name as one of ours.
     """
     store = _read(data, content_type, anchors)
     if store is None:
-        return {"credentials": None}
+        return {"credentials": None, "vouched": False}
     states = {store["active_manifest"]: store["state"]}
     relations: dict[str, str] = {}
     for each in store["manifests"].values():
@@ -174,7 +177,7 @@ def read_file(data: bytes, content_type: str, anchors: str) -> dict[str, Any]:
                 relations.setdefault(label, str(ingredient.get("relationship", "")))
     order = sorted(store["manifests"], key=lambda label: label != store["active_manifest"])
     chain = [_link(label, store["manifests"][label], states, relations) for label in order[:_CHAIN_MAX]]
-    worst = min((link["state"] for link in chain), key=("Invalid", "Valid", "Trusted").index, default="Invalid")
+    worst = min((states.get(label, "Invalid") for label in order), key=_STATES.index, default="Invalid")
     newest = chain[0] if chain else {}
     credentials = {
         "state": worst,
@@ -185,7 +188,14 @@ def read_file(data: bytes, content_type: str, anchors: str) -> dict[str, Any]:
         "problems": sorted(_problems(store)),
         "chain": chain,
     }
-    return {"credentials": credentials}
+    return {"credentials": credentials, "vouched": _is_vouched(data, content_type, store["state"], own_roots)}
+
+
+def _is_vouched(data: bytes, content_type: str, state: str, own_roots: str) -> bool:
+    if state == "Valid" and own_roots:
+        ours = _read(data, content_type, own_roots)
+        return ours is not None and ours["state"] == "Trusted"
+    return state == "Trusted"
 
 
 def _problems(store: Mapping[str, Any]) -> set[str]:
@@ -196,24 +206,23 @@ def _problems(store: Mapping[str, Any]) -> set[str]:
     deltas = [delta.get("validationDeltas", {}) for delta in results[0].get("ingredientDeltas", ())]
     statuses = [result.get("activeManifest", {}) for result in results] + deltas
     codes = {str(each.get("code")) for status in statuses for each in status.get("failure", ())}
-    if "reason" in store:
-        codes.add("manifest.unreadable")
+    if "problem" in store:
+        codes.add(store["problem"])
     return codes
 
 
 def _read(data: bytes, content_type: str, anchors: str) -> dict[str, Any] | None:
     try:
         reader = c2pa.Reader.try_create(content_type, io.BytesIO(data), context=_context(anchors))
-    except (c2pa.C2paError, ValueError) as error:  # broken, or named by a URL that is never fetched
-        nothing: dict[str, Any] = {"manifests": {}, "active_manifest": None, "bytes": 0, "state": "Invalid"}
-        return nothing | {"reason": str(error)[:300]}
+    except (c2pa.C2paError, ValueError) as error:
+        # Those that are only named by a URL are never fetched; any others are broken.
+        problem = "manifest.inaccessible" if "remote manifest" in str(error).lower() else "manifest.unreadable"
+        return {"manifests": {}, "active_manifest": None, "state": "Invalid", "problem": problem}
     if reader is None:
         return None
     with reader:
-        text = reader.json()
-        store: dict[str, Any] = json.loads(text)
+        store: dict[str, Any] = json.loads(reader.json())
         store["state"] = reader.get_validation_state() or "Invalid"
-        store["bytes"] = len(text)  # the manifests as text are about as long as in the file
     store.setdefault("manifests", {})
     store.setdefault("active_manifest", None)
     return store
@@ -222,8 +231,8 @@ def _read(data: bytes, content_type: str, anchors: str) -> dict[str, Any] | None
 def _link(
     label: str, found: Mapping[str, Any], states: Mapping[str, str], relations: Mapping[str, str]
 ) -> dict[str, Any]:
-    said = [each["data"] for each in found.get("assertions", ()) if each.get("label") == ASSERTION]
-    request: Mapping[str, Any] = said[0] if said else {}
+    said = (each.get("data") for each in found.get("assertions", ()) if each.get("label") == ASSERTION)
+    request = next((each for each in said if isinstance(each, Mapping)), {})
     link = {
         "manifest": label,
         "signer": _signer_of(found),
@@ -256,7 +265,9 @@ def _actions_of(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     actions: list[Mapping[str, Any]] = []
     for each in found.get("assertions", ()):
         if str(each.get("label", "")).startswith("c2pa.actions"):
-            actions += each.get("data", {}).get("actions", ())
+            said = each.get("data")
+            said = said.get("actions") if isinstance(said, Mapping) else None
+            actions += [action for action in said or () if isinstance(action, Mapping)]
     return actions
 
 

@@ -179,7 +179,9 @@ class Sealer:
     def _needs_child(self, policy: Provenance, marks: Marks, *, is_converted: bool) -> bool:
         if self.signing is None:
             return False
-        return policy.mode == "sign" or (policy.mode == "keep" and is_converted and marks.c2pa_bytes > 0)
+        # A seal that stays as it is need not be read, unless the caller requires one that holds.
+        is_read = marks.c2pa_bytes > 0 and (is_converted or policy.required)
+        return policy.mode == "sign" or (policy.mode == "keep" and is_read)
 
     def _plan(self, policy: Provenance, marks: Marks, request: Request, origin: Origin) -> dict[str, Any]:
         """What the child process is told."""

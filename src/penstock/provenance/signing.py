@@ -29,8 +29,8 @@ class Signing:
     """Signs what child processes ask for; `settings` is what they may know."""
 
     def __init__(self, chain: Chain, key: PrivateKey, kind: Kind, anchors: str, own_roots: str = "") -> None:
-        """`anchors` are the certificates, in PEM, whose signatures count as trusted; `own_roots` are those of
-        self-made certificates, which nobody else trusts.
+        """`anchors` are the certificates, in PEM, whose signatures count as trusted; `own_roots` are those that vouch
+        for this signer, and for those before it, whether anybody else trusts them or not.
         """
         self.chain = chain
         self.kind: Kind = kind
@@ -95,4 +95,4 @@ def make_self_signing(seeds: Sequence[tuple[bytes, bytes]], anchors: str) -> Sig
 def read_signing(certificate: Path, key: Path, now: datetime.datetime, anchors: str) -> Signing:
     """Sign with a certificate and its key from files. Raises CertificateRefused."""
     chain, private = read_pair(certificate, key, now)
-    return Signing(chain, private, "file", anchors)
+    return Signing(chain, private, "file", anchors, to_pem(chain.certificates[-1:]))

@@ -8,13 +8,13 @@ from penstock.imaging.marks import Marks
 # How IPTC calls what was made by a model, wholly or partly.
 _BY_MODEL = frozenset({"trainedAlgorithmicMedia", "compositeWithTrainedAlgorithmicMedia"})
 # What does not say that somebody changed the file.
-_HARMLESS = ("signingCredential.", "timeStamp.", "signingCredential")
+_HARMLESS = ("signingCredential.", "timeStamp.", "manifest.inaccessible")
 
 EXPLANATIONS: Mapping[str, str] = {
     "made_here": "This gateway delivered this file, or the file that it was made from.",
     "tampered": "The file, or one that it was made from, was changed after it was signed.",
     "ai_marked": "The file says that a model made it, wholly or partly.",
-    "signed": "The file has Content Credentials, which do not say that a model made it.",
+    "signed": "The file has Content Credentials; what can be read of them does not say that a model made it.",
     "none": "The file says nothing about its origin. That proves nothing: such marks can be removed.",
 }
 

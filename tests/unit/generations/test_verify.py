@@ -1,6 +1,7 @@
 """A file tells where it comes from, and its request is found by the file."""
 
 import base64
+import uuid
 
 import msgspec
 import pytest
@@ -43,6 +44,25 @@ async def test_an_output_is_known_by_its_digest_and_by_its_manifest(open_gateway
         assert (await list_requests(running.gateway, running.call(query=query, caller=stranger))).json["data"] == []
         await purge(running.gateway, running.call(request_id=made["id"]))
         assert (await verified(running, file))["request_id"] is None
+
+
+async def test_a_stranger_cannot_pass_a_file_off_as_ours(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(provenance="sign") as running:
+        made = (await make_images(running.gateway, running.call(MODEL))).json
+        name = made["data"][0]["content_credentials"]["manifest"]
+        monkeypatch.setattr(uuid, "uuid4", lambda: name.removeprefix("urn:c2pa:"))
+        forged = signed_by_vendor(picture("png"), "image/png")
+        monkeypatch.undo()
+        found = await verified(running, forged)
+        assert found["credentials"]["manifest"] == name  # type: ignore[index]
+        assert (found["verdict"], found["request_id"]) == ("ai_marked", None)
+        # One byte of our own file that no signature covers does not hide it.
+        file = base64.b64decode(str(made["data"][0]["b64_json"]))
+        padding = file.index(b"caBX") + file[file.index(b"caBX") :].index(bytes(100)) + 50
+        found = await verified(running, file[:padding] + b"\1" + file[padding + 1 :])
+        assert (found["verdict"], found["request_id"]) == ("made_here", made["id"])
 
 
 async def test_files_of_others_are_read(open_gateway: OpenGateway) -> None:

@@ -47,3 +47,28 @@ def test_any_damage_is_survived(file: bytes, data: st.DataObject) -> None:
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_survived(data: bytes) -> None:
     find_marks(data)
+
+
+class Counted(bytes):
+    """Counts the bytes that are read of it."""
+
+    reads = 0
+    size = 0
+
+    def __getitem__(self, key: object) -> object:  # type: ignore[override]
+        found = super().__getitem__(key)  # type: ignore[call-overload]
+        self.reads += 1
+        self.size += len(found) if isinstance(found, bytes) else 1
+        return found
+
+
+def test_a_file_made_to_take_long_is_read_only_so_far() -> None:
+    chunk = b"XML:com.adobe.xmp" + b"DigitalSourceType " * 3500
+    hostile = Counted(
+        b"\x89PNG\r\n\x1a\n" + (len(chunk).to_bytes(4, "big") + b"iTXt" + chunk + b"\0\0\0\0") * 50,
+    )
+    assert find_marks(hostile) == NO_MARKS
+    assert hostile.size < 100_000
+    hostile = Counted(b"GIF89a" + bytes([1, 0, 1, 0, 0, 0, 0]) + (b"\x21\xfe" + b"\x01a" * 20_000 + b"\0") * 10)
+    assert find_marks(hostile) == NO_MARKS
+    assert hostile.reads < 50_000

@@ -149,3 +149,41 @@ async def test_a_manifest_that_is_elsewhere_is_never_fetched() -> None:
     found = await asyncio.to_thread(read_file, elsewhere.getvalue(), "image/jpeg", "")
     server.close()
     assert (asked, found["credentials"]["state"]) == ([], "Invalid")
+    assert found["credentials"]["problems"] == ["manifest.inaccessible"]
+
+
+def test_the_size_of_a_seal_is_that_in_the_file() -> None:
+    state = read_state(SIGNED, "image/jpeg", "")
+    assert state
+    assert state["bytes"] == find_marks(SIGNED).c2pa_bytes > 2000
+
+
+def signed_as(statement: dict[str, Any], signing: Signing) -> bytes:
+    made, _ = seal._sign(
+        ImageFile(PLAIN, "image/jpeg", 256, 256), statement, None, plan(signing, has_seal=False), signing.sign
+    )
+    return made
+
+
+def test_what_strangers_write_in_unexpected_shapes_is_read() -> None:
+    statement = manifest("created", plan(OURS, has_seal=False)["facts"], converted=False)
+    statement["assertions"][1]["data"] = ["no", "object"]
+    [link] = read_file(signed_as(statement, OURS), "image/jpeg", "")["credentials"]["chain"]
+    assert (link["model"], "request_id" in link) == ("lab/image-model", False)
+    assert seal._actions_of({"assertions": [{"label": "c2pa.actions", "data": []}, {"label": "c2pa.actions"}]}) == []
+    assert seal._actions_of({"assertions": [{"label": "c2pa.actions", "data": {"actions": [1]}}]}) == []
+
+
+def test_only_our_own_signature_and_trusted_ones_are_vouched_for() -> None:
+    ours = sealed(PLAIN, OURS, "sign", converted=False)["data"]
+    assert read_file(ours, "image/jpeg", "", OURS.own_roots)["vouched"]
+    assert not read_file(SIGNED, "image/jpeg", "", OURS.own_roots)["vouched"]
+    assert read_file(SIGNED, "image/jpeg", VENDOR_ROOT, OURS.own_roots)["vouched"]
+    assert not read_file(BROKEN, "image/jpeg", VENDOR_ROOT, OURS.own_roots)["vouched"]
+
+
+def test_the_worst_state_counts_links_that_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    edited = sealed(SIGNED, OURS, "sign", converted=True)["data"]
+    monkeypatch.setattr(seal, "_CHAIN_MAX", 1)
+    credentials = read_file(edited, "image/webp", OURS.own_roots)["credentials"]
+    assert (len(credentials["chain"]), credentials["state"]) == (1, "Valid")

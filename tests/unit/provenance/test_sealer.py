@@ -12,7 +12,7 @@ from penstock.schema import Provenance, Request
 from penstock.telemetry.metrics import Metrics
 from penstock.values import OrgId
 from tests.fake_providers.scripted import mp4
-from tests.signed_files import own_signing, picture, signed_by_vendor
+from tests.signed_files import damaged, own_signing, picture, signed_by_vendor
 
 ORG = OrgId("org_1")
 ORIGIN = Origin("req_1", "image-model", "lab/image-model", "lab")
@@ -74,6 +74,18 @@ async def test_a_seal_that_is_kept_costs_no_child() -> None:
         signed = signed_by_vendor(picture("png"), "image/png")
         image, found = await sealer(pool).seal_image(signed, "image/png", None, KEEP, ORIGIN, for_org=ORG)
         assert (image, found and found.status, pool.pids) == (None, "kept", [])
+
+
+async def test_a_seal_that_is_required_is_one_that_holds() -> None:
+    required = msgspec.structs.replace(KEEP, provenance=Provenance("keep", required=True))
+    signed = signed_by_vendor(picture("png"), "image/png")
+    async with WorkerPool(2, tasks=TASKS) as pool:
+        mine = sealer(pool)
+        _, found = await mine.seal_image(signed, "image/png", None, required, ORIGIN, for_org=ORG)
+        assert found
+        assert (found.status, found.vendor and found.vendor.state) == ("kept", "Valid")
+        with pytest.raises(NotSealed, match="is `invalid`"):
+            await mine.seal_image(damaged(signed), "image/png", None, required, ORIGIN, for_org=ORG)
 
 
 async def test_off_does_nothing() -> None:

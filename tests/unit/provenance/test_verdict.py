@@ -24,6 +24,8 @@ CHANGED = {"problems": ["assertion.dataHash.mismatch"], "chain": []}
         (BY_MODEL, NO_MARKS, False, "ai_marked"),
         (CHANGED, NO_MARKS, True, "tampered"),
         ({"problems": ["signingCredential.expired"], "chain": []}, NO_MARKS, False, "signed"),
+        ({"problems": ["manifest.inaccessible"], "chain": []}, NO_MARKS, False, "signed"),
+        ({"problems": ["manifest.unreadable"], "chain": []}, NO_MARKS, False, "tampered"),
     ],
 )
 def test_a_file_is_judged(credentials: Any, marks: Marks, is_known: bool, expected: str) -> None:
