@@ -12,14 +12,18 @@ from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
 from penstock.providers.prices import SENT
 from penstock.providers.row_names import MADE_BY_GATEWAY, row_words
-from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source
+from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source, Speech
 from penstock.values import INPUT_VIDEOS
 
 CONDITIONS = {"input_video": "from a video"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
 UNITS |= {"frame": "a frame", "megapixel_second": "a megapixel and second"}
-UNITS |= {"video_megapixel": "a megapixel of all frames"}
+UNITS |= {
+    "video_megapixel": "a megapixel of all frames",
+    "character": "a million characters",
+    "byte": "a million bytes",
+}
 MILLION = Decimal(1_000_000)
 PIXELS_OF_1024 = Decimal("1.048576")  # 1024 x 1024 pixels in megapixels; some providers state prices for them
 LONGEST_AMOUNT = 10  # characters
@@ -205,7 +209,7 @@ def prices(model: Model) -> str:
 
 
 def money(price: Price) -> str:
-    units = MILLION if price.unit == "token" else Decimal(1)
+    units = MILLION if price.unit in ("token", "character", "byte") else Decimal(1)
     unit = UNITS[price.unit]
     if price.unit == "megapixel" and len(price.usd) > LONGEST_AMOUNT:  # of the provider's larger megapixel
         units, unit = PIXELS_OF_1024, "for 1024x1024 pixels"
@@ -277,9 +281,22 @@ def parameters(op: Operation) -> str:
     parts += [f"Refused: {', '.join(refused)}."] if refused else []
     parts += [f"Always sent: {', '.join(fixed)}."] if fixed else []
     parts += [f"Filled in by the gateway: {', '.join(made)}."] if made else []
+    if op.speech:
+        parts += spoken(op.speech)
     if op.task == "chat":
         parts.append("All other fields as in OpenAI's API.")
     return "\n\n".join(parts)
+
+
+def spoken(speech: Speech) -> list[str]:
+    """The formats and the voices of speech; the gateway makes the other formats and the rest of the speeds."""
+    formats = ", ".join(f"`{name}`" for name in speech.formats)
+    speeds = f" Its own speeds: {speech.speeds[0]:g} to {speech.speeds[1]:g}." if speech.speeds else ""
+    said = [f"Its own formats: {formats}.{speeds} At most {speech.max_characters} characters in one call."]
+    if speech.voices:
+        said.append("Voices: " + ", ".join(f"`{name}`" for name in speech.voices) + ".")
+    names = [f"`{name}` is `{voice}`" for name, voice in speech.openai_voices.items() if name != voice]
+    return [*said, f"OpenAI's voices: {', '.join(names)}."] if names else said
 
 
 def target(row: Param) -> str:

@@ -208,6 +208,7 @@ async def make_things(story: Story) -> str:
     messages = [{"role": "user", "content": "Hello there"}]
     await story.call("POST", "/compat/v1/chat/completions", {"model": "atelier/echo", "messages": messages})
     await story.call("POST", "/compat/v1/responses", {"model": "atelier/echo", "input": "Hello there"})
+    await story.call("POST", "/compat/v1/audio/speech?dryRun=true", {"model": "atelier/voice", "input": "Hello there."})
     await story.until_made(waiting["id"])
     await story.until_made(later["id"])
     return str(made["id"])

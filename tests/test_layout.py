@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from penstock import settings_description
+from tests.providers.recordings import known_providers
 from tests.source_tree import (
     LAYERS,
     NOT_PROVIDERS,
@@ -25,7 +26,7 @@ ONLY_IN = {
     "uvicorn": {"http_server", "commands"},
     "apsw": {"store"},
     "PIL": {"imaging"},
-    "av": {"imaging"},
+    "av": {"imaging", "sound"},
     "xml": {"imaging"},
     "zlib": {"net", "accounts"},  # `net` decompresses responses in small steps; `accounts` computes a checksum
     "gzip": {"web"},  # compresses the pages
@@ -40,6 +41,9 @@ DECODERS = {
     ("imaging", "video_boxes"): set[str](),
     ("imaging", "video_codecs"): set[str](),
     ("provenance", "seal"): set(),
+    ("sound", "convert"): set[str](),
+    ("sound", "decode"): set[str](),
+    ("sound", "encode"): set[str](),
 }
 
 LINES_MAX = 400
@@ -242,11 +246,21 @@ def test_folders_of_modules_are_packages() -> None:
 # ---------------------------------------------------------------------------------------------------------------- tests
 
 
+def speaks_only(module: Module) -> bool:
+    found = known_providers().get(module.provider)
+    return found is not None and {model.op.task for model in found.models} == {"speech"}
+
+
 def homes_of_tests(module: Module) -> list[Path]:
     """Any of these will do: a provider's tests are its recordings, everybody else's are a file in the same place."""
     if module.is_provider:
         slugs = {module.provider, module.provider.replace("_", "-")}
-        return [ROOT / "tests" / "providers" / slug for slug in sorted(slugs)]
+        folder = ROOT / "tests" / "providers"
+        # One that only speaks has no recordings: tests/providers/test_speech.py has a fake of it.
+        return [
+            *(folder / slug for slug in sorted(slugs)),
+            *([folder / "test_speech.py"] if speaks_only(module) else []),
+        ]
     *folders, name = module.words
     return [ROOT.joinpath("tests", "unit", *folders, f"test_{name}.py")]
 

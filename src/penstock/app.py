@@ -137,8 +137,10 @@ async def build_gateway(
         tasks = {**local.child_tasks(catalog.providers.known.values()), **sealer.TASKS}
         workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())
         pool = await stack.enter_async_context(workers)
+        sound_workers = WorkerPool(settings.sound_workers, tasks=tasks, report_protections=_protections_log())
+        sound_pool = await stack.enter_async_context(sound_workers)
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
-        local_servers = local.start_servers(catalog.providers.known.values(), pool)
+        local_servers = local.start_servers(catalog.providers.known.values(), pool, sound_pool)
         for server in local_servers.values():
             stack.push_async_callback(server.close)
         url_endpoint = settings.media_public_endpoint if settings.media_urls == "store" else None
@@ -206,6 +208,7 @@ async def build_gateway(
             recordings=Recordings(store, storage),
             delays=Delays(clock),
             worker_pool=pool,
+            sound_pool=sound_pool,
             write_probe=WriteProbe(store, clock),
             metrics=metrics,
             tracing=tracing,

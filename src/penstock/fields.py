@@ -10,6 +10,7 @@ import msgspec
 from penstock.errors import InvalidRequest, quoted
 from penstock.imaging.formats import ALL_FORMATS
 from penstock.long_bodies.buffers import Buffer
+from penstock.sound.formats import DEFAULT_RATE, SAMPLE_RATES, SOUND_FORMATS
 from penstock.values import SHORT_SIDES
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -87,6 +88,7 @@ _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high", "xhigh", "max")
 
 # Lists return the texts of up to a hundred requests, so every text has a limit; most models have a lower one.
 PROMPT_LENGTH_MAX = 32_000
+SPEECH_LENGTH_MAX = 20_000  # of a call whose sound is streamed: about twenty minutes
 _SHAPE_LENGTH_MAX = 64
 
 _MODEL = text_field("model", "Model identifier.", required=True, max_length=256)
@@ -294,7 +296,45 @@ RESPONSES = field_table(
     _PROVIDER,
 )
 
-TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}
+SPEECH = field_table(
+    text_field("input", "The text to speak.", required=True, max_length=SPEECH_LENGTH_MAX, handling="renamed"),
+    _MODEL,
+    Field(
+        name="voice",
+        types=("string", "object"),
+        about="One of OpenAI's voices, on every model; or a voice of the model, by its name or as `{id}`.",
+        handling="converted",
+    ),
+    text_field("instructions", "How to speak, for models that can be told.", max_length=4096, handling="converted"),
+    text_field("response_format", "Format of the sound.", one_of=SOUND_FORMATS, default="mp3", handling="emulated"),
+    number_field("speed", "How fast, at the same pitch.", low=0.25, high=4, default=1, handling="emulated"),
+    text_field(
+        "stream_format",
+        "`sse`: the sound comes in server-sent events, in base64.",
+        one_of=("audio", "sse"),
+        default="audio",
+        handling="emulated",
+    ),
+    text_field("language", "Language of the text, such as `en` or `pt-BR`.", max_length=35, handling="converted"),
+    integer_field(
+        "sample_rate",
+        "Samples a second of `wav`, `pcm` and `flac`.",
+        one_of=SAMPLE_RATES,
+        default=DEFAULT_RATE,
+        handling="emulated",
+    ),
+    *_RECORDS,
+    _PROVIDER,
+)
+
+TABLES: Mapping[str, Table] = {
+    "image": IMAGE,
+    "edit": EDIT,
+    "upscale": EDIT,
+    "video": VIDEO,
+    "chat": CHAT,
+    "speech": SPEECH,
+}
 
 # --------------------------------------------------------------------------------------------------------------- checks
 

@@ -83,6 +83,7 @@ class Gateway:
     recordings: Recordings
     delays: Delays
     worker_pool: WorkerPool
+    sound_pool: WorkerPool  # for streams of sound, which last as long as they are listened to
     server_models: ServerModels
     live_models: LiveModels
     write_probe: WriteProbe

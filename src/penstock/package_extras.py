@@ -8,6 +8,7 @@ from importlib.util import find_spec
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "atelier": ("av",),
     "bedrock": ("botocore",),
+    "media": ("av",),
     "mcp": ("mcp",),
     "provenance": ("c2pa",),
     "postgres": ("psycopg", "psycopg_pool", "procrastinate"),

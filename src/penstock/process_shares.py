@@ -20,5 +20,6 @@ def share(settings: Settings, cores: int) -> Settings:
         database_connections=max(_CONNECTIONS_MIN, settings.database_connections // count),
         concurrent_jobs=-(-settings.concurrent_jobs // count),
         receiving_bytes=max(settings.json_bytes, settings.form_bytes, settings.receiving_bytes // count),
+        sound_workers=-(-settings.sound_workers // count),
         image_workers=-(-(settings.image_workers or cores) // count),
     )

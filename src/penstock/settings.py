@@ -237,6 +237,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     body_seconds: Annotated[Seconds, Meta(description="How long a caller may take to send its body.")] = 120.0
     drain_seconds: Annotated[Pause, Meta(description="How long SIGTERM waits for unfinished calls.")] = 30.0
     image_workers: Annotated[int, Meta(ge=0, description="Child processes for images and videos; 0: one per core.")] = 0
+    sound_workers: Annotated[
+        int, Meta(ge=1, description="How many streams of sound are converted at once, each in a child process.")
+    ] = 16
 
     provenance: Annotated[
         Literal["", "off", "keep", "sign"],

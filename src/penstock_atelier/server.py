@@ -1,4 +1,4 @@
-"""Answer the requests of Atelier's table: images and chat at once, videos as jobs that are polled."""
+"""Answer the requests of Atelier's table: images, chat and speech at once, videos as jobs."""
 
 import asyncio
 import secrets
@@ -30,6 +30,7 @@ TASKS = {
     "enlarge": _task("enlarge:enlarge_image", cpu_seconds=30, wall_seconds=90),
     "clip": _task("clip:render_video", cpu_seconds=300, wall_seconds=600, reports=True, long=True),
     "echo": _task("echo:answer_in_child", cpu_seconds=5, wall_seconds=40),
+    "speak": ChildTask("penstock_atelier.voice.speak:speak", cpu_seconds=600, streams=True, import_first=True),
 }
 # A chat call up to this size is answered on the event loop in about a millisecond, sooner than a child process can be
 # asked. Lists of probabilities are much longer than the text, so a call that wants them goes to a child.
@@ -120,6 +121,14 @@ class VideoRequest(msgspec.Struct, frozen=True):
     image: bytes | None = None
 
 
+class SpeechRequest(msgspec.Struct, frozen=True):
+    """A text to speak."""
+
+    input: str
+    voice: str
+    speed: float = 1.0
+
+
 ImageRequest = SketchRequest | RetouchRequest | EnlargeRequest
 _IMAGE_REQUESTS: Mapping[str, type[ImageRequest]] = {
     "sketch": SketchRequest,
@@ -161,6 +170,7 @@ class AtelierServer:
 
     def __init__(self, tools: LocalTools) -> None:
         self._run = tools.run
+        self._stream_task = tools.stream
         self._jobs: dict[str, VideoJob] = {}
 
     async def send(self, request: HttpRequest, for_org: OrgId | None) -> Reply:
@@ -184,7 +194,13 @@ class AtelierServer:
         return _no_endpoint(endpoint)
 
     async def stream(self, request: HttpRequest, for_org: OrgId) -> AsyncGenerator[bytes, None]:
-        """A chat completion as server-sent events."""
+        """A chat completion as server-sent events, or the samples of speech."""
+        if urlsplit(request.url).path.strip("/") == "speak":
+            said = msgspec.msgpack.decode(request.whole_body, type=SpeechRequest)
+            arguments = {"text": said.input, "voice": said.voice, "speed": said.speed}
+            async for samples in self._stream_task("speak", arguments, for_org):
+                yield samples
+            return
         async for event in self._chat(request.whole_body, for_org, stream=True):
             yield event
             await asyncio.sleep(0)  # other tasks run between two chunks, as they do with a provider on the network

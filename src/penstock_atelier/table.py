@@ -1,4 +1,4 @@
-"""Atelier: the built-in provider, whose images, videos and chat are rendered on this machine, without a key."""
+"""Atelier: the built-in provider, whose images, videos, chat and speech are rendered on this machine, without a key."""
 
 from dataclasses import replace
 from operator import attrgetter
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.providers.convert import each_image, first_image, pixels, seconds_between
-from penstock.providers.openai_compatible import CHAT
+from penstock.providers.openai_compatible import CHAT, read_nothing
 from penstock.providers.spec import (
     NEVER_SOUND,
     File,
@@ -19,6 +19,7 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Source,
+    Speech,
     complete_table,
     converted,
     emulated,
@@ -26,6 +27,7 @@ from penstock.providers.spec import (
     passthrough,
 )
 from penstock_atelier import server
+from penstock_atelier.voice.synthesis import RATE, VOICES
 
 
 def read_images(reply: Reply) -> Result:
@@ -145,6 +147,30 @@ ECHO = replace(
         *ignored("logit_bias", "safety_identifier", "prompt_cache_retention", "function_call"),
     ),
 )
+SPEAK = Operation(
+    task="speech",
+    send="POST /speak",
+    body="msgpack",
+    read=read_nothing,
+    safe_to_resubmit=True,
+    takes_extras=False,
+    model_field=None,
+    params=complete_table(
+        "speech",
+        passthrough("input", required=True),
+        passthrough("voice"),
+        emulated("speed", to="speed"),
+    ),
+    speech=Speech(
+        formats={"pcm": {}},
+        max_characters=20_000,
+        voices=dict.fromkeys(VOICES, ""),
+        openai_voices={name: name for name in VOICES},
+        speeds=(0.5, 2),
+        pcm_rate=RATE,
+        latin_only=True,
+    ),
+)
 _SOURCE = Source("the gateway's own price, so that costs show before another provider is set up")
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", source=_SOURCE),)
 
@@ -196,6 +222,14 @@ PROVIDER = Provider(
             name="Atelier Echo",
             prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", source=_SOURCE),),
             description="Repeats the last message, in every form that chat has.",
+        ),
+        Model(
+            id="atelier/voice",
+            upstream="voice",
+            op=SPEAK,
+            name="Atelier Voice",
+            prices=(Price(unit="character", usd="0.000001", source=_SOURCE),),
+            description="Speaks English in thirteen voices, by rules. A renderer, not a model.",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -39,6 +39,11 @@ async def open_server() -> AsyncIterator[LocalServer]:
             await server.close()
 
 
+async def no_stream(name: str, arguments: Mapping[str, Any], for_org: OrgId) -> AsyncGenerator[bytes, None]:
+    """Tasks that stream are not for this server."""
+    yield b""
+
+
 @asynccontextmanager
 async def open_server_with(run: Callable[[], Any]) -> AsyncIterator[AtelierServer]:
     """A server whose child tasks are played by a function."""
@@ -49,7 +54,7 @@ async def open_server_with(run: Callable[[], Any]) -> AsyncIterator[AtelierServe
         result: dict[str, Any] = await run()
         return result
 
-    server = AtelierServer(LocalTools(run=run_task))
+    server = AtelierServer(LocalTools(run=run_task, stream=no_stream))
     try:
         yield server
     finally:

@@ -1,4 +1,4 @@
-"""A fake provider with OpenAI's API for images, videos and chat, which tests script and which keeps an invoice.
+"""A fake provider with OpenAI's API for images, videos, chat and speech, which tests script and which keeps an invoice.
 
     async with scripted_provider() as lab:
         lab.images.next(faults.busy(7), faults.ok)  # the first submission gets a 429, the second is answered
@@ -27,6 +27,8 @@ from typing import Any
 import av
 from PIL import Image
 
+from penstock.sound.formats import content_type
+from tests import sounds
 from tests.fake_providers import chat
 from tests.fake_providers.exchange import Exchange, FakeResponse, OpenExchange, ReceivedRequest
 from tests.fake_providers.server import Endpoint, FakeCall, serve_in_thread, serving
@@ -35,6 +37,8 @@ KEY = "sk-lab-canary-0123456789abcdef"
 KEY_ENV = "LAB_API_KEY"
 IMAGE_USD = Decimal("0.04")
 SECOND_USD = Decimal("0.10")
+CHARACTER_USD = Decimal("0.00001")
+CHARACTERS_PER_SECOND = 15
 
 
 @cache
@@ -142,6 +146,7 @@ class ScriptedProvider:
         self.videos = Endpoint()
         self.chats = Endpoint()
         self.responses = Endpoint()
+        self.speeches = Endpoint()
         self.polls = Endpoint()
         self.cancels = Endpoint()
         self.contents = Endpoint()
@@ -171,7 +176,14 @@ class ScriptedProvider:
     @property
     def submits(self) -> int:
         """How many submissions it received, whatever the response was."""
-        return len(self.images) + len(self.edits) + len(self.videos) + len(self.chats) + len(self.responses)
+        return (
+            len(self.images)
+            + len(self.edits)
+            + len(self.videos)
+            + len(self.chats)
+            + len(self.responses)
+            + len(self.speeches)
+        )
 
     def settings(self, **changes: Any) -> dict[str, Any]:
         """The provider's table in penstock.toml. Several providers may have the models `image` and `video`."""
@@ -179,6 +191,12 @@ class ScriptedProvider:
             {"id": "image-1", "upstream": "easel-1", "task": "image", "price": _price("image", IMAGE_USD)},
             {"id": "edit-1", "upstream": "easel-1", "task": "edit", "price": _price("image", IMAGE_USD)},
             {"id": "video-1", "upstream": "reel-1", "task": "video", "price": _price("second", SECOND_USD)},
+            {
+                "id": "lab/voice",
+                "upstream": "voice-1",
+                "task": "speech",
+                "price": _price("character", CHARACTER_USD),
+            },
             {
                 "id": "lab/chat",
                 "upstream": "chat-1",
@@ -329,6 +347,18 @@ def create_response(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     return response
 
 
+def speak(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
+    """A tone instead of speech, as long as the text: it can be recognised whatever is done with it."""
+    fields = call.request.fields
+    voices = ("alloy", "verse")
+    if fields.get("voice") not in voices:
+        return FakeResponse(_error(f"The voice must be one of {voices}.", "invalid_request_error", "bad_voice"), 400)
+    lab.charge("speech", CHARACTER_USD * len(fields["input"]), {"prompt": fields["input"]}, lab.new_id("speech"))
+    output_format = fields.get("response_format", "mp3")
+    seconds = len(fields["input"]) / CHARACTERS_PER_SECOND / fields.get("speed", 1)
+    return FakeResponse(file=sounds.encoded(output_format, seconds), content_type=content_type(output_format))
+
+
 def _not_found() -> FakeResponse:
     return FakeResponse(_error("Not found.", "invalid_request_error", "not_found"), 404)
 
@@ -344,6 +374,7 @@ ROUTES: tuple[tuple[str, str, str, Callable[[ScriptedProvider, Exchange], FakeRe
     ("GET", r"/files/(?P<name>[^/]+)", "files", send_image),
     ("POST", r"/v1/chat/completions", "chats", complete_chat),
     ("POST", r"/v1/responses", "responses", create_response),
+    ("POST", r"/v1/audio/speech", "speeches", speak),
 )
 
 

@@ -462,7 +462,7 @@ def compared(providers: Iterable[Provider]) -> dict[str, dict[str, list[str]]]:
 
 
 def _media(provider: Provider) -> list[Model]:
-    return [model for model in provider.models if model.op.task != "chat"]
+    return [model for model in provider.models if model.op.task not in ("chat", "speech")]
 
 
 def _compared(provider: Provider) -> dict[str, list[str]]:

@@ -66,7 +66,7 @@ def every_provider(check: Callable[[Provider], None]) -> Callable[[], None]:
 
 def media_candidates(provider: Provider) -> list[Candidate]:
     """One model of each operation; what is tested here lies in the tables that models share."""
-    firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task != "chat"}
+    firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task not in ("chat", "speech")}
     return [Candidate(provider, model, KEY if provider.key_env else "") for model in reversed(firsts.values())]
 
 
@@ -237,9 +237,8 @@ def test_prices_are_amounts_and_one_always_applies(provider: Provider) -> None:
     for model in provider.models:
         prices = model.prices
         assert all(Decimal(price.usd) >= 0 and Decimal(price.input_usd) >= 0 for price in prices), model.id
-        assert model.op.task == "chat" or all(price.max_tokens > 0 for price in prices if price.unit == "token"), (
-            model.id
-        )
+        has_limits = all(price.max_tokens > 0 for price in prices if price.unit == "token")
+        assert model.op.task in ("chat", "speech") or has_limits, model.id
         assert not prices or not (prices[-1].when or prices[-1].from_date), (
             f"{model.id}: the last row is for all that no other row is for"
         )

@@ -24,7 +24,9 @@ def passed_on() -> list[str]:
     for slug in sorted(descriptions.descriptions()):
         found: dict[str, set[str]] = {}
         provider = known_providers()[slug]
-        for model in (model for model in provider.models if model.op.task != "chat" and model.op.takes_extras):
+        for model in (
+            model for model in provider.models if model.op.task not in ("chat", "speech") and model.op.takes_extras
+        ):
             found.setdefault(model.op.task, set()).update(_extras(provider, model))
         lines += [f"{slug} {task}: {' '.join(sorted(names))}" for task, names in found.items() if names]
     return lines

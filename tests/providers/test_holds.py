@@ -28,7 +28,7 @@ def priced_models() -> list[tuple[str, Model]]:
         (slug, model)
         for slug, provider in known_providers().items()
         for model in provider.models
-        if model.op.task != "chat" and model.prices
+        if model.op.task not in ("chat", "speech") and model.prices
     ]
 
 

@@ -26,7 +26,7 @@ def limits(provider: Provider) -> Iterator[str]:
 
 
 def _model_limits(model: Model) -> Iterator[str]:
-    for row in model.op.params if model.op.task != "chat" else ():
+    for row in model.op.params if model.op.task not in ("chat", "speech") else ():
         words = list(_words(row)) if row is not RASTER and row.handling not in ("fixed", "ignored", "refused") else []
         if words:
             yield f"{model.op.task} {row.name}: {', '.join(words)}"

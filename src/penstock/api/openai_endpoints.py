@@ -17,7 +17,7 @@ class OpenAiEndpoint(NamedTuple):
 
 _NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind"
 _INPUT_VIDEOS = "`POST /videos` takes the video as `input_reference` with the role"
-_OTHER_KINDS = "the gateway makes images, videos and chat"
+_OTHER_KINDS = "the gateway makes images, videos, speech and chat"
 
 ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
     OpenAiEndpoint(
@@ -84,7 +84,15 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "no",
         "providers moderate themselves; a refusal is the error CONTENT_POLICY_VIOLATION",
     ),
-    OpenAiEndpoint("", "/audio", "no", _OTHER_KINDS),
+    OpenAiEndpoint(
+        "POST",
+        "/audio/speech",
+        "yes",
+        "bytes or events while they are made; all formats, speeds and voice names on every model",
+    ),
+    OpenAiEndpoint("", "/audio/transcriptions", "no", "the gateway makes sound, and does not write it down"),
+    OpenAiEndpoint("", "/audio/translations", "no", "the gateway makes sound, and does not write it down"),
+    OpenAiEndpoint("", "/audio/voice_consents", "no", "voices are those of the models"),
     OpenAiEndpoint("", "/realtime", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/live", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/files", "no", _NO_STATE),

@@ -60,6 +60,7 @@ class Route(msgspec.Struct, frozen=True):
     is_tagged: bool = False  # its response has an entity tag, and status 304 for a caller who has it already
     # May call a provider and cost money: refusals are recorded, and every error says whether repeating it is safe.
     generation: bool = False
+    gives_sound: bool = False  # its response is a sound, unless it is one of the others
     # Refused once the process has been told to stop.
     drains: bool = False
 

@@ -46,7 +46,7 @@ from penstock.api.endpoints.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL
 from penstock.api.openapi.document import build_document
 from penstock.api.route import Route
 from penstock.chat import endpoint, responses
-from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, VIDEO
+from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve, verify
 from penstock.generations.cancel import cancel_video
@@ -54,6 +54,7 @@ from penstock.generations.payloads import retrieve_payloads
 from penstock.generations.purge import purge
 from penstock.http_server.request_head import HEALTH_PATHS
 from penstock.schema import Call, Response
+from penstock.speech.endpoint import MODALITY, create_speech
 
 
 async def openapi_document(gateway: Gateway, call: Call) -> Response:
@@ -84,6 +85,9 @@ ROUTES: tuple[Route, ...] = (
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), kind="chat", generation=True, drains=True),
     Route("POST", "/compat/v1/responses", responses.create_response, "Create a response", takes="json",
           fields=RESPONSES, query=DRY_RUN, gives="ModelResponse", also=((200, "Estimate"),), kind="chat",
+          generation=True, drains=True),
+    Route("POST", "/compat/v1/audio/speech", create_speech, "Speak a text", takes="json", fields=SPEECH,
+          query=DRY_RUN, headers=REPLAY, gives="Estimate", gives_sound=True, modality=MODALITY, kind="speech",
           generation=True, drains=True),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",

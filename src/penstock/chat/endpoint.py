@@ -17,7 +17,7 @@ from penstock.chat.provider_api import CompletionsApi, ProviderApi
 from penstock.chat.provider_body import passes_through
 from penstock.chat.replay import plan_replay, replay_chat, with_source
 from penstock.chat.request import ChatRequest, read_chat_request
-from penstock.chat.reserved import ReservedCall, reserve
+from penstock.chat.reserved import ReservedChat, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.stream import whole_text_bytes
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
@@ -79,7 +79,7 @@ async def complete_chat(
     with span("accept"):
         reservation = await reserve(gateway, call, request, amount, modality)
     call.release_body()
-    reserved = ReservedCall(gateway, chat, reservation, form)
+    reserved = ReservedChat(gateway, reservation, chat=chat, form=form)
     try:
         response = await _forward(reserved, route)
     except CallerGone:  # it is settled, since what it costs depends on the candidate
@@ -105,7 +105,7 @@ def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
         raise PermissionDenied(message, param=field)
 
 
-async def _forward(reserved: ReservedCall, route: Route) -> Response:
+async def _forward(reserved: ReservedChat, route: Route) -> Response:
     """Send the call to the candidates in order until one responds."""
     failures: list[Failure] = []
     for candidate in route.candidates:
@@ -122,7 +122,7 @@ async def _forward(reserved: ReservedCall, route: Route) -> Response:
     raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)
 
 
-async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
+async def _forward_to(reserved: ReservedChat, candidate: Candidate) -> Response:
     """Send the call to one candidate, until the process stops or the caller disconnects.
 
     A caller who disconnects before the response pays for the prompt: what the provider has written by then, and will
@@ -146,7 +146,7 @@ async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
         raise process_stopped() from None
 
 
-def _provider_api(reserved: ReservedCall, candidate: Candidate) -> ProviderApi:
+def _provider_api(reserved: ReservedChat, candidate: Candidate) -> ProviderApi:
     """The API in which the candidate is called."""
     chat = reserved.chat
     if chat.responses and passes_through(chat, candidate.model):
@@ -158,7 +158,7 @@ def _provider_api(reserved: ReservedCall, candidate: Candidate) -> ProviderApi:
 
 
 async def _forward_whole(
-    reserved: ReservedCall, candidate: Candidate, api: ProviderApi, watch: AttemptWatch
+    reserved: ReservedChat, candidate: Candidate, api: ProviderApi, watch: AttemptWatch
 ) -> Response:
     """Send the call and return the provider's body, which changes only where it has not the documented shape."""
     gateway = reserved.gateway
@@ -187,7 +187,7 @@ def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
 
 
 def _read_whole(
-    reserved: ReservedCall, candidate: Candidate, api: ProviderApi, body: bytes | bytearray
+    reserved: ReservedChat, candidate: Candidate, api: ProviderApi, body: bytes | bytearray
 ) -> tuple[bytes | bytearray, Bill, list[ResponseItem]]:
     """The body for the caller, the bill and the items to keep, from a provider's response.
 

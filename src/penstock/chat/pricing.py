@@ -139,7 +139,9 @@ def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
 class Bill(msgspec.Struct, frozen=True):
     """What a call has used and what that costs."""
 
-    tokens: dict[str, int]  # by direction, as metrics and traces count them: `input`, of which `cached`, and `output`
+    # By direction, as metrics and traces count them: `input`, of which `cached`, and `output`. Empty for calls that are
+    # not priced by the token.
+    tokens: dict[str, int]
     lines: tuple[CostLine, ...]
     cost: Nanos  # the sum of the lines
 

@@ -1,4 +1,4 @@
-"""A chat call whose money is reserved: its failed attempts, its losses and how it is settled."""
+"""A call that is forwarded, and whose money is reserved: its failed attempts, its losses and how it is settled."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -40,12 +40,10 @@ async def reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos,
 
 
 class ReservedCall(msgspec.Struct, frozen=True):
-    """A chat call whose money is reserved; it is settled exactly once."""
+    """A call of chat or of speech whose money is reserved; it is settled exactly once."""
 
     gateway: Gateway
-    chat: ChatRequest
     reservation: Reservation
-    form: ResponseForm
     failed_attempts: list[FailedAttempt] = msgspec.field(default_factory=list)
     losses: list[Nanos] = msgspec.field(default_factory=list)  # what providers bill for responses that cannot be used
 
@@ -78,9 +76,9 @@ class ReservedCall(msgspec.Struct, frozen=True):
             self._stored_message(problem.message) if problem else None,
             provider=provider or (last.provider if last else None),
             upstream_model=model.upstream if model else last.upstream_model if last else None,
-            input_tokens=bill.tokens["input"] if bill else None,
-            cached_tokens=bill.tokens["cached"] if bill else None,
-            output_tokens=bill.tokens["output"] if bill else None,
+            input_tokens=bill.tokens.get("input") if bill else None,
+            cached_tokens=bill.tokens.get("cached") if bill else None,
+            output_tokens=bill.tokens.get("output") if bill else None,
             cost_lines=bill.lines if bill else (),
             attempts=self.failed_attempts,
         )
@@ -89,7 +87,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         leftovers = self._leftovers(response, items)
         self.gateway.chat_settlement.settle_later(self.reservation, end, leftovers, loss=Nanos(sum(self.losses)))
         charged = min(cost, self.reservation.amount)
-        self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
+        self.gateway.metrics.count_generation(provider or NO_PROVIDER, self.reservation.request.task, status, charged)
         report_result(end.provider, charged)
 
     async def free_place(self) -> None:
@@ -121,8 +119,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
     @property
     def keeps_items(self) -> bool:
         """Whether later calls may refer to the items of the response."""
-        responses = self.chat.responses
-        return responses is not None and responses.keeps_items and self.gateway.settings.payloads != "none"
+        return False
 
     def _leftovers(self, response: bytes | bytearray, items: Sequence[ResponseItem]) -> Leftovers | None:
         if not self.stores_payload and not items:
@@ -137,3 +134,15 @@ class ReservedCall(msgspec.Struct, frozen=True):
     def _stored_message(self, message: str) -> str:
         """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""
         return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else message
+
+
+class ReservedChat(ReservedCall, frozen=True, kw_only=True):
+    """A chat call whose money is reserved."""
+
+    chat: ChatRequest
+    form: ResponseForm
+
+    @property
+    def keeps_items(self) -> bool:
+        responses = self.chat.responses
+        return responses is not None and responses.keeps_items and self.gateway.settings.payloads != "none"

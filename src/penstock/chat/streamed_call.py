@@ -10,7 +10,7 @@ from penstock.chat.form import SentBytes
 from penstock.chat.kept_items import items_of
 from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill
 from penstock.chat.provider_api import ProviderApi, StreamRelay
-from penstock.chat.reserved import ReservedCall
+from penstock.chat.reserved import ReservedChat
 from penstock.chat.stream import (
     CallerTooSlow,
     ProviderTooSlow,
@@ -33,8 +33,8 @@ from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
 
-_EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
-_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
+STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 def caller_disconnected() -> Problem:
@@ -46,7 +46,7 @@ def process_stopped() -> Problem:
 
 
 async def forward_stream(
-    reserved: ReservedCall, candidate: Candidate, api: ProviderApi, watch: AttemptWatch
+    reserved: ReservedChat, candidate: Candidate, api: ProviderApi, watch: AttemptWatch
 ) -> Response:
     """Send the call and return a response that streams. Raises AttemptFailed.
 
@@ -60,7 +60,7 @@ async def forward_stream(
         api.candidate,
         api.body(gateway.settings.chat_output_tokens),
         idle_seconds=idle_seconds(candidate.provider, gateway.settings),
-        total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
+        total_seconds=2 * (gateway.settings.stream_seconds + EXTRA_SECONDS),  # `times` ends it before
         for_org=call.caller.org_id,
         size_bytes=reserved.chat.size_bytes,
     )
@@ -83,11 +83,11 @@ async def forward_stream(
     watch.note_first_byte()
     watch.keep_open()
     stream = _StreamedCall(reserved, candidate, api, source, relay, times, watch)
-    headers = {**_HEADERS, **executed_model_header(candidate)}
-    return Response(chunks=_CallersStream(stream.pass_on(first)), headers=headers, media_type="text/event-stream")
+    headers = {**STREAM_HEADERS, **executed_model_header(candidate)}
+    return Response(chunks=CallersStream(stream.pass_on(first)), headers=headers, media_type="text/event-stream")
 
 
-class _CallersStream:
+class CallersStream:
     """The events of a call for its caller. Closing them settles the call, also if nobody has begun to read them."""
 
     __slots__ = ("_events", "_is_begun")
@@ -112,7 +112,7 @@ class _CallersStream:
 class _StreamedCall(msgspec.Struct, frozen=True):
     """A call whose provider has begun to stream."""
 
-    reserved: ReservedCall
+    reserved: ReservedChat
     candidate: Candidate
     api: ProviderApi
     source: ByteStream

@@ -14,12 +14,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from penstock.imaging import confinement, messages
-from penstock.imaging.messages import Confined, Done, Failed, Progress, Reply, ToSign, Work
+from penstock.imaging.messages import Confined, Done, Failed, Piece, Progress, Reply, ToSign, Work
+from penstock.imaging.pieces import Pieces
 from penstock.long_bodies.buffers import Buffer
 
 _PR_SET_PDEATHSIG = 1
@@ -36,6 +37,8 @@ class ChildTask(msgspec.Struct, frozen=True):
     signs: bool = False  # takes a `sign` callback, which asks the gateway for one signature
     long: bool = False  # leaves one child free, so that short tasks do not wait for long ones
     import_first: bool = False  # its module starts no thread: import it before the child is confined
+    streams: bool = False  # takes `emit`, for what it makes while it runs
+    takes_pieces: bool = False  # one that streams takes `pieces`, too: the files that arrive while it runs
 
 
 def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
@@ -64,9 +67,15 @@ def run_tasks(memory_bytes: int, tasks: Mapping[str, ChildTask], protections: Se
             _write(replies, Confined(protections))
             is_first = False
         _limit_processor_time(work.cpu_seconds)
-        reply = _run_task(tasks, work, _Reporter(replies), _Asker(incoming, replies))
+        is_stream = work.task in tasks and tasks[work.task].streams
+        extra: dict[str, Any] = {}
+        if is_stream:
+            extra["emit"] = lambda data: _write(replies, Piece(data))
+            if tasks[work.task].takes_pieces:
+                extra["pieces"] = Pieces(incoming)
+        reply = _run_task(tasks, work, _Reporter(replies), _Asker(incoming, replies), extra)
         _write(replies, reply, parts[1:])
-        if isinstance(reply, Failed) and reply.kind != "refused":
+        if isinstance(reply, Failed) and (reply.kind != "refused" or is_stream):
             return
 
 
@@ -109,12 +118,16 @@ class _Asker:
 
 
 def _run_task(
-    tasks: Mapping[str, ChildTask], work: Work, report: Callable[[float], None], sign: Callable[[bytes], bytes]
+    tasks: Mapping[str, ChildTask],
+    work: Work,
+    report: Callable[[float], None],
+    sign: Callable[[bytes], bytes],
+    streams: Mapping[str, Any] = {},
 ) -> Done | Failed:
     try:
         task = tasks[work.task]
         module, _, function = task.target.partition(":")
-        extra: dict[str, Callable[..., object]] = {"progress": report} if task.reports else {}
+        extra: dict[str, Any] = {**streams, "progress": report} if task.reports else {**streams}
         if task.signs:
             extra["sign"] = sign
         return Done(getattr(importlib.import_module(module), function)(**work.arguments, **extra))

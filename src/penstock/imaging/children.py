@@ -186,6 +186,11 @@ class Child:
         self._input.writelines(messages.encode(Signature(await sign(question.data))))
         await self._input.drain()
 
+    async def write(self, data: bytes) -> None:
+        """Send bytes to the task that runs. Raises OSError if the child is gone."""
+        self._input.write(data)
+        await self._input.drain()
+
     async def receive(self, files: Sequence[Buffer]) -> Reply:
         (count,) = await self._output.readexactly(1)
         sizes = list(messages.read_sizes(await self._output.readexactly(count * messages.SIZE_BYTES)))

@@ -13,7 +13,7 @@ from msgspec.msgpack import Ext
 
 from penstock.long_bodies.buffers import Buffer
 
-FailureKind = Literal["crashed", "timeout", "refused"]
+FailureKind = Literal["crashed", "timeout", "refused", "busy"]
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -28,6 +28,10 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     """How much of a task is done, from 0 to 1."""
 
     fraction: float
+
+
+class Piece(msgspec.Struct, frozen=True, tag="piece"):
+    """The next bytes of what a task makes while it runs."""
 
 
 class ToSign(msgspec.Struct, frozen=True, tag="to sign"):
@@ -61,12 +65,15 @@ class Confined(msgspec.Struct, frozen=True, tag="confined"):
     protections: tuple[str, ...]
 
 
-Reply = Confined | Progress | ToSign | Done | Failed
+Reply = Confined | Progress | Piece | ToSign | Done | Failed
 
 # On the wire: one byte with the number of parts, four bytes with the size of each, and the parts. The first part is the
 # message, the others are its files, for each of which the message contains an extension value with its number, from 1.
 # In a reply, another extension value stands for a file of the task, with its number there.
 SIZE_BYTES = 4
+# A task that takes files while it runs gets them in pieces behind its message, each behind its size. A size of zero
+# ends a file, and the largest ends them all.
+NO_MORE_FILES = 2**32 - 1
 _FILE = 1  # codes of the extensions
 _FILE_OF_TASK = 2
 _FILE_BYTES_MIN = 64 * 1024  # shorter ones stay in the message
@@ -120,7 +127,10 @@ def decode_signature(parts: Sequence[Buffer]) -> bytes | None:
 def decode_reply(parts: Sequence[Buffer], files_of_task: Sequence[Buffer] = ()) -> Reply:
     """Return the reply of these parts, with its files, and those of its task, in their places."""
     placer = _FilePlacer(parts, files_of_task)
-    return msgspec.msgpack.decode(parts[0], type=Confined | Progress | ToSign | Done | Failed, ext_hook=placer)
+    reply: Reply = msgspec.msgpack.decode(
+        parts[0], type=Confined | Progress | Piece | ToSign | Done | Failed, ext_hook=placer
+    )
+    return reply
 
 
 class _FilePlacer:

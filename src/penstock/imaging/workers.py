@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
 
 from penstock.fair_shares import SharedPlaces
 from penstock.imaging.child import ChildTask
-from penstock.imaging.children import Child, Children, Sign
-from penstock.imaging.messages import Confined, Done, Failed, FailureKind, Progress, ToSign, Work
+from penstock.imaging.children import CHUNK_BYTES, Child, Children, Sign
+from penstock.imaging.messages import (
+    NO_MORE_FILES,
+    SIZE_BYTES,
+    Confined,
+    Done,
+    Failed,
+    FailureKind,
+    Piece,
+    Progress,
+    ToSign,
+    Work,
+)
 from penstock.long_bodies.buffers import Buffer
 from penstock.values import OrgId
 
@@ -43,6 +55,9 @@ TASKS: Mapping[str, ChildTask] = {
     "image.is_cleaned_svg": _task("svg:is_cleaned"),
     "video.measure": _task("video:measure"),
     "video.preview": _task("previews:preview", cpu_seconds=30, wall_seconds=90),
+    "sound.convert": ChildTask(
+        "penstock.sound.convert:convert", cpu_seconds=120, streams=True, takes_pieces=True, import_first=True
+    ),
 }
 
 DEFAULT_MEMORY_BYTES = 1 << 30
@@ -125,6 +140,35 @@ class WorkerPool:
         result: dict[str, Any] = reply.result
         return result
 
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, name: str, /, *, for_org: OrgId, wait_seconds: float | None = None, **arguments: Any
+    ) -> AsyncIterator[ChildStream]:
+        """Run a task that takes files in pieces, and makes something of them, while it runs.
+
+        The child is killed unless the task has ended inside the context. Raises WorkFailed of the kind `busy` if no
+        place is free for so long.
+        """
+        task = self._tasks[name]
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(wait_seconds):
+                    await stack.enter_async_context(self._places.place(for_org, long=task.long))
+            except TimeoutError:
+                raise WorkFailed("busy", "All child processes are busy.") from None
+            child = await self._take_child(for_org)
+            stream = ChildStream(child, self._report_protections)
+            try:
+                await child.send(Work(name, arguments, math.ceil(task.cpu_seconds)))
+                yield stream
+            except OSError:
+                raise _exit_failure(await child.wait()) from None
+            finally:
+                if stream.done is None:
+                    self._discard_child(child)
+                else:
+                    self._return_child(child, stream.done)
+
     async def close(self) -> None:
         """Kill every child; tasks under way fail."""
         self._closed = True
@@ -147,9 +191,9 @@ class WorkerPool:
                     elif isinstance(reply, ToSign):
                         await child.answer(reply, sign)
                         sign = None  # a task may ask once: a child that was taken over gets no second false statement
-                    elif not isinstance(reply, Progress):
+                    elif isinstance(reply, Done | Failed):
                         return reply
-                    elif progress is not None:
+                    elif isinstance(reply, Progress) and progress is not None:
                         progress(reply.fraction)
         except TimeoutError:
             raise WorkFailed("timeout", f"The work took longer than {task.wall_seconds:g} seconds.") from None
@@ -192,6 +236,54 @@ class WorkerPool:
         exiting = asyncio.ensure_future(child.wait())
         self._exits.add(exiting)
         exiting.add_done_callback(self._exits.discard)
+
+
+class ChildStream:
+    """A task that runs in a child: its files are written, and what it makes of them is read.
+
+    Writing waits while the child is behind, so somebody must read at the same time.
+    """
+
+    def __init__(self, child: Child, report_protections: Callable[[Sequence[str]], None]) -> None:
+        self._child = child
+        self._report_protections = report_protections
+        self.done: Done | None = None  # what the task returned
+
+    def kill(self) -> None:
+        """End the task: reading fails."""
+        self._child.kill()
+
+    async def write(self, data: Buffer) -> None:
+        """Send the next piece of a file. Raises OSError if the child is gone, as do the other functions that write."""
+        for start in range(0, len(data), CHUNK_BYTES):
+            piece = bytes(data[start : start + CHUNK_BYTES])
+            await self._child.write(len(piece).to_bytes(SIZE_BYTES, "big") + piece)
+
+    async def end_file(self) -> None:
+        await self._child.write(bytes(SIZE_BYTES))
+
+    async def end(self) -> None:
+        """There are no more files."""
+        await self._child.write(NO_MORE_FILES.to_bytes(SIZE_BYTES, "big"))
+
+    async def read(self) -> bytes:
+        """What the task has made next; nothing when it has ended. Raises WorkFailed."""
+        while self.done is None:
+            try:
+                reply = await self._child.receive(())
+            except (EOFError, OSError, msgspec.MsgspecError):
+                self._child.kill()
+                raise _exit_failure(await self._child.wait()) from None
+            match reply:
+                case Piece():
+                    return reply.data
+                case Confined():
+                    self._report_protections(reply.protections)
+                case Failed():
+                    raise WorkFailed(reply.kind, reply.message)
+                case Done():
+                    self.done = reply
+        return b""
 
 
 def available_cores() -> int:

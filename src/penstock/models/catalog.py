@@ -21,7 +21,7 @@ from penstock.upstream.candidate import Candidate
 from penstock.upstream.field_guesses import OWN_CHAT_FIELDS
 from penstock.values import DAY_MS
 
-_TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
+_TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation"}
 ANY = "*"  # the upstream name of a chat model entry that stands for every model of its provider
 _ID_LENGTH_MAX = 256
 _LIVE_MAX = 2048  # models of live catalogues in memory

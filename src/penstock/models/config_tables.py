@@ -109,6 +109,12 @@ class ModelTable(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A model of the operator's own server."""
 
     task: Annotated[Task, Meta(description="What the model does.")]
+    voices: Annotated[
+        tuple[Text, ...], Meta(description="Speech: the voices of the model; without them, any name is sent.")
+    ] = ()
+    openai_voices: Annotated[
+        dict[str, Text], Meta(description="Speech: which voice speaks for each of OpenAI's names.")
+    ] = {}
     asks_for_data: Annotated[
         bool,
         Meta(description="Images: ask the server for the image data, where its URLs cannot be used."),

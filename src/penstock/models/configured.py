@@ -36,6 +36,7 @@ from penstock.providers.spec import (
     fixed,
     header,
 )
+from penstock.providers.speech import OPENAI_VOICES
 from penstock.typed_config import Misconfigured, convert
 
 _NAMES_MAX = 8  # in a message
@@ -274,12 +275,27 @@ def _operation(where: str, table: ModelTable) -> Operation:
         if table.task not in ("image", "edit", "upscale"):
             raise Misconfigured(f"{where}.asks_for_data is for models that make images")
         op = replace(op, params=(*op.params, fixed("response_format", "b64_json")))
+    if table.voices or table.openai_voices:
+        op = _with_voices(where, op, table)
     if table.n == MAX_N:
         return op
     if op.native_n == 1:
         raise Misconfigured(f"{where}.n is for models that make or edit images")
     row = emulated("n", to="n", high=table.n) if table.n > 1 else emulated("n")
     return replace(op, params=tuple(row if param.name == "n" else param for param in op.params))
+
+
+def _with_voices(where: str, op: Operation, table: ModelTable) -> Operation:
+    """The operation with the voices of a model; without a map, the first of them speaks for OpenAI's names."""
+    if op.speech is None:
+        raise Misconfigured(f"{where}.voices and openai_voices are for models that speak")
+    if unknown := [name for name in table.openai_voices if name not in OPENAI_VOICES]:
+        raise Misconfigured(f"{where}.openai_voices can have {', '.join(OPENAI_VOICES)}, and not {unknown[0]}")
+    if missing := [voice for voice in table.openai_voices.values() if table.voices and voice not in table.voices]:
+        raise Misconfigured(f"{where}.openai_voices names {missing[0]}, which is not among voices")
+    own = {name: name if name in table.voices else table.voices[0] for name in OPENAI_VOICES} if table.voices else {}
+    names = {**own, **table.openai_voices}
+    return replace(op, speech=replace(op.speech, voices=dict.fromkeys(table.voices, ""), openai_voices=names))
 
 
 # --------------------------------------------------------------------------------------------------------------- models

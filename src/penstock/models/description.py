@@ -16,6 +16,7 @@ MODES = {
     "upscale": ("upscale",),
     "video": ("text-to-video",),
     "chat": ("chat",),
+    "speech": ("text-to-speech",),
 }
 # What a model does with each kind of input, by its name in provider tables.
 _VIDEO_MODES = {
@@ -23,7 +24,14 @@ _VIDEO_MODES = {
     EDIT_VIDEO: "video-to-video",
     EXTEND_VIDEO: "video-extension",
 }
-MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
+MODALITIES = {
+    "image": "image",
+    "edit": "image",
+    "upscale": "image",
+    "video": "video",
+    "chat": "text",
+    "speech": "speech",
+}
 
 
 def describe(candidates: Sequence[Candidate], today: str, schema: bool = False) -> dict[str, Any]:

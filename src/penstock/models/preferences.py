@@ -19,6 +19,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "upscale": ("request", "image"),
     "video": ("request", "second"),
     "chat": ("request", "prompt", "completion"),
+    "speech": ("request",),
 }
 MAX_NAMES = 50
 MAX_USD = 10**6

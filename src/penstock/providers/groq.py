@@ -1,8 +1,21 @@
-"""Groq: open chat models over an OpenAI-compatible API, under the ids that OpenRouter gives them."""
+"""Groq: open chat models over an OpenAI-compatible API, with the ids that OpenRouter gives them, and speech."""
+
+from dataclasses import replace
 
 from penstock.providers.chat_models import chat_models, chat_operation, messages_param
-from penstock.providers.openai_compatible import error_message, failure_kind
-from penstock.providers.spec import LITELLM, Provider, bearer, refused, renamed
+from penstock.providers.openai_compatible import SPEECH, error_message, failure_kind
+from penstock.providers.spec import (
+    LITELLM,
+    Model,
+    Price,
+    Provider,
+    bearer,
+    complete_table,
+    passthrough,
+    refused,
+    renamed,
+)
+from penstock.providers.speech import PRICES, Speech, named_formats, openai_names, voice_names
 
 # Groq answers 400 to the refused fields, and to a `name` in a message.
 CHAT = chat_operation(
@@ -18,6 +31,20 @@ MODELS = """
     qwen/qwen3.8-27b               0.8    4
 """
 
+ORPHEUS = replace(
+    SPEECH,
+    takes_extras=False,
+    params=complete_table("speech", passthrough("input", required=True), passthrough("voice", required=True)),
+    speech=Speech(
+        formats=named_formats("response_format", "wav"),
+        max_characters=200,
+        voices=voice_names("autumn diana hannah austin daniel troy"),
+        openai_voices=openai_names(
+            "autumn austin daniel diana troy daniel hannah troy hannah diana austin autumn daniel"
+        ),
+    ),
+)
+
 PROVIDER = Provider(
     slug="groq",
     name="Groq",
@@ -27,5 +54,13 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=chat_models("groq", LITELLM, MODELS, CHAT),
+    models=(
+        *chat_models("groq", LITELLM, MODELS, CHAT),
+        Model(
+            id="canopylabs/orpheus-v1-english",
+            upstream="canopylabs/orpheus-v1-english",
+            op=ORPHEUS,
+            prices=(Price(unit="character", usd="0.000022", source=PRICES),),
+        ),
+    ),
 )

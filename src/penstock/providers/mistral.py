@@ -1,7 +1,22 @@
-"""Mistral AI: OpenAI-compatible chat that rejects unknown fields and calls the seed `random_seed`."""
+"""Mistral AI: OpenAI-compatible chat that rejects unknown fields and calls the seed `random_seed`, and speech."""
 
 from penstock.providers.chat_models import MAX_TOKENS, chat_models, chat_operation, messages_param
-from penstock.providers.spec import LITELLM, Provider, Reply, bearer, ignored, renamed
+from penstock.providers.openai_compatible import read_nothing
+from penstock.providers.spec import (
+    LITELLM,
+    Model,
+    Operation,
+    Price,
+    Provider,
+    Reply,
+    bearer,
+    complete_table,
+    fixed,
+    ignored,
+    passthrough,
+    renamed,
+)
+from penstock.providers.speech import PRICES, Speech, named_formats, openai_names, read_openai_event
 
 # Its streams always report the usage; `stream_options`, which asks for it, is an unknown field there.
 CHAT = chat_operation(
@@ -34,6 +49,38 @@ def error_message(reply: Reply) -> str | None:
     return "; ".join(f"{field['loc'][-1]}: {field['msg']}" for field in error)
 
 
+SPEAK = Operation(
+    task="speech",
+    send="POST /audio/speech",
+    read=read_nothing,
+    takes_extras=False,
+    params=complete_table(
+        "speech",
+        passthrough("input", required=True),
+        renamed("voice", to="voice_id"),
+        fixed("stream", True),
+    ),
+    speech=Speech(
+        formats=named_formats("response_format", "pcm wav flac mp3 opus"),
+        reply="events",
+        read=read_openai_event,
+        openai_voices=openai_names(
+            "en_paul_neutral en_paul_confident gb_oliver_neutral gb_jane_sarcasm gb_oliver_neutral en_paul_cheerful "
+            "gb_jane_sarcasm en_paul_confident gb_jane_sarcasm gb_jane_sarcasm en_paul_cheerful gb_jane_sarcasm "
+            "gb_oliver_neutral"
+        ),
+    ),
+)
+SPEECH_MODELS = tuple(
+    Model(
+        id=f"mistralai/{name}",
+        upstream=name,
+        op=SPEAK,
+        prices=(Price(unit="character", usd=usd, source=PRICES),),
+    )
+    for name, usd in (("voxtral-mini-tts-3", "0.000013"), ("voxtral-mini-tts-2603", "0.000016"))
+)
+
 PROVIDER = Provider(
     slug="mistral",
     name="Mistral AI",
@@ -42,5 +89,5 @@ PROVIDER = Provider(
     key_env="MISTRAL_API_KEY",
     auth=bearer,
     error_message=error_message,
-    models=chat_models("mistralai", LITELLM, MODELS, CHAT),
+    models=(*chat_models("mistralai", LITELLM, MODELS, CHAT), *SPEECH_MODELS),
 )

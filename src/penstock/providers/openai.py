@@ -1,4 +1,4 @@
-"""OpenAI: GPT Image models, billed by the token, and GPT chat models."""
+"""OpenAI: GPT Image models, billed by the token, GPT chat models, and speech."""
 
 from penstock.providers import openai_compatible
 from penstock.providers.chat_models import RESPONSES, chat_operation
@@ -14,6 +14,7 @@ from penstock.providers.gpt_images import (
     UP_TO_MAX,
     image_models,
 )
+from penstock.providers.gpt_speech import speech_models
 from penstock.providers.spec import Provider, bearer
 
 CHAT = chat_operation(MAX_TOKENS, responses=RESPONSES)
@@ -25,6 +26,8 @@ CHAT_SHUTDOWN_DATES = {
     "gpt-4o": "2027-01-14",
     "gpt-4o-mini": "2027-01-14",
 }
+
+SPEECH_SHUTDOWN_DATES = dict.fromkeys(("gpt-4o-mini-tts", "tts-1", "tts-1-hd"), "2027-01-06")
 
 PROVIDER = Provider(
     slug="openai",
@@ -44,6 +47,7 @@ PROVIDER = Provider(
         *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15, shutdown_date="2026-12-01"),
         *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2026-12-01"),
         *gpt_chats("openai", CHAT, CHAT_SHUTDOWN_DATES),
+        *speech_models(SPEECH_SHUTDOWN_DATES),
     ),
     retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.6-sunburst"),
 )

@@ -13,14 +13,17 @@ from penstock.providers.spec import (
     Operation,
     Reply,
     Result,
+    Speech,
     Status,
     Task,
     Upload,
+    complete_table,
     converted,
     emulated,
     ignored,
     passthrough,
 )
+from penstock.providers.speech import named_formats
 from penstock.values import InputFile
 
 STATUS: Mapping[str, Status] = {
@@ -177,4 +180,26 @@ VIDEO = Operation(
     ),
 )
 CHAT = Operation(task="chat", send="POST /chat/completions", read=read_nothing, params=())
-OPERATIONS: Mapping[Task, Operation] = {"image": IMAGE, "edit": EDIT, "upscale": UPSCALE, "video": VIDEO, "chat": CHAT}
+SPEECH = Operation(
+    task="speech",
+    send="POST /audio/speech",
+    read=read_nothing,
+    params=complete_table(
+        "speech",
+        passthrough("input", required=True),
+        passthrough("voice"),
+        passthrough("instructions"),
+        emulated("speed", to="speed"),
+    ),
+    speech=Speech(
+        formats=named_formats("response_format", "wav mp3 opus aac flac pcm"), speeds=(0.25, 4), max_characters=4096
+    ),
+)
+OPERATIONS: Mapping[Task, Operation] = {
+    "image": IMAGE,
+    "edit": EDIT,
+    "upscale": UPSCALE,
+    "video": VIDEO,
+    "chat": CHAT,
+    "speech": SPEECH,
+}

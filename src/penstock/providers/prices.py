@@ -7,7 +7,8 @@ from typing import Any, Literal
 # `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
 # `compute_second` counts the time that the provider's machine took. Of upscaled videos, `frame` counts the frames of
 # the input, and `megapixel_second` multiplies the megapixels of the output with its seconds. `video_megapixel` counts
-# the megapixels of all frames of a video together. `unit` is whatever the provider counts and reports.
+# the megapixels of all frames of a video together. `unit` is whatever the provider counts and reports. Of speech,
+# `character` counts the code points of the text and `byte` its bytes in UTF-8.
 Unit = Literal[
     "image",
     "megapixel",
@@ -20,6 +21,8 @@ Unit = Literal[
     "megapixel_second",
     "video_megapixel",
     "unit",
+    "character",
+    "byte",
 ]
 
 SENT = "sent."  # the prefix of names in conditions that are fields of the provider's body

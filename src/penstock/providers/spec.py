@@ -1,9 +1,9 @@
 """The vocabulary for provider files: parameters, operations, prices, models and the provider itself."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from re import Pattern
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from penstock.imaging.child import ChildTask as ChildTask
 from penstock.imaging.formats import OUTPUT_FORMATS
@@ -17,6 +17,11 @@ from penstock.providers.exchange import Reply as Reply
 from penstock.providers.exchange import Result as Result
 from penstock.providers.exchange import Status as Status
 from penstock.providers.exchange import Upload as Upload
+from penstock.providers.inside import LocalServer as LocalServer
+from penstock.providers.inside import LocalService as LocalService
+from penstock.providers.inside import LocalTools as LocalTools
+from penstock.providers.inside import RunTask as RunTask
+from penstock.providers.inside import StreamTask as StreamTask
 from penstock.providers.live import FoundModel, LiveModel
 from penstock.providers.prices import COMFY as COMFY
 from penstock.providers.prices import LITELLM as LITELLM
@@ -27,10 +32,11 @@ from penstock.providers.prices import Unit as Unit
 from penstock.providers.prices import announced_prices as announced_prices
 from penstock.providers.prices import price_list as price_list
 from penstock.providers.prices import prices_in_force as prices_in_force
+from penstock.providers.speech import Speech as Speech
 from penstock.values import InputFile as InputFile
 from penstock.values import OrgId as OrgId
 
-Task = Literal["image", "edit", "upscale", "video", "chat"]
+Task = Literal["image", "edit", "upscale", "video", "chat", "speech"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
@@ -145,6 +151,7 @@ NEVER_SOUND = Param(name="generate_audio", handling="emulated", one_of=(False,))
 RASTER = Param(name="output_format", handling="emulated", one_of=OUTPUT_FORMATS)
 
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
+_EMULATED_SPEECH = ("response_format", "speed", "stream_format", "sample_rate")
 _REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio")
 _IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
 _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
@@ -152,6 +159,7 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "edit": (*_EMULATED, *_IGNORED, "mask", "scale_factor"),
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
     "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user", "scale_factor"),
+    "speech": (*_EMULATED_SPEECH, "instructions", "language", "user"),
 }
 
 
@@ -162,11 +170,12 @@ def complete_table(task: Task, *rows: Param) -> tuple[Param, ...]:
     """
     mentioned = {row.name for row in rows}
     rest = [name for name in _STANDARD_FIELDS[task] if name not in mentioned]
+    emulated_names = _EMULATED + _EMULATED_SPEECH
     return (
         *rows,
-        *(RASTER if name == "output_format" else emulated(name) for name in rest if name in _EMULATED),
+        *(RASTER if name == "output_format" else emulated(name) for name in rest if name in emulated_names),
         *refused(*(name for name in rest if name in _REFUSED)),
-        *ignored(*(name for name in rest if name not in _EMULATED + _REFUSED)),
+        *ignored(*(name for name in rest if name not in emulated_names + _REFUSED)),
     )
 
 
@@ -224,8 +233,8 @@ class Operation:
     callback_extras: Mapping[str, Any] = field(default_factory=dict)
     # Special cases for other modules: those of chat, or `mask`, the colour of the area to edit if not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # Unfinished images can be streamed, with OpenAI's events; how many output tokens each of them costs.
-    partial_image_tokens: int | None = None
+    partial_image_tokens: int | None = None  # of an unfinished image, where they are streamed with OpenAI's events
+    speech: Speech | None = None  # how a model speaks, and how its sound comes back
     responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
     _rows: Mapping[str, Param] = field(init=False, repr=False, compare=False)  # the params by their names
 
@@ -254,46 +263,6 @@ class Operation:
         """How many outputs one call to the provider can make."""
         row = self.param("n")
         return int(row.high or 1) if row and row.to else 1
-
-
-# ------------------------------------------------------------------------------------- providers inside this process
-
-
-class LocalServer(Protocol):
-    """Answers a provider's requests inside this process, where other providers have an HTTP server.
-
-    `for_org` is the organization whose request it is, for the tasks that it runs; None for polls and cancellations.
-    """
-
-    async def send(self, request: HttpRequest, for_org: OrgId | None) -> Reply: ...
-    def stream(self, request: HttpRequest, for_org: OrgId) -> AsyncGenerator[bytes, None]: ...
-    async def close(self) -> None: ...
-
-
-class RunTask(Protocol):
-    """Runs one of the provider's child tasks, by name, in turn with those of other organizations.
-
-    Raises WorkFailed.
-    """
-
-    async def __call__(
-        self, name: str, arguments: Mapping[str, Any], for_org: OrgId, progress: Callable[[float], None] | None = None
-    ) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalTools:
-    """What a local server may use of the gateway."""
-
-    run: RunTask
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalService:
-    """How a provider answers inside this process: its server, and the functions that run in child processes."""
-
-    start: Callable[[LocalTools], LocalServer]
-    tasks: Mapping[str, ChildTask] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------------------------------------ provider

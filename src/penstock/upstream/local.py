@@ -9,7 +9,7 @@ import structlog
 from penstock.imaging.child import ChildTask
 from penstock.imaging.workers import WorkerPool
 from penstock.net.errors import MaybeSent
-from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Provider, Reply, RunTask
+from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Provider, Reply, RunTask, StreamTask
 from penstock.values import OrgId
 
 log = structlog.get_logger()
@@ -25,10 +25,16 @@ def child_tasks(providers: Iterable[Provider]) -> dict[str, ChildTask]:
     }
 
 
-def start_servers(providers: Iterable[Provider], pool: WorkerPool) -> dict[str, LocalServer]:
-    """Start a server for each provider that has one, by slug; the caller closes them."""
+def start_servers(
+    providers: Iterable[Provider], pool: WorkerPool, sound_pool: WorkerPool | None = None
+) -> dict[str, LocalServer]:
+    """Start a server for each provider that has one, by slug; the caller closes them. Tasks that stream run in the
+    second pool.
+    """
     return {
-        provider.slug: provider.local.start(LocalTools(run=_runner(provider, pool)))
+        provider.slug: provider.local.start(
+            LocalTools(run=_runner(provider, pool), stream=_streamer(provider, sound_pool or pool))
+        )
         for provider in providers
         if provider.local
     }
@@ -63,6 +69,17 @@ def _runner(provider: Provider, pool: WorkerPool) -> RunTask:
         return await pool.run(_pool_name(provider, name), for_org=for_org, progress=progress, **arguments)
 
     return run
+
+
+def _streamer(provider: Provider, pool: WorkerPool) -> StreamTask:
+    """Runs tasks of this provider that stream, and take no files."""
+
+    async def stream(name: str, arguments: Mapping[str, Any], for_org: OrgId) -> AsyncGenerator[bytes, None]:
+        async with pool.stream(_pool_name(provider, name), for_org=for_org, **arguments) as child:
+            while made := await child.read():
+                yield made
+
+    return stream
 
 
 def _pool_name(provider: Provider, name: str) -> str:

@@ -5,7 +5,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -127,10 +127,10 @@ def provider_body(model: Model, values: Mapping[str, Any], extras: Mapping[str, 
     body: dict[str, Any] = {}
     for row in model.op.params:
         if row.handling == "fixed":
-            _put(body, row.to[0], row.value)
+            put_field(body, row.to[0], row.value)
         elif (given := values.get(row.name)) is not None and _is_sent(row):
             for name, value in _sent_fields(row, roles.with_roles(row, given) if row.name == _VIDEO_INPUTS else given):
-                _put(body, name, value)
+                put_field(body, name, value)
     for name, value in extras.items() if model.op.takes_extras else ():
         if model.op.param(name) is None:
             body.setdefault(name, value)
@@ -160,7 +160,7 @@ def _sent_fields(row: Param, value: Any) -> list[tuple[str, Any]]:
     return [(name, part) for name, part in zip(row.to, parts, strict=True) if part is not None]
 
 
-def _put(target: dict[str, Any], path: str, value: Any) -> None:
+def put_field(target: dict[str, Any], path: str, value: Any) -> None:
     """Set a field in nested objects: `a.b` is the field `b` of the object `a`."""
     if "." not in path:
         target[path] = value
@@ -177,7 +177,7 @@ def with_callback(op: Operation, fields: Mapping[str, Any], callback: str) -> Ma
         return fields
     body = copy.deepcopy(dict(fields))
     for name, value in (*op.callback_extras.items(), (op.callback_field, callback)):
-        _put(body, name, value)
+        put_field(body, name, value)
     return body
 
 
@@ -198,7 +198,7 @@ class Target(msgspec.Struct, frozen=True):
 
 def fixed_target(provider: Provider, model: Model, key: str) -> Target | None:
     """Where all requests of a model go that have a JSON object as body; None if each one needs headers of its own."""
-    if provider.sign or provider.id_header or model.op.body != "json":
+    if provider.sign or provider.id_header or model.op.body != "json" or model.op.speech:
         return None
     method, path = _method_and_path(model)
     auth = provider.auth(key)
@@ -218,6 +218,8 @@ def http_request(
     method, path = _method_and_path(model)
     if callback and (model.op.callback_field or "").startswith("?"):
         path += f"{model.op.callback_field}={quote(callback, safe='')}"
+    if model.op.speech:
+        path, fields = _with_url_fields(path, fields)
     url = request_url(provider.base_url, path, provider.query)
     fields = with_callback(model.op, fields, callback)
     headers = request_headers(provider, key)
@@ -229,6 +231,17 @@ def http_request(
     headers["content-type"] = "application/json"
     content: Any = [fields] if model.op.body == "json-list" else fields
     return signed(provider, HttpRequest(method, url, headers, json_encoding.encode(content, size_bytes)), key)
+
+
+def _with_url_fields(path: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The path with the fields that belong into the URL, and the others; see `providers.speech`."""
+    query = {name[1:]: json_text(value) for name, value in fields.items() if name.startswith("?")}
+    for name, value in fields.items():
+        if name.startswith("{"):
+            path = path.replace(name, quote(str(value), safe=""))
+    if query:
+        path += ("&" if "?" in path else "?") + urlencode(query)
+    return path, {name: value for name, value in fields.items() if name[0] not in "?{"}
 
 
 def signed(provider: Provider, request: HttpRequest, key: str) -> HttpRequest:

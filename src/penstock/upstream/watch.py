@@ -19,7 +19,7 @@ _PROVIDER_NAMES = {
     "xai": "x_ai",
 }
 _NO_TOKENS: Mapping[str, int | float] = {}
-_OUTPUT_TYPES = {"chat": "text", "video": "video"}  # other tasks make images
+_OUTPUT_TYPES = {"chat": "text", "video": "video", "speech": "speech"}  # other tasks make images
 
 
 class AttemptWatch:

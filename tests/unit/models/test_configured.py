@@ -2,13 +2,14 @@
 
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.models import configured
 from penstock.providers import openai_compatible
-from penstock.providers.spec import Model, Price, Provider, Source, fixed
+from penstock.providers.spec import Model, Price, Provider, Source, Speech, fixed
 from penstock.typed_config import Misconfigured
 from penstock.upstream import translate
 from tests.providers.recordings import known_providers
@@ -315,7 +316,7 @@ MISTAKES = {
     LAB + 'models = [{task = "image"}]': f"providers.lab.models[0] needs id, which {TEXT}",
     LAB + 'models = [{id = 5, task = "image"}]': f"providers.lab.models[0].id {TEXT}",
     LAB + 'models = [{id = "m"}]': f"{M} needs task, which {TASKS}",
-    LAB + 'models = [{id = "m", task = "speech"}]': f"{M}.task {TASKS}",
+    LAB + 'models = [{id = "m", task = "song"}]': f"{M}.task {TASKS}",
     LAB + 'models = [{id = "m", tusk = "image"}]': f"{M} has an unknown key: tusk (did you mean task?)",
     LAB + "auth = 5": "providers.lab.auth must be a table",
     LAB + "auth = {}": f"providers.lab.auth needs header, which {HEADER}",
@@ -458,3 +459,35 @@ def test_mistakes_in_changes() -> None:
         with pytest.raises(Misconfigured) as caught:
             changes(text)
         assert str(caught.value) == words
+
+
+# --------------------------------------------------------------------------------------------------------------- voices
+
+
+def speaking(**table: Any) -> Speech:
+    described = {"id": "kokoro", "task": "speech", "price": {"unit": "character", "usd": "0"}, **table}
+    written = {"own": {"speaks": "openai", "base_url": "http://127.0.0.1:1/v1", "models": [described]}}
+    (provider,) = configured.providers({}, written, Path())
+    speech = provider.models[0].op.speech
+    assert speech is not None
+    return speech
+
+
+def test_the_voices_of_an_own_server_speak_for_openais_names() -> None:
+    speech = speaking(voices=["af_heart", "onyx"], openai_voices={"nova": "af_heart"})
+    assert list(speech.voices) == ["af_heart", "onyx"]
+    assert (speech.openai_voices["alloy"], speech.openai_voices["onyx"]) == ("af_heart", "onyx")
+    assert speaking().openai_voices == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"openai_voices": {"bob": "x"}}, "and not bob"),
+        ({"voices": ["a"], "openai_voices": {"alloy": "b"}}, "names b, which is not among voices"),
+        ({"task": "image", "voices": ["a"], "price": {"unit": "image", "usd": "0"}}, "for models that speak"),
+    ],
+)
+def test_voices_that_cannot_be_are_refused(table: dict[str, Any], words: str) -> None:
+    with pytest.raises(Misconfigured, match=words):
+        speaking(**table)

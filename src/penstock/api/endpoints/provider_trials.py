@@ -15,18 +15,30 @@ from penstock.gateway import Gateway
 from penstock.generations import endpoints
 from penstock.models.catalog import ANY
 from penstock.providers.spec import Model
-from penstock.schema import Call, Caller
+from penstock.schema import Call, Caller, Response
+from penstock.speech.endpoint import create_speech
 from penstock.values import new_id
 
 _PROMPT = "a grey pebble on a white table"
+
+
+async def hear_speech(gateway: Gateway, call: Call) -> Response:
+    """Speech as a whole, of which nothing is kept but whether it came."""
+    response = await create_speech(gateway, call)
+    if response.chunks is None:
+        return response
+    return Response(body=b"".join([chunk async for chunk in response.chunks]), media_type=response.media_type)
+
+
 ENDPOINTS = {
     "image": ("/compat/v1/images/generations", endpoints.make_images),
     "edit": ("/compat/v1/images/edits", endpoints.edit_images),
     "upscale": ("/compat/v1/images/edits", endpoints.edit_images),
     "video": ("/compat/v1/videos", endpoints.start_video),
     "chat": ("/compat/v1/chat/completions", complete_chat),
+    "speech": ("/compat/v1/audio/speech", hear_speech),
 }
-_MEDIA_TASKS = [task for task in ENDPOINTS if task != "chat"]
+_MEDIA_TASKS = [task for task in ENDPOINTS if task not in ("chat", "speech")]
 
 
 class TrialCall(msgspec.Struct, frozen=True):
@@ -54,8 +66,8 @@ async def cheapest_trial(
         takes_any = known.upstream == ANY
         if (takes_any and not wanted) or (wanted and not takes_any and wanted not in _names(slug, known)):
             continue
-        if recorded and known.op.task == "chat":
-            refusal = InvalidRequest("Chat calls are not recorded; choose another model, or omit --record.")
+        if recorded and known.op.task not in _MEDIA_TASKS:
+            refusal = InvalidRequest("Chat and speech are not recorded; choose another model, or omit --record.")
             continue
         try:
             trials.append(
@@ -110,6 +122,8 @@ async def _estimate(gateway: Gateway, caller: Caller, task: str, model: str) -> 
 def _parameters(task: str) -> dict[str, Any]:
     if task == "chat":
         return {"messages": [{"role": "user", "content": "Say OK."}], "max_tokens": 16}
+    if task == "speech":
+        return {"input": "Good morning."}
     parameters: dict[str, Any] = {"prompt": _PROMPT}
     if task in ("edit", "upscale"):
         parameters["image"] = _image_url()

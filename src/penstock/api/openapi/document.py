@@ -224,6 +224,7 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
         content = {"application/json": {"schema": schema, **_with_example(example)}}
         content |= {kind: {"schema": {"type": "string"}} for kind in _text_types(route)}
+        content |= {"audio/*": {"schema": {"type": "string", "format": "binary"}}} if route.gives_sound else {}
         yield status, _response(route.summary, content)
     if route.is_tagged:
         yield 304, _response(_NOT_CHANGED, None)
@@ -231,7 +232,7 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _text_types(route: Route) -> Iterator[str]:
     """Yield the content types that a caller may ask for instead of JSON."""
-    if route.fields is not None and "stream" in route.fields:
+    if route.fields is not None and not {"stream", "stream_format"}.isdisjoint(route.fields):
         yield "text/event-stream"
     if any(row.name == "format" and "csv" in row.one_of for row in route.query):
         yield "text/csv"

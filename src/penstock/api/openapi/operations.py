@@ -8,6 +8,7 @@ TAGS: Mapping[str, str] = {
     "Images": "Generate, edit and upscale images.",
     "Videos": "Start videos, follow them, download and cancel them.",
     "Chat": "Chat completions and responses, whole or as a stream.",
+    "Sound": "Speak texts.",
     "Models": "What can be called, with parameters and prices.",
     "Requests": "The record of every call: status, cost, attempts, outputs.",
     "Usage": "Sums over time, the most frequent failures, the balance.",
@@ -73,6 +74,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "create_response": Operation(
         "Chat",
         "OpenAI's Responses API on top of every chat model. Nothing is stored, so `input` has the whole conversation.",
+    ),
+    "create_speech": Operation(
+        "Sound",
+        "Speaks a text. The body of the response is the sound itself, while the provider makes it; with "
+        f"`stream_format` `sse` it comes in server-sent events. {_DRY_RUN}",
     ),
     "list_models": Operation(
         "Models",

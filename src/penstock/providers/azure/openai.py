@@ -14,6 +14,7 @@ from penstock.providers.gpt_images import (
     UP_TO_MAX,
     image_models,
 )
+from penstock.providers.gpt_speech import speech_models
 from penstock.providers.spec import Model
 
 PATH = "/openai/v1"
@@ -56,4 +57,9 @@ IMAGES = (
     *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15, shutdown_date="2026-12-16"),
     *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2027-04-07"),
 )
-MODELS = (*map(on_azure, IMAGES), *gpt_chats("azure", CHAT, CHAT_SHUTDOWN_DATES))
+SPEECH_SHUTDOWN_DATES = {"gpt-4o-mini-tts": "2027-06-15", "tts-1": "2026-12-15", "tts-1-hd": "2026-12-15"}
+MODELS = (
+    *map(on_azure, IMAGES),
+    *gpt_chats("azure", CHAT, CHAT_SHUTDOWN_DATES),
+    *map(on_azure, speech_models(SPEECH_SHUTDOWN_DATES)),
+)

@@ -1,0 +1,55 @@
+"""Deepgram: Aura speech, whose voices are models of their own there."""
+
+from penstock.providers.openai_compatible import read_nothing
+from penstock.providers.spec import Model, Operation, Provider, Reply, complete_table, converted, header, renamed
+from penstock.providers.speech import Speech, openai_names, voice_names
+
+_VOICES = """
+    amalthea andromeda apollo arcas aries asteria athena atlas aurora callista cora cordelia delia draco electra
+    harmonia helena hera hermes hyperion iris janus juno jupiter luna mars minerva neptune odysseus ophelia orion
+    orpheus pandora phoebe pluto saturn selene thalia theia vesta zeus
+"""
+SPEAK = Operation(
+    task="speech",
+    send="POST /speak",
+    read=read_nothing,
+    model_field=None,
+    takes_extras=False,
+    params=complete_table(
+        "speech",
+        renamed("input", to="text", required=True),
+        converted("voice", to="?model", convert=lambda name: f"aura-2-{name}-en"),
+    ),
+    speech=Speech(
+        formats={
+            "pcm": {"?encoding": "linear16", "?container": "none", "?sample_rate": 24000},
+            "wav": {"?encoding": "linear16", "?container": "wav", "?sample_rate": 24000},
+            "flac": {"?encoding": "flac", "?sample_rate": 24000},
+            "mp3": {"?encoding": "mp3"},
+            "opus": {"?encoding": "opus", "?container": "ogg"},
+            "aac": {"?encoding": "aac"},
+        },
+        max_characters=2000,
+        voices=voice_names(_VOICES),
+        openai_voices=openai_names(
+            "andromeda apollo hyperion thalia arcas draco aurora zeus athena luna orion helena jupiter"
+        ),
+    ),
+)
+
+
+def error_message(reply: Reply) -> str | None:
+    return str(reply.json.get("err_msg") or reply.json["message"])
+
+
+# No price of Deepgram has a witness here: the operator sets one under `[models."deepgram/aura-2"]`.
+PROVIDER = Provider(
+    slug="deepgram",
+    name="Deepgram",
+    docs="https://developers.deepgram.com/reference/text-to-speech-api",
+    base_url="https://api.deepgram.com/v1",
+    key_env="DEEPGRAM_API_KEY",
+    auth=header("authorization", "Token "),
+    error_message=error_message,
+    models=(Model(id="deepgram/aura-2", upstream="aura-2", op=SPEAK, prices=()),),
+)

@@ -1,0 +1,95 @@
+"""ElevenLabs: speech in many voices."""
+
+from typing import Any
+
+from penstock.providers.openai_compatible import read_nothing
+from penstock.providers.spec import (
+    Model,
+    Operation,
+    Price,
+    Provider,
+    Reply,
+    complete_table,
+    emulated,
+    header,
+    passthrough,
+    renamed,
+)
+from penstock.providers.speech import PRICES, Speech, openai_names
+
+# Voices that every account has, in the order of OPENAI_VOICES: Sarah, Will, Callum, Matilda, Eric, George, Jessica,
+# Brian, Alice, Laura, Liam, Lily, Daniel.
+_VOICES = """
+    EXAVITQu4vr4xnSDxMaL bIHbv24MWeRgasZH58o N2lVS1w4EtoT3dr4eOWO XrExE9yKIg1WjnnlVkGX cjVigY5qzO86Huf0OWal
+    JBFqnCBsd6RMkjVDRZzb cgSgspJ2msm6clMCkdW9 nPczCjzI2devNBz1zQrb Xb7hH8MSUJpSbSDYk0k2 FGY2WhTYpPnrIDTdsKH5
+    TX3LPaxmHKxFdv7VOQHJ pFZP5JQG7iQjIQuC4Bku onwK4e9ZLuTAKqWW03F9
+"""
+_SPEECH = Speech(
+    formats={
+        "pcm": {"?output_format": "pcm_24000"},
+        "mp3": {"?output_format": "mp3_44100_128"},
+        "opus": {"?output_format": "opus_48000_64"},
+    },
+    openai_voices=openai_names(_VOICES),
+    speeds=(0.7, 1.2),
+    max_characters=5000,
+)
+SPEAK = Operation(
+    task="speech",
+    send="POST /text-to-speech/{voice}/stream",
+    read=read_nothing,
+    model_field="model_id",
+    takes_extras=False,
+    params=complete_table(
+        "speech",
+        renamed("input", to="text", required=True),
+        renamed("voice", to="{voice}", max_length=64),
+        emulated("speed", to="voice_settings.speed"),
+        renamed("language", to="language_code"),
+        passthrough("seed", low=0, high=4_294_967_295),
+    ),
+    speech=_SPEECH,
+)
+# Dollars for a million characters.
+MODELS = """
+    eleven_v4 80
+    eleven_v4_turbo 40
+    eleven_v3 80
+    eleven_v3_conversational 40
+    eleven_multilingual_v2 80
+    eleven_flash_v2_5 40
+    eleven_turbo_v2_5 40
+"""
+
+
+def error_message(reply: Reply) -> str | None:
+    """The message of an error: a text, an object with one, or a list of faults by field."""
+    detail: Any = reply.json["detail"]
+    if isinstance(detail, list):
+        return "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in detail)
+    return detail if isinstance(detail, str) else detail.get("message")
+
+
+def _models() -> tuple[Model, ...]:
+    rows = (line.split() for line in MODELS.strip().splitlines())
+    return tuple(
+        Model(
+            id=f"elevenlabs/{name}",
+            upstream=name,
+            op=SPEAK,
+            prices=(Price(unit="character", usd=f"0.0000{usd}", source=PRICES),),
+        )
+        for name, usd in rows
+    )
+
+
+PROVIDER = Provider(
+    slug="elevenlabs",
+    name="ElevenLabs",
+    docs="https://elevenlabs.io/docs/api-reference",
+    base_url="https://api.elevenlabs.io/v1",
+    key_env="ELEVENLABS_API_KEY",
+    auth=header("xi-api-key"),
+    error_message=error_message,
+    models=_models(),
+)

@@ -1,0 +1,45 @@
+"""Replay headers on calls of speech: mocks are served, recordings do not exist, and nothing is silently live."""
+
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.gateway import Gateway
+from penstock.models.routing import Route
+from penstock.recordings.replay_headers import has_replay_header, no_match, replay_options, response_headers
+from penstock.schema import Call, Response
+from penstock.speech.request import SpeechRequest
+
+
+def speech_replay(call: Call) -> Literal["live", "mocked"] | None:
+    """How the call is answered if it, or its key, has a replay mode; None without one.
+
+    Raises InvalidRequest for a mode that would record, and RecordingNotFound where a recording is required.
+    """
+    if call.caller.replay_mode is None and not has_replay_header(call.headers):
+        return None
+    options = replay_options(call.headers, call.caller.replay_mode)
+    if options is None or options.mode == "off" or call.dry_run:
+        return None
+    if options.records:
+        message = "Speech is not recorded: use another mode of `X-Service-Replay`, such as `mock` or `off`."
+        raise InvalidRequest(message, param="X-Service-Replay")
+    if options.mode == "replay-or-error":
+        raise no_match()
+    return "mocked" if options.mode.endswith("mock") else "live"
+
+
+def mock_speech(gateway: Gateway, request: SpeechRequest) -> tuple[SpeechRequest, Route]:
+    """The call for the built-in voice, at no cost: without a voice and fields that only other models know."""
+    mock = gateway.catalog.mock("speech")
+    plain = msgspec.structs.replace(request, voice=None, extras={}, preferences=None)
+    return plain, Route((replace(mock, model=replace(mock.model, prices=())),))
+
+
+def with_replay_header(response: Response, replay: str | None) -> Response:
+    """The response with the header that says how it was made, for calls with a replay mode."""
+    if replay is None:
+        return response
+    return msgspec.structs.replace(response, headers={**response.headers, **response_headers(replay, None)})

@@ -1,0 +1,103 @@
+"""Decide what a model is asked for: which format, how fast, in how many parts, and with which fields."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest, quoted
+from penstock.package_extras import how_to_install, has_extra
+from penstock.providers.spec import Model
+from penstock.sound.formats import WITH_RATE, SoundFormat
+from penstock.speech.request import SpeechRequest
+from penstock.speech.splitting import split_text
+from penstock.speech.voices import model_voice, speech_of
+from penstock.upstream import checks, translate
+from penstock.upstream.extra_fields import check_extras
+
+_RAW: tuple[SoundFormat, ...] = ("pcm", "wav")  # these are made of each other without a codec
+_EXTRA = "media"
+_LATIN = re.compile(r"[A-Za-z0-9]")
+
+
+class SpeechPlan(msgspec.Struct, frozen=True):
+    """What one model is asked for, and what the gateway does with the sound."""
+
+    model: Model
+    voice: str | None
+    asked_format: SoundFormat  # of the provider
+    tempo: float  # by how much the gateway makes the sound faster
+    parts: tuple[str, ...]
+    fields: Mapping[str, Any]  # of the provider's body, without the text
+
+    def body(self, text: str) -> dict[str, Any]:
+        """The provider's fields for one part of the text."""
+        speech = speech_of(self.model)
+        values = {**self.fields, "input": text}
+        if self.voice is not None:
+            values["voice"] = self.voice
+        fixed = speech.formats[self.asked_format]
+        body = translate.provider_body(self.model, values, {})
+        for name, value in fixed.items():
+            translate.put_field(body, name, value)
+        return body
+
+
+def make_plan(model: Model, request: SpeechRequest) -> SpeechPlan:
+    """What the model is asked for. Raises InvalidRequest if it does not support the call."""
+    speech = speech_of(model)
+    values = {**request.extras, **request.values}
+    _check(model, request, values)
+    sent_speed, tempo = _speeds(speech.speeds, request.speed)
+    if sent_speed != 1:
+        values["speed"] = sent_speed
+    parts = split_text(request.text, speech.max_characters)
+    asked = _asked_format(model, request, is_joined=len(parts) > 1, tempo=tempo)
+    plan = SpeechPlan(model, model_voice(model, request.voice), asked, tempo, tuple(parts), values)
+    if _needs_codecs(plan, request) and not has_extra(_EXTRA):
+        raise InvalidRequest(
+            f"{model.id} makes {quoted(speech.formats)}; other formats, speeds and rates need an extra of the gateway: "
+            f"{how_to_install(_EXTRA)}.",
+            param="response_format",
+        )
+    return plan
+
+
+def _check(model: Model, request: SpeechRequest, values: Mapping[str, Any]) -> None:
+    if request.extras:
+        check_extras(model, request.extras)
+    if speech_of(model).latin_only and not _LATIN.search(request.text):
+        raise InvalidRequest(f"`input` of {model.id} must have a word in Latin letters.", param="input")
+    checked = {**values, "input": request.text}
+    for row in model.op.params:
+        if row.name in checked or (row.required and row.name != "voice"):
+            checks.check_row(model, row, checked.get(row.name))
+
+
+def _speeds(native: tuple[float, float] | None, speed: float) -> tuple[float, float]:
+    """The speed that the model is asked for, and by how much the gateway makes the sound faster."""
+    if native is None or speed == 1:
+        return 1, speed
+    sent = min(max(speed, native[0]), native[1])
+    return sent, speed / sent
+
+
+def _asked_format(model: Model, request: SpeechRequest, *, is_joined: bool, tempo: float) -> SoundFormat:
+    """The caller's format, if the model makes it and nothing has to be done with the sound."""
+    formats = speech_of(model).formats
+    has_own_rate = request.rate is not None and request.output_format in WITH_RATE
+    is_measured = any(price.unit == "second" for price in model.prices)
+    if request.output_format in formats and not is_joined and tempo == 1 and not has_own_rate and not is_measured:
+        is_other_rate = request.output_format == "pcm" and speech_of(model).pcm_rate != request.wanted_rate
+        if not is_other_rate:
+            return request.output_format
+    return next(iter(formats))
+
+
+def _needs_codecs(plan: SpeechPlan, request: SpeechRequest) -> bool:
+    if plan.tempo != 1:
+        return True
+    if plan.asked_format in _RAW and request.output_format in _RAW:
+        return request.rate not in (None, speech_of(plan.model).pcm_rate)
+    return plan.asked_format != request.output_format or len(plan.parts) > 1

@@ -1,0 +1,76 @@
+"""Check a call of speech: its text, its voice, and the form of the sound."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.fields import SPEECH, check_field
+from penstock.models.preferences import FIELD
+from penstock.schema import Call
+from penstock.sound.formats import DEFAULT_RATE, WITH_RATE, SoundFormat
+from penstock.upstream.extra_fields import check_extras_size
+
+_MAX_VOICE_LENGTH = 256
+# What the gateway does itself, whatever the model can.
+_OWN = ("model", "input", "voice", "response_format", "stream_format", "sample_rate", "speed", "session_id", FIELD)
+
+
+class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked call of speech."""
+
+    model: str
+    text: str
+    voice: str | None
+    output_format: SoundFormat
+    speed: float
+    rate: int | None  # as the caller wrote it
+    in_events: bool
+    values: Mapping[str, Any]  # the other fields of the interface, for the model's table
+    extras: Mapping[str, Any]  # fields that the interface does not name
+    preferences: Mapping[str, Any] | None
+    records: dict[str, Any]  # what the record of the call keeps of it
+
+    @property
+    def wanted_rate(self) -> int:
+        """The rate of the sound; a format that is not chosen for its samples has the usual one."""
+        return self.rate or DEFAULT_RATE if self.output_format in WITH_RATE else DEFAULT_RATE
+
+
+def read_speech_request(call: Call) -> SpeechRequest:
+    """Check the body of a call; raise InvalidRequest for the first fault."""
+    if not isinstance(call.json, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    body = {name: value for name, value in call.json.items() if value is not None}
+    for name in ("model", "input"):
+        if name not in body:
+            raise InvalidRequest(f"`{name}` is required.", param=name)
+    fields = {name: check_field(SPEECH[name], value) for name, value in body.items() if name in SPEECH}
+    extras = {name: value for name, value in body.items() if name not in SPEECH}
+    if extras:
+        check_extras_size(extras, call.size_bytes)
+    return SpeechRequest(
+        model=fields["model"],
+        text=fields["input"],
+        voice=_voice(fields.get("voice")),
+        output_format=fields.get("response_format", "mp3"),
+        speed=fields.get("speed", 1),
+        rate=fields.get("sample_rate"),
+        in_events=fields.get("stream_format") == "sse",
+        values={name: value for name, value in fields.items() if name not in _OWN},
+        extras=extras,
+        preferences=fields.get(FIELD),
+        records={name: fields[name] for name in ("user", "session_id") if fields.get(name)},
+    )
+
+
+def _voice(written: Any) -> str | None:
+    """The name of a voice, which may be written as an object with its id."""
+    name = written.get("id") if isinstance(written, dict) else written
+    if written is not None and not (isinstance(name, str) and 0 < len(name) <= _MAX_VOICE_LENGTH):
+        raise InvalidRequest(
+            f"`voice` must be a name of at most {_MAX_VOICE_LENGTH} characters, or an object with it as `id`.",
+            param="voice",
+        )
+    return name

@@ -1,0 +1,205 @@
+"""Vendors that speak, on loopback: each refuses what the vendor's own client could not send, and answers with a tone.
+
+The shapes and the lists of values are those of the clients that the vendors publish: openai 3.51, groq 1.7, mistralai
+3.7, elevenlabs 2.78, deepgram-sdk 7.16 and google-genai 3.3; of MiniMax those of minimax-mcp 0.0.19, and of xAI those
+of pipecat-ai 1.14.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from penstock.providers.speech import OPENAI_VOICES
+from penstock.sound.formats import SoundFormat, content_type
+from tests import sounds
+from tests.fake_providers.exchange import Exchange, FakeResponse
+from tests.fake_providers.server import FakeProvider, route
+
+CHARACTERS_PER_SECOND = 15
+FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
+_EVENT_BYTES = 4000
+
+
+def seconds(text: str, speed: float = 1) -> float:
+    return max(0.4, len(text) / CHARACTERS_PER_SECOND / speed)
+
+
+def tokens(text: str) -> dict[str, int]:
+    return {"input_tokens": len(text), "output_tokens": math.ceil(seconds(text) * 20)}
+
+
+class SpeechVendors(FakeProvider):
+    """All of them at once: their paths differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.invoice: list[tuple[str, int]] = []  # the vendor's unit, and how many
+
+    def tone(self, text: str, output_format: SoundFormat, speed: float = 1) -> bytes:
+        return sounds.encoded(output_format, seconds(text, speed))
+
+    def sound(self, text: str, output_format: SoundFormat, speed: float = 1) -> FakeResponse:
+        self.invoice.append(("character", len(text)))
+        return FakeResponse(file=self.tone(text, output_format, speed), content_type=content_type(output_format))
+
+    def wrong(self, fields: Mapping[str, Any], needed: str, known: Sequence[str]) -> FakeResponse | None:
+        """The refusal of fields that the vendor does not know, or that are missing."""
+        missing = [name for name in needed.split() if not fields.get(name)]
+        unknown = [name for name in fields if name not in (*needed.split(), *known)]
+        return self.refused(f"missing {missing}, unknown {unknown}") if missing or unknown else None
+
+    # ----------------------------------------------------------------------------------------- OpenAI, Groq, Mistral
+
+    @route("POST /audio/speech")
+    def openai(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        if fields.get("model", "").startswith("voxtral"):
+            return self._mistral(fields)
+        if fields.get("model", "").startswith("canopylabs"):
+            return self._groq(fields)
+        optional = ("instructions", "response_format", "speed", "stream_format")
+        if wrong := self.wrong(fields, "input model voice", optional):
+            return wrong
+        is_mini = fields["model"] == "gpt-4o-mini-tts"
+        voices = OPENAI_VOICES if is_mini else set(OPENAI_VOICES) - {"ballad", "verse", "marin", "cedar"}
+        if fields["voice"] not in voices or fields.get("response_format") not in FORMATS or len(fields["input"]) > 4096:
+            return self.refused("voice, format or length")
+        if not is_mini and ("stream_format" in fields or "instructions" in fields):
+            return self.refused("not with tts-1")
+        if fields.get("stream_format") == "sse":
+            return self._events(fields["input"], fields["response_format"], "audio")
+        return self.sound(fields["input"], fields["response_format"], fields.get("speed", 1))
+
+    def _events(self, text: str, output_format: SoundFormat, name: str) -> FakeResponse:
+        counted = tokens(text)
+        self.invoice.append(("output_token", counted["output_tokens"]))
+        sound = self.tone(text, output_format)
+        pieces = [sound[at : at + _EVENT_BYTES] for at in range(0, len(sound), _EVENT_BYTES)]
+        deltas = [{"type": "speech.audio.delta", name: base64.b64encode(piece).decode()} for piece in pieces]
+        done = {"type": "speech.audio.done", "usage": {**counted, "total_tokens": sum(counted.values())}}
+        return FakeResponse(events=[json.dumps(event).encode() for event in (*deltas, done)])
+
+    def _groq(self, fields: Mapping[str, Any]) -> FakeResponse:
+        if wrong := self.wrong(fields, "input model voice", ("response_format", "sample_rate", "speed")):
+            return wrong
+        names = "autumn diana hannah austin daniel troy".split()
+        if fields["voice"] not in names or fields.get("response_format") != "wav" or len(fields["input"]) > 200:
+            return self.refused("voice, format or length")
+        return self.sound(fields["input"], "wav")
+
+    def _mistral(self, fields: Mapping[str, Any]) -> FakeResponse:
+        if wrong := self.wrong(fields, "input model voice_id", ("response_format", "stream", "ref_audio", "metadata")):
+            return wrong
+        if fields.get("stream") is not True or fields.get("response_format") not in (
+            "pcm",
+            "wav",
+            "mp3",
+            "flac",
+            "opus",
+        ):
+            return self.refused("format")
+        self.invoice.append(("character", len(fields["input"])))
+        return self._events(fields["input"], fields["response_format"], "audio_data")
+
+    # --------------------------------------------------------------------------------------------------------- others
+
+    @route("POST /text-to-speech/{voice}/stream")
+    def elevenlabs(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        query = parse_qs(urlsplit(call.request.path).query)
+        if wrong := self.wrong(fields, "text model_id", ("language_code", "voice_settings", "seed")):
+            return wrong
+        formats: Mapping[str, SoundFormat] = {"pcm_24000": "pcm", "mp3_44100_128": "mp3", "opus_48000_64": "opus"}
+        (asked,) = query["output_format"]
+        speed = fields.get("voice_settings", {}).get("speed", 1)
+        if asked not in formats or not 0.7 <= speed <= 1.2 or call.request.headers.get("xi-api-key") is None:
+            return FakeResponse({"detail": [{"loc": ["query", "output_format"], "msg": "bad", "type": "enum"}]}, 422)
+        return self.sound(fields["text"], formats[asked], speed)
+
+    @route("POST /speak")
+    def deepgram(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        query = {name: values[0] for name, values in parse_qs(urlsplit(call.request.path).query).items()}
+        formats: Mapping[tuple[str, str], SoundFormat] = {
+            ("linear16", "none"): "pcm",
+            ("linear16", "wav"): "wav",
+            ("flac", ""): "flac",
+            ("mp3", ""): "mp3",
+            ("opus", "ogg"): "opus",
+            ("aac", ""): "aac",
+        }
+        kind = (query.get("encoding", ""), query.get("container", ""))
+        is_known = query.get("model", "").startswith("aura-2-") and set(query) <= {
+            "model",
+            "encoding",
+            "container",
+            "sample_rate",
+        }
+        if list(fields) != ["text"] or kind not in formats or not is_known or len(fields["text"]) > 2000:
+            return FakeResponse({"err_code": "INVALID_QUERY_PARAMETER", "err_msg": "No such model."}, 400)
+        return self.sound(fields["text"], formats[kind])
+
+    @route("POST /models/{rest*}")
+    def gemini(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        config = fields.get("generationConfig", {})
+        (content,) = fields.get("contents", [{}])
+        (part,) = content.get("parts", [{}])
+        voice = config.get("speechConfig", {}).get("voiceConfig", {}).get("prebuiltVoiceConfig", {}).get("voiceName")
+        is_known = set(fields) == {"contents", "generationConfig"} and set(part) <= {"text", "speechMetadata"}
+        if not is_known or config.get("responseModalities") != ["AUDIO"] or not str(voice)[:1].isupper():
+            return self.refused("contents or config")
+        if "alt=sse" not in call.request.path or not call.params["rest"].endswith(":streamGenerateContent"):
+            return self.missing()
+        counted = tokens(part["text"])
+        self.invoice.append(("output_token", counted["output_tokens"]))
+        sound = self.tone(part["text"], "pcm")
+        half = len(sound) // 4 * 2
+        return FakeResponse(
+            events=[
+                json.dumps(
+                    {
+                        "candidates": [{"content": {"parts": [{"inlineData": _inline(piece)}]}}],
+                        "usageMetadata": {"promptTokenCount": counted["input_tokens"], "candidatesTokenCount": count},
+                    }
+                ).encode()
+                for piece, count in ((sound[:half], 1), (sound[half:], counted["output_tokens"]))
+            ]
+        )
+
+    @route("POST /v1/t2a_v2")
+    def minimax(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        audio, voice = fields.get("audio_setting", {}), fields.get("voice_setting", {})
+        known = ("stream", "output_format", "language_boost", "audio_setting", "voice_setting")
+        speed = voice.get("speed", 1)
+        if self.wrong(fields, "model text", known) or audio.get("format") not in ("mp3", "pcm", "wav", "flac"):
+            return FakeResponse({"base_resp": {"status_code": 2013, "status_msg": "invalid params"}})
+        if not 0.5 <= speed <= 2 or not voice.get("voice_id"):
+            return FakeResponse({"base_resp": {"status_code": 2013, "status_msg": "invalid params"}})
+        counted = sum(2 if ord(sign) > 0x2E80 else 1 for sign in fields["text"])
+        self.invoice.append(("character", counted))
+        return FakeResponse(
+            {
+                "data": {"audio": self.tone(fields["text"], audio["format"], speed).hex(), "status": 2},
+                "extra_info": {"usage_characters": counted},
+                "base_resp": {"status_code": 0, "status_msg": "success"},
+            }
+        )
+
+    @route("POST /tts")
+    def xai(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        if wrong := self.wrong(fields, "text voice_id language output_format", ("speed",)):
+            return wrong
+        codec = fields["output_format"].get("codec")
+        if codec not in ("pcm", "mp3", "wav") or fields["voice_id"] not in ("eve", "ara", "rex", "sal", "leo"):
+            return self.refused("codec or voice")
+        return self.sound(fields["text"], codec)
+
+
+def _inline(sound: bytes) -> dict[str, str]:
+    return {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": base64.b64encode(sound).decode()}

@@ -1,0 +1,117 @@
+"""Every table of speech, against fakes of its vendor: each format and speed, and the cost as the vendor bills it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from penstock.schema import Response
+from penstock.sound.formats import SOUND_FORMATS
+from penstock.speech.endpoint import create_speech
+from tests import sounds
+from tests.fake_providers.server import serving
+from tests.fake_providers.speech import SpeechVendors, seconds
+from tests.gateway import Installation, RunningGateway, sqlite_only
+from tests.providers.recordings import known_providers
+from tests.unit.chat.chat_calls import last_record
+
+TEXT = "The quick brown fox jumps over the lazy dog."
+# One model of each vendor and each way of answering.
+MODELS = {
+    "openai": "tts-1",
+    "openai-mini": "gpt-4o-mini-tts",
+    "groq": "canopylabs/orpheus-v1-english",
+    "mistral": "mistralai/voxtral-mini-tts-3",
+    "google": "google/gemini-3.8-flash-tts",
+    "elevenlabs": "elevenlabs/eleven_v4",
+    "minimax": "minimax/speech-2.6-turbo",
+    "deepgram": "deepgram/aura-2",
+    "xai": "x-ai/tts",
+}
+PRICE: dict[str, Any] = {"models": {"deepgram/aura-2": {"price": {"unit": "character", "usd": "0.00003"}}}}
+
+
+def provider_of(vendor: str) -> str:
+    return vendor.partition("-")[0]
+
+
+@asynccontextmanager
+async def vendor_gateway(
+    installation: Installation, vendor: str
+) -> AsyncIterator[tuple[RunningGateway, SpeechVendors]]:
+    """A gateway whose only provider is this vendor, on loopback."""
+    slug = provider_of(vendor)
+    provider = known_providers()[slug]
+    assert provider.key_env is not None
+    async with serving(SpeechVendors()) as vendors:
+        installation.environ |= {provider.key_env: "secret"}
+        async with installation.open(providers={slug: {"base_url": vendors.url}}, **PRICE) as running:
+            yield running, vendors
+
+
+async def speak(running: RunningGateway, **body: Any) -> Response:
+    call = running.call({"input": TEXT, **body}, endpoint="/compat/v1/audio/speech")
+    return await create_speech(running.gateway, call)
+
+
+async def sound_of(response: Response) -> bytes:
+    assert response.chunks is not None
+    return b"".join([chunk async for chunk in response.chunks])
+
+
+@sqlite_only
+@pytest.mark.parametrize("vendor", list(MODELS))
+async def test_each_format_and_speed_of_each_vendor(installation: Installation, vendor: str) -> None:
+    async with vendor_gateway(installation, vendor) as (running, vendors):
+        for output_format, speed in [
+            *((name, 1.0) for name in SOUND_FORMATS),
+            ("mp3", 0.25),
+            ("opus", 1.9),
+            ("wav", 4.0),
+        ]:
+            sound = await sound_of(
+                await speak(
+                    running,
+                    model=MODELS[vendor],
+                    voice="marin",
+                    response_format=output_format,
+                    speed=speed,
+                    instructions="Softly.",
+                )
+            )
+            found = "pcm" if output_format == "pcm" else None
+            assert sounds.container_of(sound) == output_format, (vendor, output_format, speed)
+            assert sounds.seconds_of(sound, found) == pytest.approx(seconds(TEXT) / speed, rel=0.04, abs=0.1)
+            assert sounds.hertz_of(sound, found) == pytest.approx(220, rel=0.02)
+        assert not vendors.received("others")
+
+
+@sqlite_only
+@pytest.mark.parametrize("vendor", list(MODELS))
+async def test_the_cost_is_what_the_vendor_bills(installation: Installation, vendor: str) -> None:
+    text = "Ünïcode 👋🏽 and 日本語. " * 12
+    async with vendor_gateway(installation, vendor) as (running, vendors):
+        await sound_of(await speak(running, model=MODELS[vendor], voice="alloy", input=text))
+        record = await last_record(running)
+        (price,) = next(
+            model.prices or (None,)
+            for model in known_providers()[provider_of(vendor)].models
+            if model.id in (MODELS[vendor], MODELS[vendor].partition("/")[2])
+        )
+        usd = price.usd if price else "0.00003"
+        unit = "output_token" if price and price.unit == "token" else "character"
+        billed = sum(count for name, count in vendors.invoice if name == unit)
+        said = sum(map(len, [text])) * Decimal(price.input_usd) if price else Decimal(0)
+        assert record["cost"] == round((billed * Decimal(usd) + said) * 10**9)
+        assert record["status"] == "completed"
+
+
+@sqlite_only
+@pytest.mark.parametrize("vendor", list(MODELS))
+async def test_a_long_text_is_cut_for_each_vendor(installation: Installation, vendor: str) -> None:
+    text = "A sentence of some length, which goes on and on. " * 110
+    async with vendor_gateway(installation, vendor) as (running, _):
+        sound = await sound_of(await speak(running, model=MODELS[vendor], input=text, response_format="pcm"))
+        assert sounds.seconds_of(sound, "pcm") == pytest.approx(seconds(text), rel=0.04)
