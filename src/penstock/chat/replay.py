@@ -13,7 +13,7 @@ from penstock.chat.form import ResponseForm
 from penstock.chat.kept_items import items_of
 from penstock.chat.pricing import Bill
 from penstock.chat.request import ChatRequest
-from penstock.chat.reserved import ReservedCall, reserve
+from penstock.chat.reserved import ReservedChat, reserve
 from penstock.errors import InvalidRequest, Problem
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
@@ -100,7 +100,7 @@ async def replay_chat(
         await _wait(gateway, due_ms[1])
     reservation = await reserve(gateway, call, request, ZERO, "vision" if chat.images else None)
     call.release_body()
-    reserved = ReservedCall(gateway, chat, reservation, form)
+    reserved = ReservedChat(gateway, reservation, chat=chat, form=form)
     items = await run_aside(len(data), _recorded_items, data, is_stream) if reserved.keeps_items else []
     tokens = {"input": 0, "cached": 0, "output": 0}
     reserved.settle("completed", bill=Bill(tokens, (), ZERO), response_bytes=len(data), response=data, items=items)

@@ -33,6 +33,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 class Piece(msgspec.Struct, frozen=True, tag="piece"):
     """The next bytes of what a task makes while it runs."""
 
+    data: bytes
+
 
 class ToSign(msgspec.Struct, frozen=True, tag="to sign"):
     """A task asks for a signature: the private key is in the gateway, never in a child."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest, quoted
-from penstock.package_extras import how_to_install, has_extra
+from penstock.package_extras import has_extra, how_to_install
 from penstock.providers.spec import Model
 from penstock.sound.formats import WITH_RATE, SoundFormat
 from penstock.speech.request import SpeechRequest
