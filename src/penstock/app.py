@@ -123,9 +123,8 @@ async def build_gateway(
     settings: Settings, clock: Clock | None = None, environ: Mapping[str, str] = ENVIRONMENT
 ) -> AsyncIterator[Gateway]:
     """Build everything that serves requests; `run_background_work` starts the background work."""
-    clock = clock or Clock()
     async with AsyncExitStack() as stack:
-        tracing = await stack.enter_async_context(open_tracing(environ))
+        tracing, clock = await stack.enter_async_context(open_tracing(environ)), clock or Clock()
         store, vault = await stack.enter_async_context(open_store_and_vault(settings))
         await follow_database_time(store, clock)
         if difference := describe_difference(store, clock):
@@ -135,10 +134,9 @@ async def build_gateway(
         catalog = Catalog(providers.discover(), settings, environ, clock)
         _log_shutdowns(catalog, clock)
         tasks = {**local.child_tasks(catalog.providers.known.values()), **sealer.TASKS}
-        workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())
-        pool = await stack.enter_async_context(workers)
-        sound_workers = WorkerPool(settings.sound_workers, tasks=tasks, report_protections=_protections_log())
-        sound_pool = await stack.enter_async_context(sound_workers)
+        counts = (settings.image_workers or None, settings.sound_workers)
+        pools = [WorkerPool(each, tasks=tasks, report_protections=_protections_log()) for each in counts]
+        pool, sound_pool = [await stack.enter_async_context(each) for each in pools]
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
         local_servers = local.start_servers(catalog.providers.known.values(), pool, sound_pool)
         for server in local_servers.values():
