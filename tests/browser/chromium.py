@@ -102,6 +102,11 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._say("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
 
+    def connect(self, is_online: bool) -> None:
+        """Take the network away from the browser, or give it back."""
+        conditions = {"offline": not is_online, "latency": 0, "download_throughput": -1, "upload_throughput": -1}
+        self._say("POST", "/chromium/network_conditions", {"network_conditions": conditions})
+
     def forget_files(self) -> None:
         """Empty the cache of files, so that the next page is loaded as at a first visit."""
         self._say("POST", "/goog/cdp/execute", {"cmd": "Network.clearBrowserCache", "params": {}})

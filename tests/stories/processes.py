@@ -84,6 +84,7 @@ class Installation:
     lab: ScriptedProvider | None
     key: str = field(default="", repr=False)
     toml: str = ""
+    port: int = 0  # of every server; 0: an unused one for each
     _logs: int = 0
 
     @property
@@ -102,7 +103,7 @@ class Installation:
     def serving(self, **environment: str) -> Iterator[Serving]:
         """Start a server and wait until it listens; stop it at the end if it still runs."""
         self._describe()
-        port = unused_port()
+        port = self.port or unused_port()
         command = [sys.executable, "-m", "penstock", "serve", "--data", str(self.data), "--port", str(port)]
         self._logs += 1
         with (self.data.parent / f"log-{self._logs}").open("wb") as log:

@@ -27,6 +27,28 @@ export async function ask(path, options) {
   return response.status === 204 ? null : response.json();
 }
 
+// Whether the same call may work a moment later: the connection broke, or the gateway is starting, stopping or busy.
+export const isPassing = (problem) => (problem instanceof Refused ? problem.status === 429 || problem.status >= 500
+  : problem instanceof TypeError || problem instanceof SyntaxError); // a SyntaxError: the body broke off
+
+const LONGEST_PAUSE_MS = 15_000;
+
+// Resolves after a pause that doubles with each failure, or as soon as the browser is online or its tab is looked at again.
+export function pause(failures, signal) {
+  return new Promise((resolve) => {
+    const control = new AbortController();
+    const timer = setTimeout(wake, Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures));
+    function wake() {
+      clearTimeout(timer);
+      control.abort();
+      resolve();
+    }
+    for (const [target, event] of [[window, "online"], [document, "visibilitychange"], ...(signal ? [[signal, "abort"]] : [])]) {
+      target.addEventListener(event, wake, { signal: control.signal });
+    }
+  });
+}
+
 // A problem in plain words.
 export function explain(problem) {
   if (problem instanceof Refused) return problem.message;

@@ -20,7 +20,7 @@ import { CodeDialog } from "../playground/snippets.js";
 import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks.js";
 
 const WITH_IMAGE = "Add an image and press the button.";
-const WITHOUT_IMAGE = "The price is shown before you press. The result comes with its real size, time and cost.";
+const WITHOUT_IMAGE = "You see the price before you run it, and the real size, time and cost with the result.";
 const USES = [{ task: "edit", label: "Edit" }, { task: "upscale", label: "Upscale" }, { task: "video", label: "Animate" }];
 const DRAFT = "draft";
 const BLANK = { prompt: null, values: {}, chosen: [], system: "" };
@@ -69,6 +69,7 @@ function readValues(properties, values) {
 
 function priceWords(task, price, waitsFor) {
   if (waitsFor) return waitsFor;
+  if (price.problem instanceof TypeError) return "Connection lost, trying again…";
   if (price.problem) return "";
   if (price.total === null) return price.busy ? "…" : "";
   return `${task === "chat" ? "At most " : ""}${money(price.total)}${price.each.length > 1 ? ` for ${price.each.length} models` : ""}`;
@@ -103,7 +104,7 @@ function Form({ task, all, from, model, initial }) {
   // The words of a prompt change the price only where tokens are counted, and then little.
   const changed = JSON.stringify([isReady, task, models.map(({ id }) => id), parsed, images.length, Boolean(mask), Math.ceil(prompt.length / 200), draft.system.length]);
   const price = usePrice(isReady ? calls : [], changed);
-  const refused = price.problem ?? problem;
+  const refused = (price.problem instanceof TypeError ? null : price.problem) ?? problem;
   const faults = refused?.param ? { ...wrong, [refused.param]: refused.message } : wrong;
   const isElsewhere = refused && !(refused.param && (properties[refused.param] || refused.param === "prompt"));
 
@@ -156,7 +157,7 @@ function Form({ task, all, from, model, initial }) {
       </div>
       ${task !== "chat" && html`<div class="press">
         ${isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(refused)}</div></div>`}
-        <div class="row ends"><span class=${`figures ${waitsFor ? "soft small" : "price"}`} id="price" aria-live="polite">${words}</span>
+        <div class="row ends"><span class=${`figures ${waitsFor || price.problem ? "soft small" : "price"}`} id="price" aria-live="polite">${words}</span>
           <span class="row"><button type="button" class="button" id="show-code" disabled=${!isReady} onClick=${() => setCode(true)}>
               <${Icon} name="code" />Code</button>
           <button class="button main" id="run" disabled=${!isReady}>${TASKS[task].verb}<kbd>

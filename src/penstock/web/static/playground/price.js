@@ -1,26 +1,37 @@
 // The price before anything is made: a dry run of the same call, shortly after the last change.
 
-import { ask } from "../gateway.js";
+import { ask, isPassing, pause } from "../gateway.js";
 import { useEffect, useState } from "../view.js";
 
 const PAUSE_MS = 450;
 
-// Returns { total, each, problem, busy } for calls of the form [{ path, body }]; the price is in US dollars. `changed` is what the price depends on.
+const NONE = { total: null, each: [], problem: null, busy: false };
+
+// Returns { total, each, problem, busy } for calls of the form [{ path, body }]; the price is in US dollars. `changed` is what the
+// price depends on. While the gateway cannot be reached, `problem` says so and `busy` stays: it is asked again.
 export function usePrice(calls, changed) {
-  const [state, setState] = useState({ total: null, each: [], problem: null, busy: false });
+  const [state, setState] = useState(NONE);
   useEffect(() => {
-    if (!calls.length) return setState({ total: null, each: [], problem: null, busy: false });
+    if (!calls.length) return setState(NONE);
     const control = new AbortController();
-    setState((last) => ({ ...last, busy: true }));
-    const timer = setTimeout(async () => {
-      try {
-        const estimates = await Promise.all(calls.map(({ path, body }) => ask(`${path}?dryRun=true`, { method: "POST", body, signal: control.signal })));
-        const each = estimates.map((estimate) => estimate.total_cost_micros / 1e6);
-        if (!control.signal.aborted) setState({ total: each.reduce((sum, cost) => sum + cost, 0), each, problem: null, busy: false });
-      } catch (problem) {
-        if (!control.signal.aborted) setState({ total: null, each: [], problem, busy: false });
+    const { signal } = control;
+    const estimate = async ({ path, body }) => (await ask(`${path}?dryRun=true`, { method: "POST", body, signal })).total_cost_micros / 1e6;
+    async function run() {
+      for (let failures = 0; !signal.aborted; failures += 1) {
+        try {
+          const each = await Promise.all(calls.map(estimate));
+          if (!signal.aborted) setState({ total: each.reduce((sum, cost) => sum + cost, 0), each, problem: null, busy: false });
+          return;
+        } catch (problem) {
+          if (signal.aborted) return;
+          setState({ ...NONE, problem, busy: isPassing(problem) });
+          if (!isPassing(problem)) return;
+        }
+        await pause(failures, signal);
       }
-    }, PAUSE_MS);
+    }
+    setState((last) => ({ ...last, busy: true }));
+    const timer = setTimeout(run, PAUSE_MS);
     return () => {
       control.abort();
       clearTimeout(timer);

@@ -24,7 +24,7 @@ function Working({ lane, run }) {
   const percent = lane.progress ?? null;
   return html`<div class=${`pending ${run.task}`} role="status">
     <span class="spinner"></span>
-    <span>${run.task === "video" ? (percent === null ? "Waiting for a provider" : `${percent} %`) : "Generating"}</span>
+    <span>${lane.waits ? "Connection lost, trying again…" : run.task === "video" ? (percent === null ? "Waiting for a provider" : `${percent} %`) : "Generating"}</span>
     <${Elapsed} since=${lane.began} />
     ${run.task === "video" && html`<progress max="100" value=${percent ?? 0} aria-label="Progress"></progress>`}
   </div>`;
@@ -39,7 +39,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
       ${lane.state === "failed" && html`<span class="chip bad">Failed</span>`}</header>
     ${lane.state === "working" && html`<${Working} lane=${lane} run=${run} />`}
     ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" />
-        <div>The page was reloaded before the gateway had accepted the call. If it was made,
+        <div>The connection was lost before the gateway accepted the call. If it was made,
       it is listed under <a href=${pageUrl("requests")}>Requests</a>.</div></div>`}
     ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div><${Prose}
         text=${lane.problem.message} /></div></div>`}

@@ -1,12 +1,13 @@
 // Runs of the playground: one call to each chosen model. They are kept in this tab, so that they survive a reload.
 
-import { ask, send } from "../gateway.js";
+import { ask, isPassing, pause, send } from "../gateway.js";
 import { onSessionChange } from "../session.js";
 import { useEffect, useReducer } from "../view.js";
 import { TASKS } from "./tasks.js";
 
 // A lane is one model's part of a run: { model, state, body, requestId, began, ended, progress, cost, size, provider, files,
-// revised, problem }, where `state` is working, done, failed, or lost: the page was closed before the call was accepted.
+// revised, waits, problem }, where `state` is working, done, failed (the gateway said so), or lost: the page was closed, or the
+// connection broke, before the call was accepted. `waits`: the gateway does not answer at the moment, and is asked again.
 
 const NAME = "runs";
 const MOST = 20;
@@ -76,15 +77,14 @@ async function work(task, lane) {
   try {
     const response = await send(TASKS[task].path, { method: "POST", body: lane.body, headers: { prefer: "respond-async" } });
     set(lane, { requestId: response.headers.get("x-request-id") });
-    await follow(task, lane);
   } catch (problem) {
-    fail(lane, problem);
+    return problem.status ? fail(lane, problem) : set(lane, { state: "lost" });
   }
+  return follow(task, lane);
 }
 
-const fail = (lane, problem) => set(lane, {
-  state: "failed", ended: Date.now(), problem: { message: problem.name === "TypeError" ? "The gateway cannot be reached. Is it running?" : problem.message },
-  requestId: lane.requestId ?? problem.requestId,
+const fail = (lane, { message, code = null, requestId }) => set(lane, {
+  state: "failed", ended: Date.now(), waits: false, problem: { message, code }, requestId: lane.requestId ?? requestId,
 });
 
 function imageFields(result) {
@@ -108,28 +108,35 @@ function videoFields(video) {
   };
 }
 
+const isKept = (lane) => runs.some(({ lanes }) => lanes.includes(lane));
+
+// Asks for the result until there is one. A gateway that does not answer says nothing about the call: it is asked again.
 async function follow(task, lane) {
-  for (let polls = 0; ; polls += 1) {
-    const made = await ask(`/compat/v1/${task === "video" ? "videos" : "images"}/${lane.requestId}`);
-    if (made.data) return set(lane, { ...imageFields(made), state: "done", ended: lane.ended ?? Date.now() });
-    if (made.status === "completed") return set(lane, { ...videoFields(made), state: "done", ended: made.completed_at * 1000 });
-    if (made.status === "failed") return set(lane, { state: "failed", ended: Date.now(), problem: made.error });
-    if (task === "video") set(lane, { progress: made.progress });
+  for (let polls = 0, failures = 0; isKept(lane); polls += 1) {
+    try {
+      const made = await ask(`/compat/v1/${task === "video" ? "videos" : "images"}/${lane.requestId}`);
+      failures = 0;
+      if (lane.waits) set(lane, { waits: false });
+      if (made.data) return set(lane, { ...imageFields(made), state: "done", ended: lane.ended ?? Date.now() });
+      if (made.status === "completed") return set(lane, { ...videoFields(made), state: "done", ended: made.completed_at * 1000 });
+      if (made.status === "failed") return fail(lane, made.error);
+      if (task === "video") set(lane, { progress: made.progress });
+    } catch (problem) {
+      if (!isPassing(problem)) return lane.state === "done" ? set(lane, { files: [], problem: { message: problem.message } }) : fail(lane, problem);
+      if (lane.state === "working") set(lane, { waits: true });
+      await pause(failures);
+      failures += 1;
+      continue;
+    }
     await new Promise((resolve) => { setTimeout(resolve, polls < QUICK_POLLS ? QUICK_POLL_MS : POLL_MS); });
   }
+  return undefined;
 }
 
 // After a reload: what was accepted is followed further, URLs of finished images are renewed, and a lost call is said to be lost.
-async function resume(run, lane) {
+function resume(run, lane) {
   if (!lane.requestId) return lane.state === "working" ? set(lane, { state: "lost" }) : undefined;
-  if (lane.state === "failed") return undefined;
-  try {
-    await follow(run.task, lane);
-  } catch (problem) {
-    if (lane.state !== "done") fail(lane, problem);
-    else set(lane, { files: [], problem: { message: problem.message } });
-  }
-  return undefined;
+  return lane.state === "failed" ? undefined : follow(run.task, lane);
 }
 
 for (const run of runs) for (const lane of run.lanes) resume(run, lane);
