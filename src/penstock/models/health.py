@@ -23,6 +23,7 @@ class HealthRecord(msgspec.Struct):
     next_pause_seconds: float = _FIRST_PAUSE_SECONDS
     paused_until: float = 0.0  # monotonic
     successes: int = 0
+    rejected: int = 0  # the request or its content; the provider works, but nothing shows that the model does
     failures: int = 0
     last_problem: str | None = None
     history: deque[tuple[int, str | None]] = msgspec.field(default_factory=lambda: deque(maxlen=_HISTORY_LENGTH))
@@ -43,7 +44,10 @@ class Health(msgspec.Struct):
         """Count a success. Ends a pause."""
         record = self._record(provider, upstream)
         record.successes += 1
-        record.history.append((self.clock.now_ms(), None))
+        self._end_pause(record, None)
+
+    def _end_pause(self, record: HealthRecord, kind: FailureKind | None) -> None:
+        record.history.append((self.clock.now_ms(), kind))
         record.failures_in_a_row = 0
         record.next_pause_seconds = _FIRST_PAUSE_SECONDS
         record.paused_until = 0.0
@@ -53,12 +57,13 @@ class Health(msgspec.Struct):
     ) -> None:
         """Count a failure. Starts a pause if the provider asks for one, or after the third failure in a row.
 
-        A provider that rejects a request or refuses its content works: this counts as a success.
+        A provider that rejects a request or refuses its content works: this ends a pause, and is counted apart.
         """
-        if kind in ("rejected", "refused"):
-            self.record_success(provider, upstream)
-            return
         record = self._record(provider, upstream)
+        if kind in ("rejected", "refused"):
+            record.rejected += 1
+            self._end_pause(record, kind)
+            return
         record.failures += 1
         record.history.append((self.clock.now_ms(), kind))
         record.failures_in_a_row += 1
@@ -89,6 +94,7 @@ class Health(msgspec.Struct):
                 "model": upstream,
                 "healthy": record.paused_until <= now,
                 "successes": record.successes,
+                "rejected": record.rejected,
                 "failures": record.failures,
                 "last_problem": record.last_problem,
                 "recovers_in_seconds": max(0.0, round(record.paused_until - now, 1)),

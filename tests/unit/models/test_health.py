@@ -51,7 +51,7 @@ def test_a_provider_that_rejects_or_refuses_a_request_works() -> None:
         assert health.is_healthy(*MODEL), kind
         health.record_success(*MODEL)
     (row,) = health.report()
-    assert (row["successes"], row["failures"]) == (4, 8)
+    assert (row["successes"], row["rejected"], row["failures"]) == (2, 2, 8)
 
 
 def test_models_of_one_provider_have_separate_records() -> None:
@@ -152,12 +152,12 @@ def test_the_report_for_operators() -> None:
     assert report == [
         {
             "provider": "lab",
-            "account": None, "model": "brush", "healthy": False, "successes": 0, "failures": 3,
+            "account": None, "model": "brush", "healthy": False, "successes": 0, "rejected": 0, "failures": 3,
             "last_problem": "broken", "recovers_in_seconds": 6.0,
         },
         {
             "provider": "zoo",
-            "account": None, "model": "zebra", "healthy": True, "successes": 1, "failures": 0,
+            "account": None, "model": "zebra", "healthy": True, "successes": 1, "rejected": 0, "failures": 0,
             "last_problem": None, "recovers_in_seconds": 0.0,
         },
     ]  # fmt: skip

@@ -1,5 +1,8 @@
 """Serve the metrics in the text format of Prometheus, added up over the processes that share a port."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -55,5 +58,10 @@ def _current_values(gateway: Gateway, stored: StoredValues) -> CurrentValues:
         stored=stored,
         writes=gateway.store.timing.count,
         write_seconds=gateway.store.timing.seconds,
-        health=[{name: row[name] for name in _HEALTH} for row in gateway.health.report() if row["account"] is None],
+        health=[_calls(row) for row in gateway.health.report() if row["account"] is None],
     )
+
+
+def _calls(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of Health.report for the metrics, in which a provider that rejects a request has not failed."""
+    return {**{name: row[name] for name in _HEALTH}, "successes": row["successes"] + row["rejected"]}

@@ -289,6 +289,7 @@ _PROVIDER = closed_object(
                     "model": TEXT,
                     "healthy": FLAG,
                     "successes": INTEGER,
+                    "rejected": INTEGER,
                     "failures": INTEGER,
                     "last_problem": or_null(TEXT),
                     "recovers_in_seconds": NUMBER,

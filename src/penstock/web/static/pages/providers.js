@@ -22,12 +22,13 @@ const PROBLEMS = {
   unreadable: "its response could not be read",
   unfetched: "its output could not be downloaded",
 };
+const REJECTIONS = ["rejected", "refused"];
 const inWords = (problem) => PROBLEMS[problem] ?? problem;
 
 function History({ history }) {
   const good = history.filter(({ is_success: success }) => success).length;
   return html`<span class="history" role="img" aria-label=${`${good} of the last ${history.length} calls succeeded`}>
-    ${history.map(({ at, is_success: success, problem }, place) => html`<i key=${place} class=${success ? "good" : "bad"}
+    ${history.map(({ at, is_success: success, problem }, place) => html`<i key=${place} class=${success ? "good" : REJECTIONS.includes(problem) ? "warn" : "bad"}
         title=${`${ago(at)}: ${success ? "succeeded" : inWords(problem)}`}></i>`)}</span>`;
 }
 
@@ -35,15 +36,17 @@ function History({ history }) {
 function State({ row, isFailing }) {
   if (!row.healthy) return html`<span class="chip bad"><span class="dot"></span>Paused for ${Math.ceil(row.recovers_in_seconds)} s</span>`;
   if (isFailing) return html`<span class="chip warn"><span class="dot"></span>Failing</span>`;
+  if (!row.successes) return html`<span class="chip"><span class="dot"></span>No success yet</span>`;
   return html`<span class="chip good"><span class="dot"></span>Healthy</span>`;
 }
 
 function Health({ provider }) {
   return html`<ul class="plain health">${provider.health.map((row) => {
-    const isFailing = row.history.at(-1)?.is_success === false;
+    const { is_success: isSuccess, problem } = row.history.at(-1) ?? {};
+    const isFailing = isSuccess === false && !REJECTIONS.includes(problem);
     return html`<li key=${row.model} class="row">
       <span class="grow anywhere">${row.model}${row.account && html`<span class="small soft"> ${row.account}</span>`}</span><${History} history=${row.history} /><${State} row=${row} isFailing=${isFailing} />
-      <span class="small soft figures nowrap">${row.successes} succeeded, ${row.failures} failed</span>
+      <span class="small soft figures nowrap">${[`${row.successes} succeeded`, row.rejected && `${row.rejected} rejected`, `${row.failures} failed`].filter(Boolean).join(", ")}</span>
       ${isFailing && row.last_problem && html`<span class="small bad last">Last: ${inWords(row.last_problem)}</span>`}</li>`;
   })}</ul>`;
 }
@@ -139,8 +142,10 @@ function Accounts({ providers }) {
 const SET_VARIABLE = html`Set the variable in the environment of the gateway and start it again. The documentation has <a
   href="/docs/providers">a page for each provider</a>.`;
 const OFF = [
-  { name: "Provider", kind: "words lead", cell: ({ name }) => html`<strong class="medium">${name}</strong>` },
-  { name: "Models", kind: "number figure", cell: ({ models }) => plural(models, "model") },
+  { name: "Provider", kind: "words lead", cell: ({ id, name }) => html`<a class="medium"
+      href=${`/docs/providers/${id}`}>${name}</a>` },
+  { name: "Models", kind: "number figure", cell: ({ id, models }) => html`<a
+      href=${pageUrl("models", { search: id })}>${plural(models, "model")}</a>` },
   { name: "What is missing", kind: "words state", cell: ({ missing, reason }) => (missing.length
     ? missing.map((name, place) => html`${place ? " and " : ""}<code key=${name}>${name}</code>`) : reason ?? "") },
 ];
@@ -164,7 +169,7 @@ export function Providers({ query }) {
             ${on.map((provider) => html`<${Provider} key=${provider.id} provider=${provider} />`)}</ul></section>`}
         ${off.length > 0 && html`<${Panel} title="Off" about=${SET_VARIABLE} flush>
           <${Table} label="Off" columns=${OFF} rows=${off} rowKey=${({ id }) => id} brief /><//>`}
-        ${!found.length && html`<div class="panel"><${Empty} icon="plug" title="No such provider">Any OpenAI-compatible server can be added in
+        ${!found.length && html`<div class="panel"><${Empty} icon="plug" title="No such provider">Any OpenAI-compatible server can be added in${" "}
           <code>penstock.toml</code>: <a href="/docs/any-model">any model</a>.<//></div>`}`;
     }}<//>
   </div>`;
