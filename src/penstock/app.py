@@ -381,11 +381,11 @@ async def ensure_first_key(gateway: Gateway) -> Welcome:
     return Welcome(org_id, created.key if is_first else None)
 
 
-async def ensure_terminal_key(settings: Settings) -> str:
+async def ensure_terminal_key(settings: Settings, *, is_operator: bool = False) -> str:
     """Return the first organization's key for the command line; create it if there is none."""
     async with open_store_and_vault(settings) as (store, vault):
         org_id = await ensure_first_org(store, settings, Clock())
-        return await Keys(store, vault, Clock()).ensure_terminal_key(org_id)
+        return await Keys(store, vault, Clock()).ensure_terminal_key(org_id, is_operator=is_operator)
 
 
 @contextmanager

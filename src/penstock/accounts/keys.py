@@ -11,7 +11,15 @@ from zlib import crc32
 
 import msgspec
 
-from penstock.accounts.key_records import KeyRow, KeyUsage, decode_models, granted_scopes, key_columns, key_record
+from penstock.accounts.key_records import (
+    OPERATOR,
+    KeyRow,
+    KeyUsage,
+    decode_models,
+    granted_scopes,
+    key_columns,
+    key_record,
+)
 from penstock.accounts.labels import decode_declared, decode_labels
 from penstock.accounts.limits import day_start_ms, month_start_ms
 from penstock.clock import Clock
@@ -34,6 +42,7 @@ _KEY = re.compile(r"pk_[0-9a-z]{32}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{6}")
 _HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECKSUM_CHARS
 _MORE_SPACES = 8
 _TERMINAL_KEY_NAME = "command line"
+_OPERATOR_KEY_NAME = "command line, operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,17 +216,20 @@ class Keys:
         self._forget(key_id)
         return row
 
-    async def ensure_terminal_key(self, org_id: OrgId) -> str:
+    async def ensure_terminal_key(self, org_id: OrgId, *, is_operator: bool = False) -> str:
         """Return the key that the owner of the data folder uses on the command line; create it if there is none.
 
-        It is stored nowhere, but follows from the master secret. Once it is revoked, another one takes its place.
+        Commands about providers use another one, with the operator scope. Neither is stored: both follow from the
+        master secret. Once one is revoked, another takes its place.
         """
+        name = _OPERATOR_KEY_NAME if is_operator else _TERMINAL_KEY_NAME
+        scopes = [OPERATOR] if is_operator else []
         for row in await self.list_all(org_id):
-            if row.name == _TERMINAL_KEY_NAME and row.status == "active":
+            if (row.name, row.scopes.split()) == (name, scopes) and row.status == "active":
                 key = key_text(row.id, self._vault.derive_key_secret(row.id))
                 if await self._store.one("get_caller", digest=self._vault.digest_key(key)) is not None:
                     return key
-        return (await self.create_key(org_id, name=_TERMINAL_KEY_NAME, derived=True)).key
+        return (await self.create_key(org_id, name=name, scopes=scopes, derived=True)).key
 
     async def revoke_key(self, org_id: OrgId, key_id: str) -> KeyRow:
         """Revoke a key for good and return it; a key that is revoked already stays as it is.

@@ -5,14 +5,14 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 
 from penstock.app import open_store_and_vault
 from penstock.clock import Clock
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
-from penstock.commands.gateway_client import CallFailed, GatewayClient
+from penstock.commands.gateway_client import CallFailed, GatewayClient, running_gateway
 from penstock.commands.output import Json, print_json
 from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
@@ -43,7 +43,7 @@ class Finding:
 
 def doctor(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Check configuration, data folder, database, storage, port and credentials; exit with status 1 on a problem."""
-    findings = asyncio.run(_examine(data, config))
+    findings = asyncio.run(_examine(data, config, _providers_of_gateway(data, config)))
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -53,7 +53,16 @@ def doctor(data: Data = None, config: Config = None, as_json: Json = False) -> N
         raise typer.Exit(1)
 
 
-async def _examine(data: Data, config: Config) -> list[Finding]:
+def _providers_of_gateway(data: Data, config: Config) -> list[dict[str, Any]] | None:
+    """The providers as the running gateway has them, or None: this shell's environment may differ."""
+    try:
+        gateway = running_gateway(data=data, config=config, is_operator=True)
+        return gateway.get("/v1/providers").body["data"] if gateway else None
+    except (CallFailed, Misconfigured, Problem, RuntimeError, ValueError, OSError):
+        return None  # the other checks say what is wrong
+
+
+async def _examine(data: Data, config: Config, providers: list[dict[str, Any]] | None) -> list[Finding]:
     try:
         settings = load_settings(data=data, config=config)
         catalog = Catalog(discover(), settings, ENVIRONMENT)
@@ -63,7 +72,7 @@ async def _examine(data: Data, config: Config) -> list[Finding]:
     findings += _check_proxies(settings)
     findings += [finding async for finding in _check_database(settings)]
     findings += [finding async for finding in _check_storage(settings)]
-    return [*findings, *_check_port(settings), *_check_credentials(catalog), *_check_shutdowns(catalog)]
+    return [*findings, *_check_port(settings), *_check_credentials(catalog, providers), *_check_shutdowns(catalog)]
 
 
 def _check_public_url(settings: Settings) -> Finding:
@@ -147,10 +156,11 @@ def _check_port(settings: Settings) -> Iterator[Finding]:
             yield Finding("gateway", "problem", f"port {settings.port}: {problem.strerror}", "choose another port")
 
 
-def _check_credentials(catalog: Catalog) -> Iterator[Finding]:
-    providers = catalog.providers.describe()
+def _check_credentials(catalog: Catalog, running: list[dict[str, Any]] | None) -> Iterator[Finding]:
+    providers = catalog.providers.describe() if running is None else running
     active = [provider["id"] for provider in providers if provider["on"]]
     found = f"{len(active)} of {len(providers)} are on: {', '.join(active)}" if active else "none is on"
+    found += "; in this shell's environment, because no gateway could be asked" if running is None else ""
     advice = "`penstock providers` lists the credential that each of the others needs"
     yield Finding("providers", "ok" if active else "problem", found, "" if len(active) == len(providers) else advice)
 

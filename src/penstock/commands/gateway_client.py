@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import typer
 
 from penstock.commands.data_folder import URL_FILE, check_data
+from penstock.commands.output import say
 from penstock.commands.owner import as_owner
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
@@ -200,7 +201,12 @@ def _chunks(response: HTTPResponse) -> Iterator[bytes]:
 
 
 def find_gateway(
-    url: str | None = None, key: str | None = None, data: Path | None = None, config: Path | None = None
+    url: str | None = None,
+    key: str | None = None,
+    data: Path | None = None,
+    config: Path | None = None,
+    *,
+    is_operator: bool = False,
 ) -> GatewayClient:
     """Return the gateway that the options, the environment or the data folder name, in this order."""
     url = url or ENVIRONMENT.get(_URL_VARIABLE)
@@ -212,7 +218,33 @@ def find_gateway(
             raise CallFailed(f"the URL of the gateway must begin with http:// or https://: {url}")
         return GatewayClient(url, key)
     settings = load({"data": data, "config": config})
-    return GatewayClient(_url_of(settings), key or _key_of(settings))
+    return GatewayClient(_url_of(settings), key or _key_of(settings, is_operator))
+
+
+def running_gateway(
+    url: str | None = None,
+    key: str | None = None,
+    data: Path | None = None,
+    config: Path | None = None,
+    *,
+    is_operator: bool = False,
+) -> GatewayClient | None:
+    """Return the gateway that the options or the environment name, else the one that runs on the data folder."""
+    if url or ENVIRONMENT.get(_URL_VARIABLE):
+        return find_gateway(url, key, data, config)
+    settings = load({"data": data, "config": config})
+    if not (settings.data / URL_FILE).is_file():
+        return None
+    try:
+        GatewayClient(_url_of(settings), "none").get("/readyz")
+    except CallFailed:
+        return None
+    return find_gateway(None, key, data, config, is_operator=is_operator)
+
+
+def say_that_none_runs() -> None:
+    """What is listed without a gateway says nothing about one that was started in another environment."""
+    say("No gateway is running on this data folder. This is what one started from this shell would have.")
 
 
 def _url_of(settings: Settings) -> str:
@@ -221,7 +253,7 @@ def _url_of(settings: Settings) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else settings.base_url
 
 
-def _key_of(settings: Settings) -> str:
+def _key_of(settings: Settings, is_operator: bool) -> str:
     """Return the key that the data folder's owner uses on the command line."""
     try:
         check_data(settings)
@@ -230,4 +262,4 @@ def _key_of(settings: Settings) -> str:
     from penstock.app import ensure_terminal_key  # imported here because it is slow, and a given key needs none of it
 
     with as_owner(settings.data):
-        return asyncio.run(ensure_terminal_key(settings))
+        return asyncio.run(ensure_terminal_key(settings, is_operator=is_operator))

@@ -8,8 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.commands.data_folder import Config, Data, load_settings
-from penstock.commands.gateway_client import Key, Url, find_gateway
-from penstock.commands.output import Json, print_json
+from penstock.commands.gateway_client import Key, Url, find_gateway, running_gateway, say_that_none_runs
+from penstock.commands.output import Json, is_piped_out, print_json, say
 from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
 from penstock.models.catalog import Catalog
@@ -25,19 +25,41 @@ class _Models(TyperGroup):
 
 
 app = typer.Typer(cls=_Models, help="List models, or search for one.", invoke_without_command=True)
-_COLUMNS = ["id", "modes", "providers", "price"]
+_COLUMNS = ["id", "modes", "providers", "price", "needs"]
 
 
 @app.callback()
-def list_models(context: typer.Context, data: Data = None, config: Config = None, as_json: Json = False) -> None:
-    """List the models that this configuration serves."""
+def list_models(
+    context: typer.Context,
+    data: Data = None,
+    config: Config = None,
+    url: Url = None,
+    key: Key = None,
+    off: Annotated[bool, typer.Option("--off", help="List models that lack a key, too, and what they need.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the models of the running gateway. Without one: those that a gateway started here would have."""
     if context.invoked_subcommand is not None:
         return
-    listed = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).describe_all()
+    if gateway := running_gateway(url, key, data, config):
+        found = gateway.get("/compat/v1/models", off=True).body["data"]
+    else:
+        catalog = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT)
+        found = [*catalog.describe_all(), *catalog.describe_off()]
+        say_that_none_runs()
+    listed = [model for model in found if off or "missing" not in model]
     if as_json:
         print_json(listed)
-    else:
-        show_table("Models", _COLUMNS, [_row(model) for model in listed])
+        return
+    _show(listed)
+    if len(listed) < len(found) and not is_piped_out():
+        say(f"{len(found) - len(listed)} more need a key: penstock models --off, or penstock models WORDS")
+
+
+def _show(models: list[dict[str, Any]]) -> None:
+    """A table with a column for what is missing only where something is."""
+    shown = [] if any("missing" in model for model in models) else _COLUMNS[:-1]
+    show_table("Models", _COLUMNS, [_row(model) for model in models], on_terminal=shown)
 
 
 @app.command()
@@ -52,17 +74,28 @@ def search(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Search a running gateway for models, also for those that only a provider's own catalogue has."""
+    """Search the running gateway for models, including those that lack a key."""
     gateway = find_gateway(url, key, data, config)
-    found = gateway.get("/compat/v1/models", search=" ".join(words or ()), provider=provider).body
+    found = gateway.get("/compat/v1/models", search=" ".join(words or ()), provider=provider, off=True).body
     if as_json:
         print_json(found)
         return
-    show_table("Models", _COLUMNS, [_row(model) for model in found["data"]])
+    _show(found["data"])
 
 
 def _row(model: dict[str, Any]) -> list[str]:
-    return [model["id"], ", ".join(model["modes"]), ", ".join(model["providers"]), _price(model["pricing"])]
+    return [
+        model["id"],
+        ", ".join(model["modes"]),
+        ", ".join(model["providers"]),
+        _price(model["pricing"]),
+        _needs(model),
+    ]
+
+
+def _needs(model: dict[str, Any]) -> str:
+    """The variables of each provider that could serve a model, such as `FAL_KEY or REPLICATE_API_TOKEN`."""
+    return " or ".join(" and ".join(names) for names in model.get("missing", {}).values())
 
 
 def _price(pricing: list[dict[str, Any]]) -> str:

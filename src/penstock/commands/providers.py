@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 import typer
@@ -19,7 +20,7 @@ from penstock.api.endpoints.provider_trials import ENDPOINTS, TrialCall, cheapes
 from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.exchanges import Exchanges
-from penstock.commands.gateway_client import find_gateway
+from penstock.commands.gateway_client import GatewayClient, Key, Url, running_gateway, say_that_none_runs
 from penstock.commands.output import Json, print_json, report, usd
 from penstock.commands.owner import as_caller
 from penstock.commands.tables import show_table
@@ -45,24 +46,22 @@ def providers(
     context: typer.Context,
     data: Data = None,
     config: Config = None,
-    url: Annotated[
-        str | None, typer.Option(help="URL of a running gateway; its list is shown, with the health of the models.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Key of that gateway, with the operator scope. Default: PENSTOCK_KEY.")
-    ] = None,
+    url: Url = None,
+    key: Key = None,
     as_json: Json = False,
 ) -> None:
-    """List every provider with its state, the variable of its credential and its number of models."""
+    """List the providers of the running gateway, with their health. Without one: as a gateway started here has them."""
     if context.invoked_subcommand is not None:
         return
-    if url is None:
+    gateway = running_gateway(url, key, data, config, is_operator=True)
+    if gateway is None:
+        say_that_none_runs()
         rows = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).providers.describe()
     else:
-        rows = find_gateway(url, key).get("/v1/providers").body["data"]
+        rows = gateway.get("/v1/providers").body["data"]
     if as_json:
         print_json(rows)
-    elif url is None:
+    elif gateway is None:
         show_table("Providers", _COLUMNS, [_cells(row) for row in rows])
     else:
         show_table("Providers", [*_COLUMNS, "health"], [[*_cells(row), _health_text(row["health"])] for row in rows])
@@ -79,7 +78,9 @@ def _health_text(health: Sequence[Mapping[str, Any]]) -> str:
     unhealthy = [f"{row['model']} unhealthy ({row['last_problem']})" for row in health if not row["healthy"]]
     successes = sum(row["successes"] for row in health)
     failures = sum(row["failures"] for row in health)
-    return ", ".join([f"{successes} successes", f"{failures} failures", *unhealthy])
+    rejected = sum(row["rejected"] for row in health)
+    counts = [f"{successes} succeeded", *([f"{rejected} rejected"] if rejected else []), f"{failures} failed"]
+    return ", ".join([*counts, *unhealthy])
 
 
 # --------------------------------------------------------------------------------------------------------------- checks
@@ -90,12 +91,21 @@ def check_provider(
     slug: str,
     data: Data = None,
     config: Config = None,
+    url: Url = None,
+    key: Key = None,
     model: Annotated[str | None, typer.Option(help="Model to call; by default the cheapest.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Make the call without asking first.")] = False,
     record: Annotated[Path | None, typer.Option(help="Folder for recordings of the call.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make the cheapest real call to a provider and print its result and its cost."""
+    """Make the cheapest real call to a provider and print its result and its cost.
+
+    The running gateway makes the call and lists it under its requests. Without one, or with --record, this process
+    makes it and nothing is kept.
+    """
+    if record is None and (gateway := running_gateway(url, key, data, config, is_operator=True)):
+        _check_by(gateway, slug, model, yes, as_json)
+        return
     settings = load_settings(data=data, config=config)
     catalog = Catalog(discover(), settings, ENVIRONMENT)
     found = {provider["id"]: provider for provider in catalog.providers.describe()}
@@ -110,6 +120,22 @@ def check_provider(
             result = asyncio.run(_check(separate, slug, model, yes, record))
     text = f"{slug} works: {result['made']} in {result['seconds']:.1f} s, {usd(result['cost_usd'])}"
     report("\n".join(filter(None, [text, result["exchanges"], result["recording"]])), as_json, **result)
+
+
+def _check_by(gateway: GatewayClient, slug: str, model: str | None, yes: bool, as_json: bool) -> None:
+    """Have a running gateway make the call, as the page on providers does."""
+    path, body = f"/v1/providers/{quote(slug, safe='')}/check", {"model": model} if model else {}
+    trial = gateway.post(path, body, dryRun=True).body
+    typer.echo(f"{trial['model']} ({trial['kind']}): at most {usd(trial['estimate'])}", err=True)
+    if not yes:
+        typer.confirm("Make this call?", abort=True, err=True)
+    made = gateway.post(path, body).body
+    if made["error"]:
+        raise ValueError(f"{slug} does not work: {made['error']['code']}: {made['error']['message']}")
+    seconds = made["duration_ms"] / 1000
+    cost = "" if made["cost"] is None else f", {usd(made['cost'])}"
+    state = "has accepted a video" if made["status"] == "started" else "works"
+    report(f"{slug} {state}: {made['model']} in {seconds:.1f} s{cost}, request {made['request_id']}", as_json, **made)
 
 
 async def _check(settings: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> dict[str, Any]:

@@ -306,6 +306,20 @@ class Catalog:
         """All models that callers can use, as the model list shows them."""
         return [self.describe(model, schema) for model in self.listed_ids()]
 
+    def describe_off(self) -> list[dict[str, Any]]:
+        """The models that a missing variable keeps from being used, with `missing`: the variables by provider."""
+        missing = self.providers.missing()
+        known = (self.providers.known[slug] for slug in missing)
+        candidates = [Candidate(provider, model, "") for provider in known for model in provider.models]
+        by_id: dict[str, list[Candidate]] = defaultdict(list)
+        for candidate in self._with_changes(candidates, self._sources[1].models):
+            model = candidate.model
+            is_offered = model.upstream != ANY and model.enabled and bool(model.prices or self._may_be_unpriced)
+            if is_offered and not self._named_or_live(model.id):
+                by_id[model.id].append(candidate)
+        listed = (describe(found, self._today()) for found in by_id.values())
+        return [{**model, "missing": {slug: missing[slug] for slug in model["providers"]}} for model in listed]
+
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
         """One model as the model list shows it. Raises ModelNotFound or ModelDisabled."""
         found = self._named_or_live(model)

@@ -29,6 +29,11 @@ def lacks_key_only(provider: Provider, settings: Settings, environ: Mapping[str,
     return not (provider.base_url_env and provider.base_url_env not in environ)
 
 
+def is_about_a_variable(reason: str) -> bool:
+    """Whether a provider is only off because a variable is not set."""
+    return reason.endswith(_NOT_SET)
+
+
 def missing_credentials(model: str, providers: Iterable[Provider], inactive: Mapping[str, str]) -> str:
     """A sentence about what the inactive providers of a model lack; empty if none of them has it. `inactive` has the
     reasons by slug.
@@ -40,7 +45,7 @@ def missing_credentials(model: str, providers: Iterable[Provider], inactive: Map
         if provider.slug in inactive
         if (slash and slug == provider.slug) or any(model in (each.id, *each.aliases) for each in provider.models)
     ]
-    variables = sorted({reason.removesuffix(_NOT_SET) for reason in reasons if reason.endswith(_NOT_SET)})
+    variables = sorted({reason.removesuffix(_NOT_SET) for reason in reasons if is_about_a_variable(reason)})
     if variables:
         *others, last = variables
         listed = f"{', '.join(others)} or {last}" if others else last

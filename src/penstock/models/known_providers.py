@@ -58,6 +58,16 @@ class KnownProviders:
         """A sentence about what the inactive providers of a model lack; empty if none of them has it."""
         return credentials.missing_credentials(model, self.known.values(), self._inactive)
 
+    def missing(self) -> dict[str, list[str]]:
+        """The variables that would switch providers on, by slug; not of those that the settings switch off."""
+        rows = ((slug, variables) for slug, variables in self._variables.items() if slug in self._inactive)
+        return {
+            slug: names
+            for slug, variables in rows
+            if credentials.is_about_a_variable(self._inactive[slug])
+            if (names := [variable["name"] for variable in variables if not variable["is_set"]])
+        }
+
     def describe(self) -> list[dict[str, Any]]:
         """All providers as their list shows them, with the reason why one is inactive."""
         return [

@@ -56,7 +56,7 @@ def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: 
         seen = done("providers", "--url", served.url, PENSTOCK_KEY=served.key)
         refused = penstock("providers", "--url", served.url, "--key", "pk_wrong")
     rows = {row[0]: row for row in seen.lines}
-    assert rows["lab"][-1] == "1 successes, 0 failures"
+    assert rows["lab"][-1] == "1 succeeded, 0 failed"
     assert rows["atelier"][-1] == "not called yet"
     assert refused.status == 1
     assert "AUTHENTICATION_FAILED" in refused.err
@@ -79,13 +79,25 @@ def test_a_bad_url_or_key_of_a_gateway_is_an_error(words: tuple[str, ...], messa
 
 def test_health_is_summarized() -> None:
     rows = [
-        {"model": "a", "healthy": True, "successes": 3, "failures": 0, "last_problem": None},
-        {"model": "b", "healthy": False, "successes": 1, "failures": 4, "last_problem": "busy"},
+        {"model": "a", "healthy": True, "rejected": 0, "successes": 3, "failures": 0, "last_problem": None},
+        {"model": "b", "healthy": False, "rejected": 0, "successes": 1, "failures": 4, "last_problem": "busy"},
     ]
-    assert _health_text(rows) == "4 successes, 4 failures, b unhealthy (busy)"
+    assert _health_text(rows) == "4 succeeded, 4 failed, b unhealthy (busy)"
 
 
 # --------------------------------------------------------------------------------------------------------------- trials
+
+
+def test_a_running_gateway_makes_the_check_itself(tmp_path: Path, lab: ScriptedProvider) -> None:
+    installation = Installation(tmp_path / "data", "", lab)
+    with installation.serving() as served:
+        ended = done("providers", "check", "lab", "--data", installation.data, "--yes", **{KEY_ENV: ""})
+        [request] = served.call("GET", "/v1/requests").json["data"]
+        lab.chats.always(faults.unauthorized)
+        failed = penstock("providers", "check", "lab", "--data", installation.data, "--yes", **{KEY_ENV: ""})
+    assert ended.out.startswith("lab works: lab/lab/chat in ")
+    assert f"request {request['id']}" in ended.out
+    assert (failed.status, "lab does not work" in failed.err) == (1, True)
 
 
 def test_the_cheapest_call_is_made_and_reported(tmp_path: Path, lab: ScriptedProvider) -> None:

@@ -26,6 +26,12 @@ MODEL_QUERY = (
 MODELS_QUERY = (
     *MODEL_QUERY,
     Query(name="provider", about="Only models of this provider, and those of its own catalogue if it has one."),
+    Query(
+        name="off",
+        type="boolean",
+        default=False,
+        about="Also list the models whose provider lacks a variable, each with `missing`: the variables by provider.",
+    ),
     Query(name="search", about="Only models that have these words in their id or name."),
 )
 _WORDS_LENGTH_MAX = 200
@@ -37,13 +43,21 @@ async def list_models(gateway: Gateway, call: Call) -> Response:
     if asked["provider"] or asked["search"]:
         return await _find_models(gateway, call, asked, of_servers)
     # All callers but those with a list of models get the same, and writing the schemas takes many milliseconds.
-    if call.caller.models is None and not asked["details"]:
+    if call.caller.models is None and not asked["details"] and not asked["off"]:
         encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, asked["schema"])
         together = b",".join([*encoded, *(encode(model) for model in of_servers)])
         return Response(body=b'{"object":"list","data":[%b]}' % together)
     listed = await asyncio.to_thread(_described_models, gateway.catalog, asked["schema"])
     models = [model for model in (*listed, *of_servers) if call.caller.may_use(model["id"])]
-    return Response(json={"object": "list", "data": await _with_details(gateway, call, models, asked["details"])})
+    models = await _with_details(gateway, call, models, asked["details"])
+    return Response(json={"object": "list", "data": [*models, *await _off_models(gateway, call, asked)]})
+
+
+async def _off_models(gateway: Gateway, call: Call, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """The models that lack a variable, if they are wanted, as far as the caller may use them and they fit."""
+    listed = await asyncio.to_thread(_described_off, gateway.catalog) if asked["off"] else ()
+    usable = (model for model in listed if call.caller.may_use(model["id"]))
+    return [model for model in usable if _fits(model, asked["provider"], asked["search"] or "")]
 
 
 async def _find_models(
@@ -68,7 +82,7 @@ async def _find_models(
             for model in described
             if call.caller.may_use(model["id"]) and not gateway.catalog.has_table(model["id"])
         ]
-    return Response(json={"object": "list", "data": models})
+    return Response(json={"object": "list", "data": [*models, *await _off_models(gateway, call, asked)]})
 
 
 def _fits(model: dict[str, Any], provider: str | None, words: str) -> bool:
@@ -84,6 +98,10 @@ def _encoded_models(catalog: Catalog, schema: bool) -> list[bytes]:
 @lru_cache(maxsize=2)
 def _described_models(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
     return tuple(catalog.describe_all(schema))
+
+
+def _described_off(catalog: Catalog) -> tuple[dict[str, Any], ...]:
+    return tuple(catalog.describe_off())
 
 
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:

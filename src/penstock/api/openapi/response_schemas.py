@@ -189,6 +189,7 @@ _MODEL = closed_object(
         ),
     },
     optional={
+        "missing": {"type": "object", "additionalProperties": array(TEXT)},
         "serving": array(
             closed_object(
                 {

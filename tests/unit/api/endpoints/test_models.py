@@ -107,3 +107,17 @@ async def test_details_show_who_serves_a_model_and_an_example_of_it(open_gateway
         assert one.json["example"] is None
         plain = await models.retrieve_model(running.gateway, running.call(model="image-1"))
         assert not {"serving", "example"} & plain.json.keys()
+
+
+async def test_models_that_lack_a_variable_are_listed_with_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        account = await first_account(gateway)
+        usual = await served.call("GET", "/compat/v1/models", key=account.admin.key)
+        found = await served.call("GET", "/compat/v1/models?off=true&search=flux-2-klein-9b", key=account.admin.key)
+        of_fal = await served.call("GET", "/compat/v1/models?off=true&provider=fal&details=true", key=account.admin.key)
+    assert not any("missing" in model for model in usual.json["data"])
+    [model] = found.json["data"]
+    assert (model["id"], model["missing"]) == ("flux-2-klein-9b", {"bfl": ["BFL_API_KEY"]})
+    assert model["pricing"][0]["usd"]
+    assert of_fal.json["data"]
+    assert all(model["missing"]["fal"] == ["FAL_KEY"] for model in of_fal.json["data"])

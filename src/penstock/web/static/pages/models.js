@@ -12,6 +12,7 @@ import { body, modelsFor, SAMPLES, TASKS } from "../playground/tasks.js";
 import { pageUrl, replaceQuery } from "../route.js";
 import { html, useState } from "../view.js";
 
+const FEW = 12;
 const UNITS = { image: "image", second: "second", megapixel: "megapixel" };
 const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? model.modality;
 
@@ -51,15 +52,39 @@ function Card({ model }) {
     </div></li>`;
 }
 
+// The names of what is missing, in the order of the providers that could serve the model.
+const needs = ({ missing }) => Object.values(missing).map((names, place) => html`${place ? " or " : ""}${names.map((name, number) => html`
+  ${number ? " and " : ""}<code key=${name}>${name}</code>`)}`);
+const OFF = [
+  { name: "Model", kind: "words lead", cell: ({ id, name }) => html`<span class="medium anywhere">${id}</span>${name !== id && html`<br /><span
+      class="small">${name}</span>`}` },
+  { name: "Tasks", kind: "words spare", cell: ({ modes }) => modes.join(", ") },
+  { name: "Price", kind: "words figure", cell: ({ pricing }) => (pricing[0] ? priceText(pricing[0]) : "") },
+  { name: "Needs", kind: "words state", cell: needs },
+  { name: "Set up", kind: "spare", cell: ({ providers }) => providers.map((slug, place) => html`${place ? ", " : ""}<a key=${slug}
+      href=${`/docs/providers/${slug}`}>${slug}</a>`) },
+];
+
+// Models of providers that lack a variable. A few of them, unless the reader looks for something.
+function OffModels({ models, isSearched }) {
+  const [all, setAll] = useState(false);
+  const shown = all || isSearched ? models : models.slice(0, FEW);
+  return html`<${Panel} title="One key away" about="Set the variable in the gateway's environment and restart it." flush>
+    <div class="off"><${Table} label="One key away" columns=${OFF} rows=${shown} rowKey=${({ id }) => id} brief /></div>
+    ${shown.length < models.length && html`<div class="body"><button type="button" class="button small" id="all-off"
+        onClick=${() => setAll(true)}>Show all ${models.length}</button></div>`}
+  <//>`;
+}
+
 function Catalogue({ query }) {
-  const loaded = useData((signal) => ask("/compat/v1/models?details=true", { signal }));
+  const loaded = useData((signal) => ask("/compat/v1/models?details=true&off=true", { signal }));
   const words = query.get("search") ?? "";
   const task = query.get("task") ?? "";
   const change = (values) => replaceQuery("models", { search: words, task, ...values });
   const textOf = (model) => `${model.id} ${model.name} ${model.description} ${model.providers.join(" ")}`.toLowerCase();
   const matches = (model) => words.toLowerCase().split(/\s+/).every((word) => textOf(model).includes(word));
   return html`<div class="page">
-    <${Head} title="Models" about="Everything that this gateway can call right now." />
+    <${Head} title="Models" about="What this gateway can call, and what it could call with one more key." />
     <div class="row ends">
       <label class="search"><span class="only-heard">Search models</span><${Icon} name="search" /><input type="search"
           placeholder="Search models" value=${words} onInput=${(event) => change({ search: event.target.value })} /></label>
@@ -69,10 +94,14 @@ function Catalogue({ query }) {
     </div>
     <${Loaded} of=${loaded}>${({ data }) => {
       const found = (task ? modelsFor(task, data) : data).filter(matches);
-      return found.length ? html`<p class="soft small" role="status">${plural(found.length, "model")}</p><ul class="cards">
-          ${found.map((model) => html`<${Card} key=${model.id} model=${model} />`)}</ul>`
-        : html`<div class="panel"><${Empty} icon="cube" title="No such model">Its provider may lack a credential. <a
-            href=${pageUrl("providers")}>Providers</a> shows what is missing.<//></div>`;
+      const ready = found.filter(({ missing }) => !missing);
+      const off = found.filter(({ missing }) => missing);
+      return html`
+        ${ready.length > 0 && html`<p class="soft small" role="status">${plural(ready.length, "model")}</p><ul class="cards">
+          ${ready.map((model) => html`<${Card} key=${model.id} model=${model} />`)}</ul>`}
+        ${off.length > 0 && html`<${OffModels} models=${off} isSearched=${Boolean(words)} />`}
+        ${!found.length && html`<div class="panel"><${Empty} icon="cube" title="No such model">fal, Replicate and OpenRouter have many more:
+          <a href="/docs/any-model">any model</a>.<//></div>`}`;
     }}<//>
   </div>`;
 }
@@ -94,7 +123,7 @@ const PARAMETERS = [
 const SERVING = [
   { name: "Order", kind: "number", cell: ({ place }) => place },
   { name: "Provider", cell: ({ provider_name: name, provider }) => name ?? provider },
-  { name: "Model there", kind: "words", cell: ({ model }) => html`<code>${model}</code>` },
+  { name: "Provider's model", kind: "words", cell: ({ model }) => html`<code>${model}</code>` },
   { name: "Health", cell: ({ healthy }) => (healthy ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span
       class="chip bad"><span class="dot"></span>Paused</span>`) },
 ];
@@ -120,7 +149,7 @@ function ModelPage({ id }) {
         <button type="button" class="button" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
         <a class="button main" href=${pageUrl(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
       <div class="split"><div class="stack wide">
-        ${model.example && html`<${Panel} title="Made by it"><div class="outputs alone">${model.example.content_type.startsWith("video/")
+        ${model.example && html`<${Panel} title="Example"><div class="outputs alone">${model.example.content_type.startsWith("video/")
           ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img
               src=${fileUrl(model.example.url)} alt="Newest output" />`}</div><//>`}
         <${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by"
@@ -128,7 +157,7 @@ function ModelPage({ id }) {
         <${Panel} title="Parameters" flush><${Table} label="Parameters" columns=${PARAMETERS} rows=${parameters} /><//>
       </div>
       <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
-        ["Name", model.name], ["By", model.owned_by], ["Does", model.modes.join(", ")], ["Providers", model.providers.join(", ")],
+        ["Name", model.name], ["Vendor", model.owned_by], ["Tasks", model.modes.join(", ")], ["Providers", model.providers.join(", ")],
         ["Prices", html`<ul class="plain">${model.pricing.map((price, place) => html`<li key=${place} class="figures">
             ${priceText(price)}${price.when ? html` <span class="soft small">
             ${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}${price.from ? html` <span class="soft small">from ${price.from}</span>` : ""}</li>`)}</ul>`],
