@@ -179,10 +179,10 @@ def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installat
     with receiver() as (url, got, statuses), story.serving(**allowed) as served:
         sign_in(browser, served.url, served.key, "webhooks")
         browser.until(lambda: "No messages" in browser.text("main"), "the empty state is not shown")
-        browser.fill(browser.labelled("Receiver"), "https://10.0.0.1/hook")
+        browser.fill(browser.labelled("Endpoint URL"), "https://10.0.0.1/hook")
         browser.press("Send a test event")
         browser.until(lambda: browser.has("form .wrong"), "the fault is not at its field")
-        browser.fill(browser.labelled("Receiver"), url)
+        browser.fill(browser.labelled("Endpoint URL"), url)
         browser.press("Send a test event")
         browser.until(lambda: "Delivered" in browser.text("#test-result"), "the test event is not delivered")
         assert len(got) == 1
@@ -190,7 +190,7 @@ def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installat
         statuses += [503, 503]
         video = {"model": "atelier/clip", "prompt": "x [fail]", "seconds": 1, "webhook_url": url}
         made = served.call("POST", "/compat/v1/videos", video).json
-        browser.until(lambda: "Given up" in browser.text("table"), "the message is not listed with its end")
+        browser.until(lambda: "Gave up" in browser.text("table"), "the message is not listed with its end")
         browser.click("button.details")
         browser.until(lambda: "503" in browser.text("dialog"), "the deliveries are not shown")
         browser.press("Send again", "dialog")
@@ -200,7 +200,7 @@ def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installat
 
         statuses += [503, 503]
         served.call("POST", "/compat/v1/videos", video)
-        browser.until(lambda: "Given up" in browser.text("table"), "the second message is not listed with its end")
+        browser.until(lambda: "Gave up" in browser.text("table"), "the second message is not listed with its end")
         browser.run(
             "const status = document.querySelector('select.narrow'); status.value = 'exhausted'; "
             "status.dispatchEvent(new Event('change', { bubbles: true }))"

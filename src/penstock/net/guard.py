@@ -16,6 +16,7 @@ from penstock.net.errors import UrlBlocked
 from penstock.settings import Settings
 
 _REQUIREMENT = "must be an https:// URL with a public domain name, on port 443 or 8443."
+_OTHER_HOSTS = "The operator can allow other hosts, such as localhost, with PENSTOCK_EGRESS_ALLOW_HOSTS."
 
 # --------------------------------------------------------------------------------------------------------------- rules
 
@@ -112,7 +113,7 @@ def check_webhook_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> str:
     try:
         return _webhook_url(text, egress)
     except ValueError:
-        raise InvalidRequest(f"webhook_url {_REQUIREMENT}", param="webhook_url") from None
+        raise InvalidRequest(f"webhook_url {_REQUIREMENT} {_OTHER_HOSTS}", param="webhook_url") from None
 
 
 @lru_cache(256)  # the webhooks of an organization go to few URLs

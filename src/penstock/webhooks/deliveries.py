@@ -273,15 +273,21 @@ class Deliveries:
     # ------------------------------------------------------------------------------------------------------- operators
 
     async def redeliver(self, message_id: str, org_id: OrgId | None = None) -> None:
-        """Start the deliveries of an ended message over, with the same id and body; without `org_id`, of anyone.
+        """Send a message now, with the same id and body; without `org_id`, of anyone.
 
-        Raises NotFound for an unknown message and Conflict for one that has not ended.
+        The deliveries of one that has ended start over; of one that waits, the next one is made at once. Raises
+        NotFound for an unknown message and Conflict for one that is being delivered.
         """
-        if not await self._store.write(lambda tx: tx.run("requeue_message", id=message_id, org_id=org_id)):
+
+        async def work(tx: Transaction) -> int:
+            values = {"id": message_id, "org_id": org_id}
+            return await tx.run("requeue_message", **values) or await tx.run("send_waiting_message_now", **values)
+
+        if not await self._store.write(work):
             row = await self._store.one("get_message", id=message_id)
             if row is None or org_id not in (None, row["org_id"]):
                 raise NotFound(f"No such message: {message_id}.")
-            raise Conflict(f"{message_id} is still being delivered.", should_retry=False)
+            raise Conflict(f"{message_id} is being delivered right now.", should_retry=False)
         self.wake()
 
     async def redeliver_exhausted(self, org_id: OrgId | None = None) -> int:

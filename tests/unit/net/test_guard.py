@@ -29,6 +29,7 @@ INTERNAL_NAMES = [
 
 
 REQUIREMENT = "must be an https:// URL with a public domain name, on port 443 or 8443."
+OTHER_HOSTS = "The operator can allow other hosts, such as localhost, with PENSTOCK_EGRESS_ALLOW_HOSTS."
 
 
 def problem_with(check: Callable[..., object], *arguments: object) -> tuple[str, str | None, int] | None:
@@ -49,7 +50,7 @@ def is_fetch_blocked(text: str, egress: EgressRules = guard.NO_EXCEPTIONS) -> bo
 
 
 def test_no_spelling_of_a_forbidden_url_is_accepted_and_every_error_reads_the_same() -> None:
-    webhook_error = (f"webhook_url {REQUIREMENT}", "webhook_url", 400)
+    webhook_error = (f"webhook_url {REQUIREMENT} {OTHER_HOSTS}", "webhook_url", 400)
     media_error = (f"`image_url` {REQUIREMENT[:-1]}, or a base64 data URI.", "image_url", 400)
     wrong = [text for text in FORBIDDEN if not problem_with(check_webhook_url, text)]
     wrong += [

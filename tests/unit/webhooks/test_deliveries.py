@@ -300,8 +300,6 @@ async def test_the_result_of_a_delivery_waits_for_an_unavailable_database(
 async def test_an_operator_sends_a_message_again(database: Database) -> None:
     async with open_process(database, 500) as process:
         (message_id,) = await add_messages(process.store)
-        with pytest.raises(Conflict):
-            await process.deliveries.redeliver(message_id)
         for _ in range(4):
             await process.deliveries.deliver_due_messages()
             process.clock.advance(60)
@@ -318,6 +316,23 @@ async def test_an_operator_sends_a_message_again(database: Database) -> None:
         assert len({(sent.body, sent.headers["webhook-id"]) for sent in process.receiver.sent}) == 1
         with pytest.raises(NotFound):
             await process.deliveries.redeliver("msg_none")
+
+
+async def test_a_waiting_message_is_sent_now_unless_it_is_being_sent(database: Database) -> None:
+    async with open_process(database, 500) as process:
+        (message_id,) = await add_messages(process.store)
+        await process.deliveries.deliver_due_messages()
+        await process.deliveries.deliver_due_messages()
+        assert len(process.receiver.sent) == 1, "it is not due yet"
+        await process.deliveries.redeliver(message_id)
+        await process.deliveries.deliver_due_messages()
+        assert len(process.receiver.sent) == 2
+        (listed,) = await list_messages(process.store, "waiting")
+        assert listed.deliveries == 2, "the deliveries that were made still count"
+        await process.deliveries.redeliver(message_id)
+        await process.deliveries._claim(1)
+        with pytest.raises(Conflict, match="being delivered right now"):
+            await process.deliveries.redeliver(message_id)
 
 
 async def test_all_exhausted_messages_are_sent_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

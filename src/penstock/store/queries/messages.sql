@@ -129,6 +129,11 @@ UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_m
 WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state IN ('delivered', 'exhausted')
     AND url <> '';
 
+-- name: send_waiting_message_now
+-- Make the next delivery of a message due, unless one is under way; those that were made still count.
+UPDATE messages SET next_at_ms = 0
+WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state = 'waiting' AND unrecorded = 0;
+
 -- name: requeue_exhausted_messages
 -- Start the deliveries of some exhausted messages over; a null organization does not filter.
 UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL WHERE id IN (

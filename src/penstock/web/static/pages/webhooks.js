@@ -12,10 +12,10 @@ import { html, useState } from "../view.js";
 
 const REFRESH_MS = 4000;
 const DELIVERIES = [
-  { name: "Try", kind: "number", cell: ({ number }) => number },
+  { name: "Attempt", kind: "number", cell: ({ number }) => number },
   { name: "When", cell: ({ at }) => moment(at) },
   { name: "Result", kind: "words", cell: ({ result }) => result },
-  { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
+  { name: "Duration", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
 ];
 
 function Secret({ canManage }) {
@@ -24,11 +24,11 @@ function Secret({ canManage }) {
   const [rotating, setRotating] = useState(false);
   const run = (pending) => pending.then((response) => { setSecret(response); setProblem(null); }, setProblem);
   const previous = secret?.previous_expires_at;
-  return html`<${Panel} title="Signing secret" about="Receivers check the header webhook-signature with it.">
+  return html`<${Panel} title="Signing secret" about="Use it to verify the webhook-signature header.">
     <div class="stack">
       ${secret && html`<div class="snippet"><pre id="secret" tabindex="0" aria-label="The secret">${secret.key}</pre><${CopyButton}
           text=${secret.key} /></div>`}
-      ${previous && html`<p class="small soft">The secret before this one signs too, until ${moment(previous)}.</p>`}
+      ${previous && html`<p class="small soft">The previous secret stays valid until ${moment(previous)}.</p>`}
       <div class="row">
         ${secret
           ? html`<button type="button" class="button" id="hide-secret" onClick=${() => setSecret(null)}>Hide</button>`
@@ -39,7 +39,7 @@ function Secret({ canManage }) {
       <${Problem} problem=${problem} />
     </div>
     ${rotating && html`<${Confirm} title="Rotate the secret" verb="Rotate"
-        question="A new secret is made. For 24 hours every message is signed with both, so that receivers can change over."
+        question="Creates a new secret. For 24 hours, messages are signed with both, so your endpoints have time to switch."
       action=${() => ask("/v1/webhooks/secret/rotate", { method: "POST", body: { overlap_hours: 24 } }).then(setSecret)} onClose=${() => setRotating(false)} />`}
   <//>`;
 }
@@ -59,9 +59,9 @@ function TestEvent({ onSent }) {
   }
   const { response, problem } = state;
   const isAboutUrl = ["url", "webhook_url"].includes(problem?.param);
-  return html`<${Panel} title="Test event" about="One signed message to a receiver of yours, right now.">
+  return html`<${Panel} title="Test event" about="Send a signed test event to your endpoint.">
     <form class="stack" onSubmit=${test}>
-      <${TextField} label="Receiver" type="url" value=${url} onInput=${setUrl}
+      <${TextField} label="Endpoint URL" type="url" value=${url} onInput=${setUrl}
           placeholder="https://hooks.your-company.com/penstock" required wrong=${isAboutUrl ? problem.message : undefined} />
       <div><button class="button" id="send-test" disabled=${state.busy || !url.trim()}>Send a test event</button></div>
       ${response && html`<div class=${`notice ${response.delivered ? "good" : "bad"}`} id="test-result" role="status"><${Icon}
@@ -87,17 +87,17 @@ function Message({ id, canManage, onClose, onChange }) {
   }
   const message = loaded.data;
   const footer = html`<button type="button" class="button" onClick=${onClose}>Close</button>
-    ${canManage && message && message.status !== "waiting" && html`<button type="button" class="button main" id="redeliver"
-        onClick=${again}><${Icon} name="again" />Send again</button>`}`;
+    ${canManage && message && html`<button type="button" class="button main" id="redeliver"
+        onClick=${again}><${Icon} name="again" />${message.status === "waiting" ? "Send now" : "Send again"}</button>`}`;
   return html`<${Dialog} title="Message" wide onClose=${onClose} footer=${footer}>
     <${Loaded} of=${loaded}>${(data) => html`
-      <${Facts} of=${[["Event", data.event], ["Status", html`<${Status} of=${data.status} />`], ["Receiver", data.url], ["Id", html`<code>
+      <${Facts} of=${[["Event", data.event], ["Status", html`<${Status} of=${data.status} />`], ["Endpoint", data.url], ["ID", html`<code>
           ${data.id}</code>`],
         ["Request", data.request_id && html`<a href=${pageUrl(`requests/${data.request_id}`)}>
-            ${data.request_id}</a>`], ["Next try", data.next_at && moment(data.next_at)]]} />
+            ${data.request_id}</a>`], ["Next attempt", data.next_at && moment(data.next_at)]]} />
       ${data.deliveries.length ? html`<${Table} label="Deliveries" columns=${DELIVERIES} rows=${data.deliveries} />` : html`<p
-          class="soft">Not tried yet.</p>`}
-      <details><summary>What is sent</summary><div class="snippet"><pre tabindex="0" aria-label="Body of the message">
+          class="soft">No attempts yet.</p>`}
+      <details><summary>Payload</summary><div class="snippet"><pre tabindex="0" aria-label="Body of the message">
           ${JSON.stringify(data.body, null, 2)}</pre></div></details>`}<//>
     <${Problem} problem=${problem} />
   <//>`;
@@ -113,26 +113,26 @@ export function Webhooks({ own }) {
     { name: "When", kind: "nowrap", cell: (message) => html`<${When} at=${message.created_at} />` },
     { name: "Event", cell: ({ event }) => html`<code>${event}</code>` },
     { name: "Status", cell: (message) => html`<${Status} of=${message.status} />` },
-    { name: "Receiver", kind: "words", cell: ({ url }) => url },
-    { name: "Tries", kind: "number", cell: ({ deliveries }) => deliveries.length },
+    { name: "Endpoint", kind: "words", cell: ({ url }) => url },
+    { name: "Attempts", kind: "number", cell: ({ deliveries }) => deliveries.length },
     { name: "Last result", kind: "words", cell: ({ deliveries }) => deliveries.at(-1)?.result ?? "" },
     { name: "Details", quiet: true, kind: "actions", cell: (message) => html`<button type="button" class="button small details"
         aria-label=${`Details of ${message.id}`} onClick=${() => setOpen(message.id)}>Details</button>` },
   ];
   return html`<div class="page">
-    <${Head} title="Webhooks" about="Signed messages about finished videos and asynchronous images, to the webhook_url of each call." />
+    <${Head} title="Webhooks" about="Signed events about finished videos and asynchronous images, sent to the webhook_url of each call." />
     <${Panel} title="Messages" flush aside=${html`<label class="row small">Status <select class="narrow" value=${status}
         onChange=${(event) => setStatus(event.target.value)}>
-        ${[["", "Any"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["exhausted", "Given up"]].map(([value, label]) => html`<option
+        ${[["", "Any"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["exhausted", "Gave up"]].map(([value, label]) => html`<option
             key=${value} value=${value}>${label}</option>`)}</select></label>`}>
       <${Loaded} of=${page}>${(data) => (data.data.length
         ? html`<${Table} label="Messages" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />
           ${canManage && status === "exhausted" && html`<div class="row"><button type="button" class="button" id="redeliver-all"
               onClick=${() => setResending(true)}><${Icon} name="again" />Send all again</button></div>`}`
-        : html`<${Empty} icon="hook" title="No messages" action=${html`<a class="button" href="/docs/webhooks">How to receive them</a>`}>Give a call a <code>webhook_url</code>, and the message about its end is listed here with every delivery.<//>`)}<//>
+        : html`<${Empty} icon="hook" title="No messages" action=${html`<a class="button" href="/docs/webhooks">How to receive them</a>`}>Add <code>webhook_url</code> to a call. Its delivery attempts show up here.<//>`)}<//>
     <//>
     <div class="halves">${canManage && html`<${TestEvent} onSent=${page.reload} />`}<${Secret} canManage=${canManage} /></div>
-    ${resending && html`<${Confirm} title="Send all again" verb="Send" question="Every message that was given up is delivered again, with the same id and body."
+    ${resending && html`<${Confirm} title="Send all again" verb="Send" question="Resends every message that Penstock gave up on, with the same ID and body."
         action=${() => ask("/v1/webhooks/messages/redeliver", { method: "POST" }).then(page.reload)} onClose=${() => setResending(false)} />`}
     ${open && html`<${Message} id=${open} canManage=${canManage} onClose=${() => setOpen(null)} onChange=${page.reload} />`}
   </div>`;
