@@ -149,7 +149,7 @@ class _Tools:
         prompt: str,
         model: str,
         context: Context,
-        seconds: str | None = None,
+        seconds: str | float | None = None,
         size: str | None = None,
         images: list[str] | None = None,
         parameters: dict[str, Any] | None = None,
@@ -159,7 +159,7 @@ class _Tools:
         images: reference images, as HTTPS URLs, data URIs or paths of files.
         """
         references = [{"image_url": source} for source in self._inputs(images or [])] or None
-        fields = given({"seconds": seconds, "size": size, "input_reference": references})
+        fields = given({"seconds": _number_text(seconds), "size": size, "input_reference": references})
         body = {"model": model, "prompt": prompt, **fields, **(parameters or {})}
         created = await asyncio.to_thread(self._gateway.post, _VIDEOS, body)
         found = await self._await_video(created.body["id"], context)
@@ -222,3 +222,8 @@ def _text(value: Mapping[str, Any]) -> TextContent:
 def _link(url: str, content_type: str, size: int) -> ResourceLink:
     name = url.partition("?")[0].rpartition("/")[2]
     return ResourceLink(type="resource_link", uri=url, name=name, mime_type=content_type, size=size)
+
+
+def _number_text(value: str | float | None) -> str | None:
+    """A number as the API takes it, in text: 2.0 is sent as "2"."""
+    return f"{value:g}" if isinstance(value, int | float) else value

@@ -124,7 +124,7 @@ async def _journey(served: Serving, folder: Path) -> None:
         path = str(folder / "in.png")
         _, larger, _ = await call("upscale_image", image=path, model="atelier/enlarge", scale_factor=2)
         assert larger.mime_type == "image/png"
-        _, video = await call("make_video", prompt="a sunrise", model="atelier/clip", seconds="1", size="320x180")
+        _, video = await call("make_video", prompt="a sunrise", model="atelier/clip", seconds=1, size="320x180")
         assert video.mime_type == "video/mp4"
         assert progress, "the agent was told how far the video is"
         refused = await client.call_tool("generate_image", {"prompt": "a fox", "model": "nonesuch"})
