@@ -39,18 +39,32 @@ function files(run) {
 
 const parameters = ({ image, mask, input_reference: reference, ...rest }) => rest;
 
+// The call itself; one for a video also waits for it and saves it.
+function curlEnd(task, [first, ...options], authorization) {
+  const call = [first, ...options].join(" \\\n");
+  if (task !== "video") return call;
+  const url = `"${location.origin}${TASKS.video.path}/$id`;
+  return `video=$(${call.replace("curl ", "curl -s ")})
+id=$(printf %s "$video" | sed -n 's/^{ *"id": *"\\([^"]*\\)".*/\\1/p')
+if [ -z "$id" ]; then echo "$video"; else
+  until curl -s ${url}"${authorization.slice(1)} | grep -qE '"status": *"(completed|failed)"'; do sleep 1; done
+  curl -sf -o video.mp4 ${url}/content"${authorization.slice(1)} && echo "Saved video.mp4" ||
+    curl -s ${url}"${authorization.slice(1)}
+fi`;
+}
+
 function curl(task, body, given, key) {
   const authorization = `  -H ${shell(`Authorization: Bearer ${key}`)}`;
   const endpoint = location.origin + TASKS[task].path;
   const fetched = given.filter(({ own }) => !own).map(({ name, url, base64 }) => (url ? `curl -s -o ${name} ${shell(url)}` : `echo ${base64} | base64 -d > ${name}`));
   if (!given.length) {
-    const call = [`curl ${endpoint}`, authorization, "  -H 'Content-Type: application/json'", `  -d ${shell(pretty(task === "chat" ? { ...body, stream: true } : body))}`].join(" \\\n");
-    return call;
+    const json = pretty(task === "chat" ? { ...body, stream: true } : body, "  ");
+    return curlEnd(task, [`curl ${endpoint}`, authorization, "  -H 'Content-Type: application/json'", `  -d ${shell(json)}`], authorization);
   }
   const field = task === "video" ? "input_reference" : given.filter((file) => file.field === "image").length > 1 ? "image[]" : "image";
   const forms = Object.entries(parameters(body)).map(([name, value]) => `  -F ${shell(`${name}=${typeof value === "object" ? JSON.stringify(value) : value}`)}`);
   const uploads = given.map((file) => `  -F ${shell(`${file.field === "mask" ? "mask" : field}=@${file.name}`)}`);
-  return [...fetched, [`curl ${endpoint}`, authorization, ...forms, ...uploads].join(" \\\n")].join("\n");
+  return [...fetched, curlEnd(task, [`curl ${endpoint}`, authorization, ...forms, ...uploads], authorization)].join("\n");
 }
 
 function pythonRead({ name, url, base64 }) {
@@ -77,7 +91,7 @@ function pythonCall(task, body, given, key) {
   if (images.length) named.push(`    image=[${images.join(", ")}],`);
   const mask = given.find(({ field }) => field === "mask");
   if (mask) named.push(`    mask=("mask.png", ${pythonRead(mask)}),`);
-  const imports = [...pythonImports(given), "from openai import OpenAI"].join("\n");
+  const imports = ["# pip install openai", ...pythonImports(given), "from openai import OpenAI"].join("\n");
   const client = `client = OpenAI(base_url="${location.origin}/compat/v1", api_key="${key}")`;
   if (task === "chat") {
     named.push("    stream=True,");
@@ -89,18 +103,27 @@ function pythonCall(task, body, given, key) {
 
 function pythonVideo(body, given, key) {
   const fields = parameters(body);
-  const imports = ["import time", ...pythonImports(given), given.length && "from base64 import b64encode", "import httpx"].filter(Boolean);
+  const others = pythonImports(given).filter((line) => !line.includes("urlopen"));
+  const imports = ["import json", "import time", given.length && "from base64 import b64encode", ...others, "from urllib.request import Request, urlopen"];
   const lines = Object.entries(fields).map(([name, value]) => `    ${JSON.stringify(name)}: ${python(value)},`);
   if (given.length) lines.push(`    "input_reference": {"image_url": "data:image/png;base64," + b64encode(${pythonRead(given[0])}).decode()},`);
-  return `${imports.join("\n")}
+  return `${imports.filter(Boolean).join("\n")}
 
-gateway = httpx.Client(base_url="${location.origin}", headers={"Authorization": "Bearer ${key}"}, timeout=60)
-video = gateway.post("/compat/v1/videos", json={
+def call(path, body=None):
+    headers = {"Authorization": "Bearer ${key}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(Request("${location.origin}${TASKS.video.path}" + path, data, headers), timeout=60) as response:
+        return response.read()
+
+video = json.loads(call("", {
 ${lines.join("\n")}
-}).raise_for_status().json()
+}))
 while video["status"] in ("queued", "in_progress"):
     time.sleep(1)
-    video = gateway.get(f"/compat/v1/videos/{video['id']}").json()
+    video = json.loads(call("/" + video["id"]))
+if video["status"] == "completed":
+    with open("video.mp4", "wb") as file:
+        file.write(call(f"/{video['id']}/content"))
 print(video["status"], video["error"] or video["output"]["url"])`;
 }
 
@@ -129,6 +152,10 @@ while (["queued", "in_progress"].includes(video.status)) {
   await new Promise((resolve) => setTimeout(resolve, 1000));
   video = await (await fetch(\`${location.origin}/compat/v1/videos/\${video.id}\`, { headers })).json();
 }
+if (video.output) {
+  const file = await (await fetch(video.output.url)).arrayBuffer();
+  await (await import("node:fs/promises")).writeFile("video.mp4", Buffer.from(file));
+}
 console.log(video.output?.url ?? video.error);`;
   const show = task === "chat" ? "result.choices?.[0].message.content ?? result.error" : "result.data?.[0].url ?? result.error";
   return `${call}const result = await response.json();\nconsole.log(${show});`;
@@ -140,6 +167,7 @@ export function snippets(task, body, run, key) {
 }
 
 const NOTES = { curl: "", Python: "Needs: pip install openai", Node: "Node 18 or newer; save it as run.mjs" };
+const NOTES_OF_VIDEOS = { curl: "Saves video.mp4", Python: "Saves video.mp4; needs no package", Node: "Saves video.mp4. Node 18 or newer; save it as run.mjs" };
 
 export function CodeDialog({ task, lanes, run, onClose }) {
   const [language, setLanguage] = useState("curl");
@@ -157,7 +185,7 @@ export function CodeDialog({ task, lanes, run, onClose }) {
     <div class="snippet"><pre tabindex="0" aria-label=${`${language} code`} id="code">${shown[language]}</pre><${CopyButton} text=${full} /></div>
     <div class="row ends small soft">
       <label class="check"><input type="checkbox" checked=${withKey} onChange=${(event) => setWithKey(event.target.checked)} />The copy contains my key</label>
-      <span>${[NOTES[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
+      <span>${[(task === "video" ? NOTES_OF_VIDEOS : NOTES)[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
     </div>
   <//>`;
 }
