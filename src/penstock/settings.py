@@ -95,7 +95,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connections_per_address: Annotated[
         Count,
         Meta(
-            description="Most connections from one client address (IPv6: one /64 network). Connections of trusted "
+            description="Maximum connections per client IP (IPv6: per /64 network). Connections of trusted "
             "proxies count for the address in X-Forwarded-For. Each of several `processes` allows as many."
         ),
     ] = 200

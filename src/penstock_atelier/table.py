@@ -221,7 +221,7 @@ PROVIDER = Provider(
             op=ECHO,
             name="Atelier Echo",
             prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", source=_SOURCE),),
-            description="Repeats the last message, in every form that chat has.",
+            description="Echoes your last message. A stand-in for a chat model.",
         ),
         Model(
             id="atelier/voice",

@@ -100,8 +100,8 @@ def test_the_list_shows_outputs_and_why_requests_failed(
     browser.until(lambda: "3 requests" in browser.text("#sum"), "the list is not refreshed")
     assert browser.run(source) == before, "the image is loaded again with every refresh"
     browser.go("overview")
-    browser.until(lambda: "too busy" in browser.text("[aria-label='What fails now']"), "the reason is not shown")
-    browser.click("[aria-label='What fails now'] td.number a")
+    browser.until(lambda: "too busy" in browser.text("[aria-label='Current failures']"), "the reason is not shown")
+    browser.click("[aria-label='Current failures'] td.number a")
     browser.until(lambda: "1 request," in browser.text("#sum"), "the link does not filter")
     assert "lab/chat" in browser.text("tbody")
     assert browser.errors() == []

@@ -81,7 +81,7 @@ def _await_video(gateway: GatewayClient, video_id: str) -> dict[str, Any]:
                 time.sleep(state.pause_seconds)
             return state.video
     except KeyboardInterrupt:
-        say(f"The video goes on without you. To wait for it again: penstock video --resume {video_id}")
+        say(f"The video keeps rendering. To wait for it again: penstock video --resume {video_id}")
         raise
 
 

@@ -12,7 +12,7 @@ import { html, useState } from "../view.js";
 const MODES = ["off", "record", "replay-or-record", "replay-or-live", "replay-or-error", "replay-or-mock", "mock"];
 const NUMBERS = {
   requests_per_minute: ["Requests per minute", { min: 1, step: 1 }],
-  concurrent_requests: ["Requests at once", { min: 1, step: 1 }],
+  concurrent_requests: ["Concurrent requests", { min: 1, step: 1 }],
   usd_per_day: ["US dollars per day", { min: 0, step: "any" }],
   usd_per_month: ["US dollars per month", { min: 0, step: "any" }],
 };
@@ -71,12 +71,12 @@ function KeyForm({ title, verb, before, admin, onSave, onClose }) {
           type="number" ...${limits}
         value=${texts[name]} onInput=${set(name)} wrong=${wrong(name)} placeholder="No limit" />`)}</div>
       <div class="field"><${TextField} label="Expires" type="date" value=${texts.expires_at} onInput=${set("expires_at")}
-          wrong=${wrong("expires_at")} help="At the beginning of this day, UTC. Empty: never." /></div>
+          wrong=${wrong("expires_at")} help="Expires at 00:00 UTC on this date. Leave empty for never." /></div>
       <${TextField} label="Allowed models" type="text" value=${texts.models} onInput=${set("models")} wrong=${wrong("models")}
           placeholder="All" spellcheck="false"
-        help="Ids separated by spaces; a beginning with * allows all that begin so, as in openai/*." />
+        help="Model IDs separated by spaces. openai/* allows every model starting with openai/." />
       <${SelectField} label="Replay mode" value=${texts.replay_mode} onInput=${set("replay_mode")} wrong=${wrong("replay_mode")}
-        options=${[["", "None"], ...MODES.map((mode) => [mode, mode])]} help="For calls that name none themselves." />
+        options=${[["", "None"], ...MODES.map((mode) => [mode, mode])]} help="Used when a call doesn't set its own." />
       ${admin && html`<label class="check"><input type="checkbox" id="key-admin" checked=${isAdmin}
           onChange=${(event) => setIsAdmin(event.target.checked)} />May manage keys (admin)</label>`}
       ${state.problem && !state.problem.param && html`<${Problem} problem=${state.problem} />`}

@@ -88,7 +88,7 @@ export function Organizations() {
         onSave=${create} onClose=${close}>${(texts, set) => html`
       <${TextField} label="Name" type="text" required value=${texts.name} onInput=${set("name")} />
       <${SelectField} label="Billing" value=${texts.billing} onInput=${set("billing")}
-          options=${[["prepaid", "Prepaid: calls need credit"], ["postpaid", "Postpaid: calls are added up"]]} />`}<//>`}
+          options=${[["prepaid", "Prepaid: calls need credit"], ["postpaid", "Postpaid: pay later"]]} />`}<//>`}
     ${open?.kind === "credit" && html`<${FormDialog} title=${`Add credit to ${open.org.name}`} verb="Add" blank=${{ usd: "", note: "" }}
         onSave=${credit} onClose=${close}>${(texts, set) => html`
       <${TextField} label="US dollars" type="number" step="any" required value=${texts.usd} onInput=${set("usd")} />
@@ -97,7 +97,7 @@ export function Organizations() {
         blank=${{ budget: String(open.org.usd_per_month ?? ""), bytes: String(open.org.storage_bytes ?? "") }} onSave=${limit} onClose=${close}>${(texts, set) => html`
       <${TextField} label="US dollars per month" type="number" step="any" value=${texts.budget} onInput=${set("budget")} help="Empty: no limit." />
       <${TextField} label="Bytes of stored files" type="number" step="1" value=${texts.bytes} onInput=${set("bytes")}
-          help="Empty: as the setting storage_bytes_per_org says. 0: no limit." />`}<//>`}
+          help="Leave empty for the default (storage_bytes_per_org). 0 means no limit." />`}<//>`}
     ${open?.kind === "key" && html`<${FormDialog} title=${`New key for ${open.org.name}`} verb="Create" blank=${{ name: "" }} onSave=${key}
         onClose=${close}>${(texts, set) => html`
       <${TextField} label="Name" type="text" required value=${texts.name} onInput=${set("name")}

@@ -79,10 +79,10 @@ function Figures({ usage, balance, before, about }) {
     <${Figure} id="requests" label="Requests" value=${count(total.requests)} change=${change(total.requests, before?.requests)}
         note=${`${count(total.failed)} failed, ${count(total.rejected)} rejected`} />
     <${Figure} id="success" label="Success" value=${percent(total.success_rate)}
-        tone=${total.success_rate !== null && total.success_rate < 0.95 ? "bad" : ""} note="of what providers tried" />
+        tone=${total.success_rate !== null && total.success_rate < 0.95 ? "bad" : ""} note="of provider calls" />
     <${Figure} id="latency" label="Latency" value=${duration(total.latency_ms.p50)}
         change=${change(total.latency_ms.p50, before?.latency_ms.p50)}
-        note=${`95 % within ${duration(total.latency_ms.p95)}`} />
+        note=${`p95 ${duration(total.latency_ms.p95)}`} />
     <${Figure} id="available" label="Balance" value=${balance.billing_type === "prepaid" ? money(balance.available.amount) : "–"}
         tone=${days !== null && days !== undefined && days < 3 ? "bad" : ""} note=${lasts(balance)} />
   </section>`;
@@ -94,7 +94,7 @@ const BREAKDOWN = (what, filter) => [
   { name: "Requests", kind: "number", cell: ({ requests }) => count(requests) },
   { name: "Success", kind: "number", cell: ({ success_rate: rate }) => percent(rate) },
   { name: "Median", kind: "number", cell: ({ latency_ms: latency }) => duration(latency.p50) },
-  { name: "95 % within", kind: "number", cell: ({ latency_ms: latency }) => duration(latency.p95) },
+  { name: "p95", kind: "number", cell: ({ latency_ms: latency }) => duration(latency.p95) },
   { name: "Tokens", kind: "number", cell: ({ input_tokens: input, output_tokens: output }) => (input + output ? count(input + output) : "–") },
   { name: "Spend", kind: "number", cell: ({ cost }) => money(cost) },
 ];
@@ -126,7 +126,7 @@ function FirstSteps() {
           ${code(`pk_…${currentKey().slice(-4)}`)}</pre><${CopyButton} text=${() => code(currentKey())} /></div>
       <p class="small soft">The copy contains your key.</p></li>
     <li class="panel"><h2>Connect a provider</h2><p
-        class="soft">Start the gateway with its credential in the environment, such as <code>OPENAI_API_KEY</code> or <code>FAL_KEY</code>. Its models appear by themselves.</p>
+        class="soft">Start the gateway with its credential in the environment, such as <code>OPENAI_API_KEY</code> or <code>FAL_KEY</code>. Its models show up automatically.</p>
       <a class="button" href="/docs/providers">Providers and their variables</a></li>
     <li class="panel"><h2>Give each program its own key</h2><p class="soft">With its own limits and budget.</p><a class="button"
         href=${pageUrl("keys")}>Keys</a></li>
@@ -143,7 +143,7 @@ function Charts({ usage, bucket }) {
   const rates = [{ name: "Success", values: usage.data.map(({ success_rate: rate }) => rate) }];
   const latencies = [
     { name: "Median", values: usage.data.map(({ latency_ms: { p50 } }) => p50) },
-    { name: "95 % within", values: usage.data.map(({ latency_ms: { p95 } }) => p95) },
+    { name: "p95", values: usage.data.map(({ latency_ms: { p95 } }) => p95) },
   ];
   const shared = { times, timeText: write(long), axisText: write(short) };
   return html`<div class="charts">
@@ -194,8 +194,8 @@ export function Overview({ query }) {
       <${Charts} usage=${usage} bucket=${bucket} />
       ${group !== "none" && html`<${Panel} title=${groupTitle(group)} flush><${Table} label=${groupTitle(group)}
           columns=${BREAKDOWN(...columnOf(group))} rows=${usage.groups} /><//>`}
-      <${Panel} title="What fails now" about="In the last 24 hours, the most frequent first: what the gateway answered, and why the provider's last attempt failed." flush>${failures.length
-        ? html`<${Table} label="What fails now" columns=${FAILURES} rows=${failures} />`
-        : html`<${Empty} icon="check" title="Nothing fails">No request of the last 24 hours failed.<//>`}<//>`)}<//>
+      <${Panel} title="Current failures" about="The last 24 hours, most frequent first: what callers got, and why the last provider failed." flush>${failures.length
+        ? html`<${Table} label="Current failures" columns=${FAILURES} rows=${failures} />`
+        : html`<${Empty} icon="check" title="No failures">No request of the last 24 hours failed.<//>`}<//>`)}<//>
   </div>`;
 }

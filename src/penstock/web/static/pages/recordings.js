@@ -41,7 +41,7 @@ function Recording({ recording, onClose }) {
             ${name}</code>`, typeof value === "object" ? JSON.stringify(value) : String(value)])]} />
       <div class="row"><button type="button" class="button" onClick=${() => save(`${recording.id}.json`, JSON.stringify(file))}><${Icon}
           name="download" />Export</button>
-        <${CopyButton} text=${`X-Service-Replay: replay-or-error\nX-Service-Replay-Match: pinned\nX-Service-Replay-Recording: ${recording.id}`} label="Copy the headers that replay it" kind="" /></div>`}<//>
+        <${CopyButton} text=${`X-Service-Replay: replay-or-error\nX-Service-Replay-Match: pinned\nX-Service-Replay-Recording: ${recording.id}`} label="Copy replay headers" kind="" /></div>`}<//>
   <//>`;
 }
 
@@ -78,7 +78,7 @@ export function Recordings() {
           onClick=${() => setOpen({ kind: "delete", recording })}>Delete</button></div>` },
   ];
   return html`<div class="page">
-    <${Head} title="Recordings" about="Calls that were recorded. Replayed, they answer in milliseconds and cost nothing, which is what tests want.">
+    <${Head} title="Recordings" about="Recorded calls. Replays answer in milliseconds and cost nothing: ideal for tests.">
       <button type="button" class="button" onClick=${() => chooser.current.click()}>Import files</button>
       <input ref=${chooser} id="import" class="only-heard" tabindex="-1" type="file" accept="application/json,.json" multiple
           aria-label="Recording files" onChange=${(event) => { bring([...event.target.files]); event.target.value = ""; }} />

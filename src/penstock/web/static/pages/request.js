@@ -29,8 +29,8 @@ function Asked({ payload, record }) {
   const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
   const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
   if (!payload?.request) return html`<p class="soft">
-      ${record.purged_at ? "What was asked has been purged." : record.status === "rejected" ? "The body of a call that was refused is not stored."
-        : html`The body of this call is not stored. The setting <code>payloads</code> decides which bodies are.`}</p>`;
+      ${record.purged_at ? "This request was purged." : record.status === "rejected" ? "Bodies of rejected requests are not stored."
+        : html`The body of this request is not stored. Turn it on with the <code>payloads</code> setting.`}</p>`;
   return html`
     ${prompt && html`<p class="quote anywhere">${prompt}</p>`}
     ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span
@@ -74,7 +74,7 @@ function CameBack({ record, payload }) {
       <${StoredOutput} output=${output} alt=${payload?.request?.prompt ?? `Output of ${record.model}`} /></figure>`)}</div>`}
     ${text && html`<p class="quote anywhere">${text}</p>`}
     ${!outputs.length && !text && html`<p class="soft">
-        ${record.purged_at ? "What came back has been purged." : "Nothing of the response is stored."}</p>`}`;
+        ${record.purged_at ? "The result was purged." : "No response is stored."}</p>`}`;
 }
 
 // When an attempt ended. A provider is asked about a cancelled job later, so that one ends with its request.
@@ -100,15 +100,15 @@ const attemptColumns = (record) => [
   { name: "Provider", cell: (attempt) => html`<span class="medium">${attempt.provider_name ?? attempt.provider}</span><br /><span
       class="soft small anywhere">${attempt.model}</span>` },
   { name: "Outcome", cell: ({ status }) => html`<${Status} of=${status} />` },
-  { name: "In the time of the request", kind: "spare", cell: (attempt) => html`<${Bar} record=${record} attempt=${attempt} />` },
-  { name: "Took", kind: "number", cell: (attempt) => {
+  { name: "Timeline", kind: "spare", cell: (attempt) => html`<${Bar} record=${record} attempt=${attempt} />` },
+  { name: "Duration", kind: "number", cell: (attempt) => {
     const to = endOf(record, attempt);
     return to ? duration(Math.max(0, new Date(to) - new Date(attempt.started_at))) : "–";
   } },
   { name: "Details", kind: "words long", cell: ({ failure, http_status: status, upstream_id: id }) => (failure
     ? html`<span class="bad">${failure.reason}</span>${status ? html` <code class="small nowrap">HTTP ${status}</code>` : ""}
         ${failure.message && html`<br /><span class="soft small anywhere">${failure.message}</span>`}`
-    : id ? html`<span class="small soft">Id there: <code class="anywhere">${id}</code></span>` : "") },
+    : id ? html`<span class="small soft">Provider ID: <code class="anywhere">${id}</code></span>` : "") },
 ];
 const COSTS = [
   { name: "What", cell: ({ metric }) => METRICS[metric] ?? metric },
@@ -117,10 +117,10 @@ const COSTS = [
   { name: "Cost", kind: "number", cell: ({ amount }) => money(amount) },
 ];
 const DELIVERIES = [
-  { name: "Try", kind: "number", cell: ({ number }) => number },
+  { name: "Attempt", kind: "number", cell: ({ number }) => number },
   { name: "When", cell: ({ at }) => html`<${When} at=${at} />` },
   { name: "Result", cell: ({ result }) => result },
-  { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
+  { name: "Duration", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
 ];
 
 function Purge({ record, onDone }) {
@@ -131,7 +131,7 @@ function Purge({ record, onDone }) {
       <${Icon} name="trash" />${record.purged_at ? "Purged" : "Purge"}</button>
     ${asking && html`<${Confirm} title="Purge this request" verb="Purge" action=${purge}
         onClose=${(done) => { setAsking(false); if (done) onDone(); }}
-      question="Its prompt, its response and its files are deleted for good. Cost, times and status stay." />`}`;
+      question="Deletes its prompt, response and files for good. Cost, times and status stay." />`}`;
 }
 
 function Details({ record, payload, reload }) {
@@ -166,7 +166,7 @@ function Details({ record, payload, reload }) {
               rows=${record.webhook.deliveries} />`}</div><//>`}
       </div>
       <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
-        ["Id", html`<span class="id"><code title=${record.id}>${record.id}</code><${CopyButton} text=${record.id} kind="small plain" /></span>`],
+        ["ID", html`<span class="id"><code title=${record.id}>${record.id}</code><${CopyButton} text=${record.id} kind="small plain" /></span>`],
         ["Kind", KINDS[record.kind]],
         ["Provider", record.provider],
         ["Executed model", record.executed_model],

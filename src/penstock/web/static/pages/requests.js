@@ -120,7 +120,7 @@ function List({ query }) {
     <button type="button" class="button small" id="csv" onClick=${() => saveCsv(values).then(() => setProblem(null), setProblem)}><${Icon}
         name="download" />Export CSV</button>`;
   return html`<div class="page">
-    <${Head} title="Requests" about="Every call that was made with a key of your organization, the newest first." />
+    <${Head} title="Requests" about="Every call made with a key of your organization, newest first." />
     <${Filters} query=${query} onChange=${change} />
     <${Problem} problem=${problem} />
     <${Panel} title="Requests" aside=${aside} flush>

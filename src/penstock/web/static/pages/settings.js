@@ -36,7 +36,7 @@ export function Settings() {
   const [changed, setChanged] = useState(false);
   const matches = ({ name, meaning, origin }) => `${name} ${meaning}`.toLowerCase().includes(words.toLowerCase()) && (!changed || origin !== "default");
   return html`<div class="page">
-    <${Head} title="Settings" about="The values in force. They are changed in penstock.toml or in the environment, and take effect at the next start." />
+    <${Head} title="Settings" about="Current settings. Edit penstock.toml or the environment and restart to apply changes." />
     <div class="row"><label class="search"><span class="only-heard">Search settings</span><${Icon} name="search" /><input type="search"
         placeholder="Search settings" value=${words} onInput=${(event) => setWords(event.target.value)} /></label>
       <label class="check"><input type="checkbox" checked=${changed}

@@ -116,7 +116,7 @@ export function Chart({ title, times, series, kind = "bars", format, timeText, a
       <span class="soft figures moment">${point !== null && times[point] ? timeText(times[point]) : ""}</span>
     </figcaption>
     <div ref=${holder} class="plot" role="img" aria-label=${`Chart: ${title}. The same figures are in the table below.`}></div>
-    <details><summary class="small">Figures as a table</summary><${Table} label=${`${title} in figures`} columns=${columns}
+    <details><summary class="small">View as table</summary><${Table} label=${`${title} in figures`} columns=${columns}
         rows=${times.map((_, place) => place).reverse()} /></details>
   </figure>`;
 }

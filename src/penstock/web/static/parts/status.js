@@ -18,7 +18,7 @@ const OTHERS = {
   unknown: ["Outcome unknown", "warn"],
   waiting: ["Waiting", "accent"],
   delivered: ["Delivered", "good"],
-  exhausted: ["Given up", "bad"],
+  exhausted: ["Gave up", "bad"],
   active: ["Active", "good"],
   revoked: ["Revoked", ""],
   expired: ["Expired", "warn"],

@@ -5,16 +5,16 @@ import { html } from "../view.js";
 import { arrange } from "./tasks.js";
 
 const HANDLING = {
-  passthrough: "Sent as is",
+  passthrough: "Passed through",
   renamed: "Renamed",
   converted: "Converted",
-  emulated: "Done by the gateway",
+  emulated: "Handled by Penstock",
 };
 const MEANING = {
   passthrough: "Sent to the provider as it is.",
   renamed: "Sent under the name that the provider uses.",
   converted: "Converted to what the provider accepts.",
-  emulated: "Done by the gateway, the same for all models.",
+  emulated: "Handled by Penstock, the same for all models.",
 };
 const LONG_TEXT = 200; // shorter limits are not worth a word
 const SHAPES = [["1:1", "1024x1024"], ["3:2", "1536x1024"], ["16:9", "1280x720"], ["9:16", "720x1280"]];
