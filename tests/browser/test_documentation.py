@@ -1,5 +1,7 @@
 """The documentation in a browser: search, the reference of the API, no findings of axe-core, phone width."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.browser.axe import AXE, choose_theme, violations
@@ -59,6 +61,45 @@ def test_the_search_finds_a_section_by_keyboard(served: Serving, browser: Browse
         lambda: browser.run("return location.href").endswith("/docs/videos#after-a-crash"), "no page is opened"
     )
     assert browser.errors() == []
+
+
+QUESTIONS = {
+    "why did my video fail": ("videos", "errors"),
+    "webhooks locally": ("webhooks#try-it-on-your-own-machine",),
+    "test without spending": ("replay",),
+    "limit teammate": ("faq#how-do-i-change-the-limits-of-a-key", "operations#limits"),
+    "limit a person": ("faq#how-do-i-change-the-limits-of-a-key", "operations#limits"),
+    "upgrade": ("upgrading",),
+    "add fal": ("providers/fal",),
+    "spend per model": ("faq#what-did-each-model-cost",),
+    "lost key": ("faq#i-lost-the-key",),
+    "nginx": ("deploy#proxies", "evening#nginx-and-prometheus"),
+    "LiteLLM": ("migrating#from-litellms-proxy",),
+    "ComfyUI": ("providers/comfyui",),
+    "stored prompts": ("operations#what-is-stored-of-requests",),
+}
+
+
+def test_questions_in_the_words_of_readers_find_their_page_among_the_first_four(
+    served: Serving, browser: Browser
+) -> None:
+    open_page(browser, served, "/images")
+    browser.click("#find")
+    missed = {}
+    links = "return [...document.querySelectorAll('dialog li a')].slice(0, 4).map((each) => each.getAttribute('href'))"
+    browser.fill("dialog input", "images")
+    browser.until(lambda: browser.has("dialog li a"), "the index is not loaded")
+    for question, pages in QUESTIONS.items():
+        browser.fill("dialog input", question)
+        shown = [url.removeprefix("/docs/") for url in browser.run(links)]
+        if not any(url.startswith(page) for url in shown for page in pages):
+            missed[question] = shown
+    assert missed == {}
+    browser.fill("dialog input", "xyzzy")
+    browser.until(lambda: browser.has("#wishes a[href='/docs/replay']"), "nothing is offered where nothing is found")
+    table = (Path(__file__).parents[2] / "docs" / "README.md").read_text()
+    for url in browser.run("return [...document.querySelectorAll('#wishes a')].map((each) => each.pathname)"):
+        assert f"({url.removeprefix('/docs/')}.md" in table, url
 
 
 def test_the_reference_filters_and_shows_what_an_operation_takes(served: Serving, browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 import { Icon } from "../parts/icons.js";
 import { html, useEffect, useRef, useState } from "../view.js";
+import { find, prepared } from "./ranking.js";
 
 const MOST = 20;
 const AROUND = 60;  // characters before the word that was found
@@ -9,34 +10,25 @@ const AROUND = 60;  // characters before the word that was found
 let loading = null;
 function loadIndex() {
   loading ??= fetch("/docs/search.json").then((response) => response.json())
-    .then((rows) => rows.map(([url, page, heading, text]) => ({ url, page, heading, text, lower: text.toLowerCase() })));
+    .then((rows) => rows.map(prepared));
   loading.catch(() => { loading = null; });
   return loading;
 }
 
+// The table of the first page, for those who find nothing.
+const WISHES = [
+  ["Try it", "quickstart"],
+  ["Change a program that calls OpenAI, fal, Replicate or LiteLLM", "migrating"],
+  ["Make videos", "videos"],
+  ["Hear when they are done", "webhooks"],
+  ["Know what it costs, and limit it", "operations#budgets-and-alerts"],
+  ["Test a program without paying", "replay"],
+  ["Run it for others", "deploy"],
+  ["Understand an error", "errors"],
+];
+
 const LOADING = "Loading …";
 const FAILED = "The search could not be loaded. Open it again to try again.";
-
-// Every word must be found; the words next to each other count most, and headings more than text.
-function score(row, words) {
-  const heading = row.heading.toLowerCase();
-  const page = row.page.toLowerCase();
-  const phrase = words.join(" ");
-  let sum = heading.includes(phrase) ? 20 : row.lower.includes(phrase) ? 5 : 0;
-  for (const word of words) {
-    const points = (heading.includes(word) ? 8 : 0) + (page.includes(word) ? 4 : 0) + (row.lower.includes(word) ? 1 : 0);
-    if (!points) return 0;
-    sum += points;
-  }
-  return sum;
-}
-
-function find(rows, text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length) return [];
-  const scored = rows.map((row) => ({ row, points: score(row, words) })).filter(({ points }) => points);
-  return scored.sort((a, b) => b.points - a.points).slice(0, MOST).map(({ row }) => ({ row, word: words.find((each) => row.lower.includes(each)) }));
-}
 
 function Extract({ row, word }) {
   const place = word ? row.lower.indexOf(word) : 0;
@@ -50,7 +42,7 @@ export function Search() {
   const [rows, setRows] = useState([]);
   const [state, setState] = useState(LOADING); // null when the rows are there
   const [text, setText] = useState("");
-  const found = find(rows, text);
+  const found = find(rows, text, MOST);
   function open() {
     loadIndex().then((loaded) => { setRows(loaded); setState(null); }, () => setState(FAILED));
     dialog.current.showModal();
@@ -86,6 +78,8 @@ export function Search() {
       ${found.length > 0 && html`<ul>${found.map(({ row, word }) => html`<li key=${row.url}>
         <a href=${row.url}><strong>${row.heading}${row.heading !== row.page && html` <small class="soft">${row.page}</small>`}</strong>
           <${Extract} row=${row} word=${word} /></a></li>`)}</ul>`}
-      ${text.trim() && !found.length && html`<p role="status">${state ?? "Nothing found."}</p>`}
+      ${text.trim() && !found.length && html`<p role="status">${state ?? "Nothing found. You may want to:"}</p>
+        ${!state && html`<ul id="wishes">${WISHES.map(([wish, page]) => html`<li key=${page}><a href=${`/docs/${page}`}><strong>
+            ${wish}</strong></a></li>`)}</ul>`}`}
     </dialog>`;
 }
