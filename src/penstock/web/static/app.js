@@ -4,7 +4,7 @@ import { useData } from "./data.js";
 import { ask, explain } from "./gateway.js";
 import { money } from "./format.js";
 import { Icon } from "./parts/icons.js";
-import { Loading } from "./parts/controls.js";
+import { Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { Keys } from "./pages/keys.js";
 import { Models } from "./pages/models.js";
@@ -15,6 +15,7 @@ import { Providers } from "./pages/providers.js";
 import { Recordings } from "./pages/recordings.js";
 import { Requests } from "./pages/requests.js";
 import { Settings } from "./pages/settings.js";
+import { Verify } from "./pages/verify.js";
 import { Webhooks } from "./pages/webhooks.js";
 import { pageUrl, useRoute } from "./route.js";
 import { currentKey, endSession, onSessionChange } from "./session.js";
@@ -34,6 +35,7 @@ const GROUPS = [
     { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
     { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
     { name: "keys", label: "Keys", icon: "key", page: Keys },
+    { name: "verify", label: "Verify", icon: "seal", page: Verify },
   ],
   [
     { name: "organizations", label: "Organizations", icon: "people", page: Organizations, scope: "operator" },
@@ -41,6 +43,8 @@ const GROUPS = [
   ],
 ];
 const PAGES = GROUPS.flat();
+const UNKNOWN = { name: null, page: () => html`<div class="page"><${Head} title="Page not found" about="There is no such page, or your key may not see it." />
+  <div><a class="button" href=${pageUrl("overview")}>Overview</a></div></div>` };
 
 function Navigation({ here, scopes }) {
   const offered = GROUPS.map((group) => group.filter((page) => !page.scope || scopes.includes(page.scope)));
@@ -60,7 +64,8 @@ function Balance() {
 function Frame({ own }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
-  const page = PAGES.find(({ name, scope }) => name === route.path[0] && (!scope || own.scopes.includes(scope))) ?? PAGES[0];
+  const named = route.path[0] ? PAGES.find(({ name, scope }) => name === route.path[0] && (!scope || own.scopes.includes(scope))) : PAGES[0];
+  const page = named ?? UNKNOWN;
   useEffect(() => setOpen(false), [route]);
   useEffect(() => window.scrollTo(0, 0), [page.name, route.path[1]]);
   return html`

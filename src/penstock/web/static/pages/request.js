@@ -4,6 +4,7 @@ import { useData } from "../data.js";
 import { ask, fileUrl } from "../gateway.js";
 import { bytes, count, duration, moment, money } from "../format.js";
 import { Confirm, CopyButton, Head, Loaded, Panel, Prose } from "../parts/controls.js";
+import { CredentialsBadge } from "../parts/credentials.js";
 import { Icon } from "../parts/icons.js";
 import { Output } from "../parts/media.js";
 import { KINDS, Status, When } from "../parts/status.js";
@@ -55,7 +56,9 @@ function StoredOutput({ output, alt }) {
   const url = fileUrl(output.url);
   return html`<${Output} url=${url} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
     <figcaption class="row small soft figures">${size && html`<span>${size.join(" × ")}</span>`}<span>${bytes(output.size_bytes)}</span>
-      <a href=${url} download>Save</a></figcaption>
+      <a href=${url} download>Save</a>
+      ${output.expires_at && html`<span>Kept until ${moment(output.expires_at)}</span>`}<${CredentialsBadge}
+          of=${output.content_credentials} /></figcaption>
     ${output.revised_prompt && html`<details class="small"><summary>Revised prompt</summary><p class="soft">
         ${output.revised_prompt}</p></details>`}`;
 }

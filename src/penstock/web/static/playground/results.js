@@ -3,6 +3,7 @@
 import { fileUrl } from "../gateway.js";
 import { duration, money } from "../format.js";
 import { Prose } from "../parts/controls.js";
+import { CredentialsBadge } from "../parts/credentials.js";
 import { Icon } from "../parts/icons.js";
 import { Output } from "../parts/media.js";
 import { pageUrl } from "../route.js";
@@ -50,6 +51,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
           ${run.task !== "video" && uses.map(({ task, label }) => html`<button type="button" class="button small" key=${task}
               onClick=${() => onUse(task, file.url)}><${Icon} name=${TASKS[task].icon} />${label}</button>`)}
           <a class="button small" href=${fileUrl(file.url)} download><${Icon} name="download" />Save</a>
+          <${CredentialsBadge} of=${file.credentials} />
         </figcaption></figure>`)}</div>`}
     ${lane.revised && html`<p class="small soft">${lane.revised}</p>`}
     ${lane.state !== "working" && html`<p class="measures figures">

@@ -75,12 +75,26 @@ export const canRepeat = (run) => run.task === "image" || !(run.inputs?.length) 
 // Images are asked for like videos: the gateway accepts the call at once, and a page that is reloaded follows it further.
 async function work(task, lane) {
   try {
-    const response = await send(TASKS[task].path, { method: "POST", body: lane.body, headers: { prefer: "respond-async" } });
-    set(lane, { requestId: response.headers.get("x-request-id") });
+    const response = await submit(task, lane);
+    set(lane, { waits: false, requestId: response.headers.get("x-request-id") });
   } catch (problem) {
-    return problem.status ? fail(lane, problem) : set(lane, { state: "lost" });
+    return fail(lane, problem);
   }
   return follow(task, lane);
+}
+
+// A call whose answer got lost is repeated with the same key, so that nothing is made twice.
+async function submit(task, lane) {
+  const headers = { prefer: "respond-async", "idempotency-key": crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await send(TASKS[task].path, { method: "POST", body: lane.body, headers });
+    } catch (problem) {
+      if (!(problem instanceof TypeError) || !isKept(lane)) throw problem;
+      set(lane, { waits: true });
+      await pause(failures);
+    }
+  }
 }
 
 const fail = (lane, { message, code = null, requestId }) => set(lane, {
@@ -92,7 +106,7 @@ function imageFields(result) {
     cost: result.metadata.cost,
     size: result.size,
     provider: result.metadata.provider_name,
-    files: result.data.map(({ url, b64_json: data }) => ({ url: url ?? `data:image/${result.output_format};base64,${data}`, type: `image/${result.output_format}` })),
+    files: result.data.map(({ url, b64_json: data, content_credentials: credentials }) => ({ credentials, url: url ?? `data:image/${result.output_format};base64,${data}`, type: `image/${result.output_format}` })),
     revised: result.data.find((image) => image.revised_prompt)?.revised_prompt,
   };
 }
@@ -104,7 +118,7 @@ function videoFields(video) {
     size: video.size,
     provider: video.metadata.provider_name,
     progress: video.progress,
-    files: outputs.map(({ url, content_type: type }) => ({ url, type })),
+    files: outputs.map(({ url, content_type: type, content_credentials: credentials }) => ({ url, type, credentials })),
   };
 }
 

@@ -1,0 +1,71 @@
+// Verify a file: where it comes from, by its Content Credentials and by what this gateway delivered.
+
+import { ask } from "../gateway.js";
+import { Head, Loading, Panel, Problem } from "../parts/controls.js";
+import { sourceType } from "../parts/credentials.js";
+import { Icon } from "../parts/icons.js";
+import { Facts, Table } from "../parts/table.js";
+import { fromFile } from "../playground/inputs.js";
+import { pageUrl } from "../route.js";
+import { html, useRef, useState } from "../view.js";
+
+const VERDICTS = {
+  made_here: ["Made here", "good"],
+  tampered: ["Changed after signing", "bad"],
+  ai_marked: ["Marked as made by a model", "warn"],
+  signed: ["Signed", "good"],
+  none: ["No credentials", ""],
+};
+const CHAIN = [
+  { name: "Signed by", cell: ({ signer }) => signer ?? "unknown" },
+  { name: "Made with", kind: "words", cell: ({ model }) => model ?? "" },
+  { name: "Origin", kind: "words", cell: ({ digital_source_type: type }) => sourceType(type) ?? "" },
+];
+
+function Found({ name, found }) {
+  const [words, colour] = VERDICTS[found.verdict] ?? [found.verdict, ""];
+  const { credentials, marks } = found;
+  return html`<${Panel} title=${name} aside=${html`<span class=${`chip ${colour}`} id="verdict"><span class="dot"></span>${words}</span>`}>
+    <div class="stack"><p>${found.explanation}</p>
+      <${Facts} of=${[
+        ["Request", found.request_id && html`<a href=${pageUrl(`requests/${found.request_id}`)}>${found.request_id}</a>`],
+        ["Signed by", credentials?.signer], ["Type", found.content_type], ["Marked as", sourceType(marks.digital_source_type)],
+        ["Problems", credentials?.problems?.join(", ")], ["SHA-256", html`<code class="anywhere small">${found.sha256}</code>`]]} />
+    </div>
+    ${credentials?.chain?.length > 0 && html`<${Table} label="History of the file, newest first" columns=${CHAIN} rows=${credentials.chain} />`}
+  <//>`;
+}
+
+export function Verify() {
+  const [state, setState] = useState({ busy: false, name: "", found: null, problem: null });
+  const [over, setOver] = useState(false);
+  const chooser = useRef(null);
+  async function verify(file) {
+    if (!file) return;
+    setState({ busy: true, name: file.name, found: null, problem: null });
+    try {
+      const { source } = await fromFile(file);
+      setState({ busy: false, name: file.name, found: await ask("/v1/verify", { method: "POST", body: { file: source } }), problem: null });
+    } catch (problem) {
+      setState({ busy: false, name: file.name, found: null, problem });
+    }
+  }
+  const drop = (event) => {
+    event.preventDefault();
+    setOver(false);
+    verify(event.dataTransfer.files[0]);
+  };
+  return html`<div class="page">
+    <${Head} title="Verify" about="Find out where an image or a video comes from." />
+    <div class=${`drop ${over ? "over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
+        onDragLeave=${() => setOver(false)} onDrop=${drop}>
+      <p class="soft">Drop a file here. It is checked and not stored.</p>
+      <button type="button" class="button" onClick=${() => chooser.current.click()}><${Icon} name="seal" />Choose a file</button>
+      <input ref=${chooser} class="only-heard" type="file" tabindex="-1" aria-label="File to verify"
+          onChange=${(event) => { verify(event.target.files[0]); event.target.value = ""; }} />
+    </div>
+    ${state.busy && html`<${Loading} what="Verifying" />`}
+    <${Problem} problem=${state.problem} />
+    ${state.found && html`<${Found} name=${state.name} found=${state.found} />`}
+  </div>`;
+}
