@@ -26,6 +26,7 @@ PAGES = (
     "keys",
     "organizations",
     "settings",
+    "verify",
 )
 # What opens a dialog on a page.
 DIALOGS = {

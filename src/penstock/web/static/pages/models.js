@@ -13,13 +13,12 @@ import { pageUrl, replaceQuery } from "../route.js";
 import { html, useState } from "../view.js";
 
 const FEW = 12;
-const UNITS = { image: "image", second: "second", megapixel: "megapixel" };
 const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? model.modality;
 
 const perMillion = (usd) => money(usd * 1e6).replace(/\.00$/, "");
 
 function priceText({ unit, usd, input_usd: input }) {
-  if (unit !== "token") return `${money(usd)} per ${UNITS[unit] ?? unit}`;
+  if (unit !== "token") return `${money(usd)} per ${unit.replaceAll("_", " ")}`;
   return `${input === undefined ? "" : `${perMillion(input)} in, `}${perMillion(usd)} out per million tokens`;
 }
 
@@ -32,7 +31,7 @@ function sourceText(prices) {
 
 // The newest output of the model, or the icon of what it does.
 function Example({ model: { id, example }, task }) {
-  if (!example) return html`<${Icon} name=${TASKS[task].icon} size="26" />`;
+  if (!example) return html`<${Icon} name=${TASKS[task]?.icon ?? "cube"} size="26" />`;
   const url = fileUrl(example.url);
   if (example.content_type.startsWith("video/")) return html`<video src=${`${url}#t=0.1`} preload="metadata" muted playsinline
       aria-label=${`Made by ${id}`}></video>`;
@@ -146,8 +145,9 @@ function ModelPage({ id }) {
     const parameters = Object.entries(model.schema?.properties ?? {}).map(([name, property]) => ({ name, property, required: model.schema.required.includes(name) }));
     return html`
       <${Head} title=${model.id} about=${model.description} back=${{ href: pageUrl("models"), label: "Models" }}>
-        <button type="button" class="button" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
-        <a class="button main" href=${pageUrl(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
+        ${TASKS[taskOf(model)] && html`
+          <button type="button" class="button" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
+          <a class="button main" href=${pageUrl(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a>`}<//>
       <div class="split"><div class="stack wide">
         ${model.example && html`<${Panel} title="Example"><div class="outputs alone">${model.example.content_type.startsWith("video/")
           ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img

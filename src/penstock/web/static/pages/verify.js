@@ -16,6 +16,7 @@ const VERDICTS = {
   signed: ["Signed", "good"],
   none: ["No credentials", ""],
 };
+const UNTRUSTED = "signingCredential.untrusted"; // said in words
 const CHAIN = [
   { name: "Signed by", cell: ({ signer }) => signer ?? "unknown" },
   { name: "Made with", kind: "words", cell: ({ model }) => model ?? "" },
@@ -30,7 +31,8 @@ function Found({ name, found }) {
       <${Facts} of=${[
         ["Request", found.request_id && html`<a href=${pageUrl(`requests/${found.request_id}`)}>${found.request_id}</a>`],
         ["Signed by", credentials?.signer], ["Type", found.content_type], ["Marked as", sourceType(marks.digital_source_type)],
-        ["Problems", credentials?.problems?.join(", ")], ["SHA-256", html`<code class="anywhere small">${found.sha256}</code>`]]} />
+        ["Trusted", credentials && (credentials.trusted ? "Yes" : "Not on the trust list")],
+        ["Problems", credentials?.problems?.filter((code) => code !== UNTRUSTED).join(", ")], ["SHA-256", html`<code class="anywhere small">${found.sha256}</code>`]]} />
     </div>
     ${credentials?.chain?.length > 0 && html`<${Table} label="History of the file, newest first" columns=${CHAIN} rows=${credentials.chain} />`}
   <//>`;

@@ -11,7 +11,11 @@ const HOW = {
   carried: "Signed by this gateway, with the vendor's credentials inside.",
   kept: "As the vendor signed them.",
 };
-const TYPES = { trainedAlgorithmicMedia: "Made by a model", compositeWithTrainedAlgorithmicMedia: "Partly made by a model" };
+const TYPES = {
+  algorithmicMedia: "Drawn by a program",
+  trainedAlgorithmicMedia: "Made by a model",
+  compositeWithTrainedAlgorithmicMedia: "Partly made by a model",
+};
 
 export const sourceType = (type) => type && (TYPES[type.split("/").at(-1)] ?? type);
 

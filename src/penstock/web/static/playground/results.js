@@ -36,7 +36,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
   return html`<article class="lane">
     <header class="row ends"><strong class="anywhere">${lane.model}</strong>
       ${lane.state === "done" && html`<span class="chip good"><${Icon} name="check" size="12" />
-          ${run.task === "video" ? "Ready" : "Done"}</span>`}
+          Completed</span>`}
       ${lane.state === "failed" && html`<span class="chip bad">Failed</span>`}</header>
     ${lane.state === "working" && html`<${Working} lane=${lane} run=${run} />`}
     ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" />
@@ -68,7 +68,7 @@ export function Run({ run, uses, onUse }) {
   const [code, setCode] = useState(false);
   const alone = run.lanes.length === 1;
   return html`<section class="panel run appear" aria-label=${`Run: ${run.prompt || run.task}`}>
-    <header><p class="prompt anywhere">${run.prompt || "No prompt"}</p>
+    <header><p class="prompt anywhere">${run.prompt || (run.task === "upscale" ? "Upscale" : "No prompt")}</p>
       <div class="row">
         ${canRepeat(run) && html`<button type="button" class="button small" onClick=${() => runAgain(run)}><${Icon}
             name="again" />Run again</button>`}
