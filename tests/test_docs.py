@@ -113,7 +113,14 @@ def test_operators_are_told_of_every_metric_and_its_labels() -> None:
     metrics.count_output("image", "signed")
     health = [{"provider": "lab", "model": "m", "successes": 1, "failures": 0, "healthy": True}]
     figures = CurrentValues(
-        jobs_running=0, pool_workers=0, pool_places=0, stored=StoredValues(), writes=0, write_seconds=0, health=health
+        jobs_running=0,
+        pool_workers=0,
+        pool_places=0,
+        stored=StoredValues(),
+        writes=0,
+        write_seconds=0,
+        health=health,
+        certificate_seconds=1,
     )
     families = text_string_to_metric_families(metrics_text.render(metrics.total(figures)).decode())
     served = {

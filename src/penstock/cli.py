@@ -42,6 +42,12 @@ _SOURCES = {
     ),
     "requests": _Source("requests", "list_requests", _ACCOUNT, "List requests with their cost, newest first."),
     "spend": _Source("requests", "show_spend", _ACCOUNT, "Show what was spent, by model, provider, key or kind."),
+    "verify": _Source(
+        "verify",
+        "verify",
+        _ACCOUNT,
+        "Say what files tell about their origin; exit with status 1 if one was changed after it was signed.",
+    ),
     "recordings": _Source("recordings", "app", _ACCOUNT, "List, show, export, import and delete recordings."),
     "serve": _Source("serve", "serve", _OPERATE, "Run the gateway."),
     "worker": _Source(
@@ -86,6 +92,9 @@ _SOURCES = {
         "webhooks", "app", _OPERATE, "List webhook messages and send them again; show and rotate the signing secret."
     ),
     "secret": _Source("secret", "app", _OPERATE, "Rotate the master secret."),
+    "provenance": _Source(
+        "provenance", "app", _OPERATE, "Show who signs outputs, and the root certificate of this gateway."
+    ),
     "audit": _Source(
         "audit",
         "audit",

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import typer
@@ -22,12 +22,16 @@ from penstock.media.storage import FileMissing
 from penstock.media.storage_writes import probe
 from penstock.models import shutdowns
 from penstock.models.catalog import Catalog
+from penstock.provenance.certificates import CertificateRefused
+from penstock.provenance.opening import open_signing
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.typed_config import Misconfigured
+from penstock.vault import Vault
 
+_EXPIRES_SOON = timedelta(days=30)
 State = Literal["ok", "note", "problem"]
 
 
@@ -97,12 +101,30 @@ async def _check_database(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("database", "note", f"{name} does not exist yet", "start the gateway: it creates the database")
         return
     try:
-        async with open_store_and_vault(settings) as (store, _):
+        async with open_store_and_vault(settings) as (store, vault):
             yield Finding("database", "ok", f"{name} opens, and the master secret belongs to it")
+            for finding in _check_certificate(settings, vault, datetime.now(UTC)):
+                yield finding
             if settings.database:
                 yield await _compare_clocks(store)
     except (Problem, RuntimeError, ValueError, OSError) as problem:
         yield Finding("database", "problem", str(problem), "see the message; nothing works without the database")
+
+
+def _check_certificate(settings: Settings, vault: Vault, now: datetime) -> Iterator[Finding]:
+    """What is signed with a certificate that expires becomes invalid with it, and nothing is signed after that."""
+    try:
+        signing = open_signing(settings, vault, now)
+    except CertificateRefused as problem:
+        yield Finding("provenance", "problem", str(problem), "correct provenance_certificate, _key and _anchors")
+        return
+    if signing is None:
+        return
+    found = f"{signing.name} signs until {signing.expires_at:%Y-%m-%d}"
+    if signing.expires_at - now < _EXPIRES_SOON:
+        yield Finding("provenance", "note", found, "renew the certificate in provenance_certificate")
+    else:
+        yield Finding("provenance", "ok", found)
 
 
 async def _compare_clocks(store: Store) -> Finding:

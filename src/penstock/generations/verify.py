@@ -1,21 +1,17 @@
 """Say where a file comes from: whether this gateway delivered it, and what its Content Credentials say."""
 
-import hashlib
 from typing import Any
 
 import structlog
 
 from penstock.errors import InvalidRequest, Unavailable
-from penstock.event_loop import run_aside
 from penstock.fields import Field, UploadedFile, field_table, text_field
 from penstock.gateway import Gateway
-from penstock.imaging.marks import Marks, find_marks
-from penstock.imaging.sniff import is_svg, sniff
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
 from penstock.long_bodies.buffers import Buffer
 from penstock.net import guard
-from penstock.provenance.verdict import EXPLANATIONS, verdict
+from penstock.provenance.reading import FileOrigin, read_origin
 from penstock.schema import Call, Response
 from penstock.values import OrgId
 
@@ -31,27 +27,11 @@ FIELDS = field_table(
 async def verify_file(gateway: Gateway, call: Call) -> Response:
     """Raises InvalidRequest for a file that cannot be read, and Unavailable where the library is not installed."""
     org_id = call.caller.org_id
-    data = await _read(gateway, call)
-    found = sniff(data)
-    content_type = found.content_type if found else "image/svg+xml" if is_svg(data) else None
-    sha256 = await run_aside(len(data), _digest, data)
-    marks = find_marks(data)
-    credentials, vouched = await _credentials(gateway, data, content_type, org_id)
-    manifest = credentials["manifest"] if credentials and vouched else None
-    request_id = await find_request(gateway, org_id, sha256, manifest)
-    said = verdict(credentials, marks, is_known=request_id is not None)
-    return Response(
-        json={
-            "object": "verification",
-            "verdict": said,
-            "explanation": EXPLANATIONS[said],
-            "sha256": sha256.hex(),
-            "content_type": content_type,
-            "request_id": request_id,
-            "credentials": credentials,
-            "marks": _shown(marks),
-        }
-    )
+    origin = await _read_origin(gateway, await _read(gateway, call), org_id)
+    manifest = origin.credentials["manifest"] if origin.credentials and origin.vouched else None
+    request_id = await find_request(gateway, org_id, origin.sha256, manifest)
+    shown = origin.shown(is_known=request_id is not None)
+    return Response(json={"object": "verification", **shown, "request_id": request_id})
 
 
 async def find_request(gateway: Gateway, org_id: OrgId, sha256: bytes | None, manifest: str | None) -> str | None:
@@ -88,29 +68,13 @@ async def _read(gateway: Gateway, call: Call) -> Buffer:
     return data
 
 
-async def _credentials(
-    gateway: Gateway, data: Buffer, content_type: str | None, org_id: OrgId
-) -> tuple[dict[str, Any] | None, bool]:
-    """What the credentials say, and whether somebody trusted, or this gateway, signed them."""
-    if content_type is None:
-        return None, False
-    if gateway.sealer.signing is None:
-        raise Unavailable("This gateway has no library to read Content Credentials.")
+async def _read_origin(gateway: Gateway, data: Buffer, org_id: OrgId) -> FileOrigin:
     signing = gateway.sealer.signing
-    trust: dict[str, Any] = {"anchors": signing.anchors, "own_roots": signing.own_roots}
+    if signing is None:
+        raise Unavailable("This gateway has no library to read Content Credentials.")
+    trust = {"anchors": signing.anchors, "own_roots": signing.own_roots}
     try:
-        read = await gateway.worker_pool.run(
-            "provenance.read", for_org=org_id, data=data, content_type=content_type, **trust
-        )
+        return await read_origin(data, gateway.worker_pool, **trust, for_org=org_id)
     except WorkFailed as error:
         log.warning("file not verified", reason=error.message)
         raise InvalidRequest(f"`file` could not be read: {error.message}", param="file") from None
-    return read["credentials"], read["vouched"]
-
-
-def _shown(marks: Marks) -> dict[str, Any]:
-    return {"digital_source_type": marks.digital_source_type, "aigc": marks.aigc}
-
-
-def _digest(data: Buffer) -> bytes:
-    return hashlib.sha256(data).digest()

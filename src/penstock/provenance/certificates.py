@@ -24,7 +24,12 @@ PURPOSES = (
     "1.3.6.1.4.1.311.76.59.1.9",  # signing of C2PA, as Microsoft names it
     C2PA_SIGNING.dotted_string,
 )
-_SIGNING_PURPOSES = {ExtendedKeyUsageOID.EMAIL_PROTECTION.dotted_string, *PURPOSES[1:2], *PURPOSES[4:]}
+_SIGNING_PURPOSES = {
+    ExtendedKeyUsageOID.EMAIL_PROTECTION.dotted_string: "e-mail protection",
+    PURPOSES[1]: "document signing",
+    PURPOSES[4]: "C2PA signing (Microsoft)",
+    C2PA_SIGNING.dotted_string: "C2PA signing",
+}
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
 
@@ -74,6 +79,28 @@ def name_of(certificate: x509.Certificate) -> str:
         if found := certificate.subject.get_attributes_for_oid(oid):
             return str(found[0].value)
     return certificate.subject.rfc4514_string()
+
+
+def purposes_of(leaf: x509.Certificate) -> list[str]:
+    """What a certificate is for, of what matters here, in words."""
+    purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    return [_SIGNING_PURPOSES[each.dotted_string] for each in purposes if each.dotted_string in _SIGNING_PURPOSES]
+
+
+def is_vouched_for(chain: Chain, anchors: str) -> bool:
+    """Whether one of these certificates, in PEM, has issued one of the chain: then readers trust it who trust them."""
+    if not anchors:
+        return False
+    trusted = x509.load_pem_x509_certificates(anchors.encode())
+    return any(_is_issued_by(each, anchor) for each in chain.certificates for anchor in trusted if anchor != chain.leaf)
+
+
+def _is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------------------------------------ self-made
@@ -157,12 +184,8 @@ def read_chain(pem: bytes, now: datetime.datetime, source: str) -> Chain:
     except ValueError as problem:
         raise CertificateRefused(f"{source} has no certificates in PEM.") from problem
     for certificate, issuer in zip(chain.certificates, chain.certificates[1:], strict=False):
-        try:
-            certificate.verify_directly_issued_by(issuer)
-        except (ValueError, TypeError, InvalidSignature) as problem:
-            raise CertificateRefused(
-                f"In {source}, each certificate must be followed by that of its issuer."
-            ) from problem
+        if not _is_issued_by(certificate, issuer):
+            raise CertificateRefused(f"In {source}, each certificate must be followed by that of its issuer.")
     _check_leaf(chain.leaf, now, source)
     return chain
 
@@ -176,7 +199,7 @@ def _check_leaf(leaf: x509.Certificate, now: datetime.datetime, source: str) -> 
         purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         raise CertificateRefused(f"The certificate in {source} does not say that it is for signing content.") from None
-    if not signs or not _SIGNING_PURPOSES & {each.dotted_string for each in purposes}:
+    if not signs or not _SIGNING_PURPOSES.keys() & {each.dotted_string for each in purposes}:
         allowed = "C2PA signing (1.3.6.1.4.1.62558.2.1), document signing or e-mail protection"
         raise CertificateRefused(f"The certificate in {source} must be for digital signatures and for {allowed}.")
 

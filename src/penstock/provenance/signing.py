@@ -14,6 +14,7 @@ from penstock.provenance.certificates import (
     CertificateRefused,
     Chain,
     PrivateKey,
+    is_vouched_for,
     name_of,
     read_pair,
     self_made,
@@ -38,6 +39,7 @@ class Signing:
         self.algorithm = _algorithm(key)
         self.anchors = anchors
         self.own_roots = own_roots
+        self.is_trusted = is_vouched_for(chain, anchors)
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class Signing:
         """What the child that builds a seal needs of the signer: nothing secret."""
         return {
             "name": self.name,
-            "trusted": not self.is_self_made,
+            "trusted": self.is_trusted,
             "algorithm": self.algorithm,
             "chain": self.chain.pem,
             "anchors": self.anchors,

@@ -83,6 +83,7 @@ class CurrentValues:
     writes: int
     write_seconds: float
     health: Sequence[Mapping[str, Any]]  # rows of Health.report
+    certificate_seconds: float | None = None  # until the certificate that signs outputs expires
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -257,6 +258,7 @@ def add_up(several: Sequence[Figures]) -> Figures:
         writes=sum(value.writes for value in values),
         write_seconds=sum(value.write_seconds for value in values),
         health=[row for value in values for row in value.health],
+        certificate_seconds=values[0].certificate_seconds,
     )
     return Figures(counts, durations, current)
 

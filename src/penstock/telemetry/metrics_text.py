@@ -72,6 +72,12 @@ def _gauges(current: CurrentValues) -> Iterator[Metric]:
         count_value=current.writes,
         sum_value=current.write_seconds,
     )
+    if current.certificate_seconds is not None:
+        yield GaugeMetricFamily(
+            "penstock_provenance_certificate_expires_seconds",
+            "Until the certificate that signs outputs expires.",
+            value=current.certificate_seconds,
+        )
     yield from _stored(current.stored)
     yield from _health(current.health)
 

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from penstock.commands import doctor
 from penstock.media.storage import Folder
+from penstock.settings import Settings
+from penstock.vault import Vault
 from tests.command_line import Ended, done, penstock
 from tests.gateway import OpenGateway, postgres_only
 from tests.manual_clock import SetClock
@@ -27,7 +30,7 @@ def free_port() -> dict[str, str]:
 
 def test_a_sound_installation_has_no_problem(data_folder: Path) -> None:
     ended = done("doctor", "--json", "--data", data_folder, **free_port())
-    expected = {"configuration": "ok", "database": "ok", "storage": "ok", "providers": "ok"}
+    expected = {"configuration": "ok", "database": "ok", "provenance": "ok", "storage": "ok", "providers": "ok"}
     assert states(ended) == expected | {"public URL": "note", "gateway": "note"}
     assert not any(path.is_file() for path in (data_folder / "media").rglob("*")), "the probe is gone"
 
@@ -59,6 +62,16 @@ def test_a_wrong_option_of_the_object_store_is_a_problem_of_the_storage(data_fol
     [found] = [finding for finding in json.loads(ended.out) if finding["check"] == "storage"]
     assert (ended.status, found["state"]) == (1, "problem")
     assert "media_options cannot be used" in found["found"]
+
+
+def test_a_certificate_that_expires_soon_is_pointed_out() -> None:
+    vault = Vault("s" * 40)
+    for day, state in ((datetime(2056, 9, 30, tzinfo=UTC), "ok"), (datetime(2056, 10, 3, tzinfo=UTC), "note")):
+        [found] = doctor._check_certificate(Settings(), vault, day)
+        assert (found.check, found.state) == ("provenance", state)
+        assert "2056-11-01" in found.found
+    [found] = doctor._check_certificate(Settings(provenance_key="key.pem"), vault, day)
+    assert (found.state, "need each other" in found.found) == ("problem", True)
 
 
 def test_a_proxy_that_is_not_trusted_is_pointed_out(data_folder: Path) -> None:

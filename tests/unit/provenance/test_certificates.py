@@ -9,7 +9,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from penstock.provenance.certificates import CertificateRefused, name_of, read_pair, self_made
+from penstock.provenance.certificates import (
+    CertificateRefused,
+    Chain,
+    is_vouched_for,
+    name_of,
+    purposes_of,
+    read_pair,
+    self_made,
+    to_pem,
+)
 
 NOW = datetime.datetime(2026, 12, 1, tzinfo=datetime.UTC)
 YEAR = datetime.timedelta(days=365)
@@ -99,3 +108,15 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         read_pair(*pair(tmp_path, "x", key), NOW)
     with pytest.raises(CertificateRefused, match=r"missing.pem cannot be read: No such file"):
         read_pair(tmp_path / "missing.pem", tmp_path / "key.pem", NOW)
+
+
+def test_a_chain_is_vouched_for_by_its_root_and_not_by_itself() -> None:
+    chain, _ = self_made(b"r" * 32, b"s" * 32)
+    other, _ = self_made(b"t" * 32, b"s" * 32)
+    alone = Chain(chain.certificates[:1])
+    assert is_vouched_for(chain, to_pem(chain.certificates[1:]))
+    assert is_vouched_for(alone, to_pem(chain.certificates[1:]))
+    assert not is_vouched_for(alone, to_pem(chain.certificates[:1]))
+    assert not is_vouched_for(chain, to_pem(other.certificates[1:]))
+    assert not is_vouched_for(chain, "")
+    assert purposes_of(chain.leaf) == ["C2PA signing", "e-mail protection"]

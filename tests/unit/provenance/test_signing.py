@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from penstock.provenance.certificates import CertificateRefused, PrivateKey
 from penstock.provenance.signing import Signing, make_self_signing
-from tests.signed_files import OWN_SEEDS, VENDOR
+from tests.signed_files import OWN_SEEDS, VENDOR, VENDOR_ROOT
 
 
 def test_a_signature_fits_the_certificate() -> None:
@@ -25,10 +25,16 @@ def test_the_child_is_told_nothing_secret() -> None:
 
 
 def test_the_roots_of_older_secrets_stay_known() -> None:
-    signing = make_self_signing([(b"n" * 32, b"m" * 32), *OWN_SEEDS], "anchors")
+    signing = make_self_signing([(b"n" * 32, b"m" * 32), *OWN_SEEDS], VENDOR_ROOT)
     assert signing.own_roots.count("BEGIN CERTIFICATE") == 2
     assert make_self_signing(OWN_SEEDS, "").own_roots in signing.own_roots
-    assert signing.anchors == "anchors"
+    assert signing.anchors == VENDOR_ROOT
+
+
+def test_a_signer_counts_as_trusted_by_the_anchors_and_not_by_where_its_key_is_from() -> None:
+    assert not Signing(VENDOR.chain, VENDOR._key, "file", make_self_signing(OWN_SEEDS, "").own_roots).is_trusted
+    assert Signing(VENDOR.chain, VENDOR._key, "file", VENDOR_ROOT).for_child()["trusted"]
+    assert make_self_signing(OWN_SEEDS, make_self_signing(OWN_SEEDS, "").own_roots).is_trusted
 
 
 def test_an_expired_certificate_is_not_valid() -> None:

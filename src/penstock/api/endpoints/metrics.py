@@ -50,6 +50,11 @@ def _age_seconds(now_ms: int, at_ms: int | None) -> float:
     return 0.0 if at_ms is None else max(0, now_ms - at_ms) / 1000
 
 
+def _certificate_seconds(gateway: Gateway) -> float | None:
+    signing = gateway.sealer.signing
+    return None if signing is None else signing.expires_at.timestamp() - gateway.clock.now_ms() / 1000
+
+
 def _current_values(gateway: Gateway, stored: StoredValues) -> CurrentValues:
     return CurrentValues(
         jobs_running=gateway.jobs.running,
@@ -58,6 +63,7 @@ def _current_values(gateway: Gateway, stored: StoredValues) -> CurrentValues:
         stored=stored,
         writes=gateway.store.timing.count,
         write_seconds=gateway.store.timing.seconds,
+        certificate_seconds=_certificate_seconds(gateway),
         health=[_calls(row) for row in gateway.health.report() if row["account"] is None],
     )
 
