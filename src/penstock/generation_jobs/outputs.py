@@ -38,8 +38,8 @@ async def store_outputs(
         reason = ""
         try:
             return await _store_files(gateway, job, part, attempt_id, result)
-        except OutputNotStored:
-            if not is_video or clock.steady_ms() >= job.row.deadline_ms:
+        except OutputNotStored as problem:
+            if not is_video or not problem.may_change or clock.steady_ms() >= job.row.deadline_ms:
                 raise
         except DownloadFailed as problem:
             reason = str(problem)

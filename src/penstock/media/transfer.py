@@ -47,11 +47,17 @@ _MAX_IMAGE_BYTES = 64 * 1024 * 1024
 
 
 class OutputNotStored(Exception):
-    """A provider's file was downloaded, but the storage failed."""
+    """A provider's file was downloaded, but the storage failed. `may_change`: trying again may succeed."""
+
+    may_change = True
 
 
 class OutputNotSealed(OutputNotStored):
     """An output could not get the Content Credentials that its caller requires."""
+
+    def __init__(self, cause: NotSealed) -> None:
+        super().__init__(str(cause))
+        self.may_change = cause.may_change
 
 
 class Transfer:
@@ -208,7 +214,7 @@ class Transfer:
         try:
             image, credentials = await self._finish(original, request, origin, for_org, may_change=source is not None)
         except NotSealed as error:
-            raise OutputNotSealed(str(error)) from error
+            raise OutputNotSealed(error) from error
         sha256 = await self._put_and_digest(media_id, image.data, image.content_type)
         output = Output(
             media_id=media_id,
@@ -320,7 +326,7 @@ class Transfer:
                     for_org=for_org,
                 )
             except NotSealed as error:
-                raise OutputNotSealed(str(error)) from error
+                raise OutputNotSealed(error) from error
             size_bytes = video.size_bytes
             sha256 = video.sha256
             if sealed is not None:

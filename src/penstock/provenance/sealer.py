@@ -39,7 +39,13 @@ GOOD_STATUSES = frozenset({"signed", "carried", "kept"})
 
 
 class NotSealed(Exception):
-    """An output has no credentials although its caller requires them; the message says why."""
+    """An output has no credentials although its caller requires them; the message says why. `may_change`: sealing
+    failed, and may succeed when it is tried again.
+    """
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"the status of its Content Credentials is `{status}`")
+        self.may_change = status == "failed"
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -236,7 +242,7 @@ class Sealer:
     def _checked(self, policy: Provenance, task: str, credentials: ContentCredentials) -> ContentCredentials:
         self._metrics.count_output(task, credentials.status)
         if policy.required and credentials.status not in GOOD_STATUSES:
-            raise NotSealed(f"the status of its Content Credentials is `{credentials.status}`")
+            raise NotSealed(credentials.status)
         return credentials
 
 

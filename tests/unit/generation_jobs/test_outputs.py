@@ -196,3 +196,13 @@ async def test_a_file_that_is_too_large_does_not_count_against_the_provider(open
         assert await running.money() == UNTOUCHED
         losses = await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")
         assert [row["amount"] for row in losses] == [nanos("0.4")] * 4
+
+
+@sqlite_only
+async def test_a_video_that_can_never_be_sealed_is_not_tried_again(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign", provenance_video_bytes=1) as running:
+        video_id = (await running.video(provenance="sign; required")).json["id"]
+        done = await running.wait_for_video(video_id, step_seconds=5)
+        assert (done["status"], done["error"]["code"]) == ("failed", "PROVENANCE_UNAVAILABLE")
+        assert "`too_large`" in done["error"]["message"]
+        assert len(running.lab.contents) == 1
