@@ -18,6 +18,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "http_client": ["--rounds", "1"],
     "http_server": ["--short"],
     "image_conversion": ["--short"],
+    "provenance": ["--short"],
     "atelier": ["--short"],
     "images": ["--short"],
     "listing": ["--records", "20000"],

@@ -1,4 +1,6 @@
-"""OpenAI's client for Node and the AI SDK against the gateway; run by `make test-node`."""
+"""OpenAI's client for Node and the AI SDK against the gateway, and another reader of Content Credentials; run by
+`make test-node`.
+"""
 
 import base64
 import json
@@ -10,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from penstock.provenance.seal import seal_image
 from penstock.store.base import Dialect
 from tests.fake_providers.scripted import ScriptedProvider, mask
+from tests.signed_files import damaged, own_signing, picture, plan, signed_by_vendor
 from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
@@ -78,3 +82,24 @@ def test_ai_sdk(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]
     assert saw["refusal"]["status"] == 404
     assert "does not exist" in saw["refusal"]["message"]
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "avif"])
+def test_a_reader_that_shares_no_code_with_ours_agrees(packages: Path, tmp_path: Path, form: str) -> None:
+    signing = own_signing(trusts_vendor=False)
+    content_type = f"image/{form}"
+    signed = seal_image(picture(form), content_type, plan(signing, has_seal=False), signing.sign)["data"]
+    vendors = signed_by_vendor(picture(form), content_type)
+    to: Any = ("png" if form == "jpeg" else "jpeg", 90)
+    carried = seal_image(vendors, content_type, plan(signing, has_seal=True), signing.sign, to)["data"]
+    files = {"signed": signed, "changed": damaged(signed), "carried": carried}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    command = ["node", "provenance.mjs", *(str(tmp_path / name) for name in files)]
+    made = subprocess.run(command, cwd=packages, capture_output=True, text=True, timeout=60, check=False)
+    assert made.returncode == 0, made.stderr
+    found = {Path(file).name: result for file, result in json.loads(made.stdout).items()}
+    assert found["signed"] == {"manifests": 1, "valid": True, "problems": []}
+    assert found["changed"]["valid"] is False
+    assert "Hash.mismatch" in found["changed"]["problems"][0]
+    assert found["carried"] == {"manifests": 2, "valid": True, "problems": []}
