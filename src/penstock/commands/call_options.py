@@ -93,7 +93,10 @@ def print_estimate(reply: Reply, as_json: bool) -> None:
         return
     typer.echo(f"{usd(reply.body['total_cost_micros'] / 1e6)} at most, with {reply.body['model']}")
     for part in reply.body["components"]:
-        typer.echo(f"  {part['quantity']:g} {part['metric']} ({part['type']}) at {usd(part['unit_price'])}")
+        kind = " of input" if part["type"] == "input" else ""
+        plural = "" if part["quantity"] == 1 else "s"
+        unit = f"{part['metric'].replace('_', ' ')}{plural}{kind}"
+        typer.echo(f"  {part['quantity']:g} {unit} at {usd(part['unit_price'])}")
     candidates, left_out = reply.body.get("candidates", ()), reply.body.get("left_out", ())
     if len(candidates) + len(left_out) > 1:
         for place, found in enumerate(candidates, 1):

@@ -1,5 +1,7 @@
 """Show requests and what they cost, from the command line."""
 
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -9,17 +11,30 @@ from penstock.commands.gateway_client import Key, Url, find_gateway
 from penstock.commands.output import Json, print_json, usd
 from penstock.commands.tables import show_table
 
+_TIMES = "ISO 8601, or an age such as 7d or 24h"
+_AGE = re.compile(r"^(\d{1,5})([dh])$")
+_STATUSES = {"failed": "upstream_failure", "running": "processing", "waiting": "pending"}  # as the dashboard says them
+
+
+def moment(text: str | None) -> str | None:
+    """A time as the API takes it; an age such as `7d` is that long ago."""
+    if text is None or not (age := _AGE.match(text)):
+        return text
+    ago = timedelta(days=int(age[1])) if age[2] == "d" else timedelta(hours=int(age[1]))
+    return (datetime.now(UTC) - ago).isoformat()
+
 
 def list_requests(
     limit: Annotated[int, typer.Option(help="How many records, from 1 to 100.")] = 20,
-    status: Annotated[str | None, typer.Option(help="Only records of this status.")] = None,
+    status: Annotated[str | None, typer.Option(help="Of this status, such as completed, failed or rejected.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only requests of this model.")] = None,
     key_id: Annotated[str | None, typer.Option(help="Only requests of this key.")] = None,
     session_id: Annotated[str | None, typer.Option(help="Only requests of this session.")] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="Only requests with this label, as name=value. May be repeated.")
     ] = None,
-    created_after: Annotated[str | None, typer.Option(help="Only requests since this time, in ISO 8601.")] = None,
-    created_before: Annotated[str | None, typer.Option(help="Only requests up to this time, in ISO 8601.")] = None,
+    created_after: Annotated[str | None, typer.Option(help=f"Only requests since this time: {_TIMES}.")] = None,
+    created_before: Annotated[str | None, typer.Option(help=f"Only requests up to this time: {_TIMES}.")] = None,
     as_json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -31,12 +46,13 @@ def list_requests(
     page = gateway.get(
         "/v1/requests",
         limit=limit,
-        status=status,
+        status=_STATUSES.get(status or "", status),
+        model=model,
         key_id=key_id,
         session_id=session_id,
         **{f"label.{name}": value for name, _, value in (text.partition("=") for text in label or ())},
-        created_after=created_after,
-        created_before=created_before,
+        created_after=moment(created_after),
+        created_before=moment(created_before),
     ).body
     if as_json:
         print_json(page)
@@ -57,9 +73,9 @@ Group = Annotated[
 def show_spend(
     by: Group = "model",
     created_after: Annotated[
-        str | None, typer.Option(help="Since this time, in ISO 8601; by default 30 days ago.")
+        str | None, typer.Option(help=f"Since this time: {_TIMES}. By default 30 days ago.")
     ] = None,
-    created_before: Annotated[str | None, typer.Option(help="Up to this time, in ISO 8601; by default now.")] = None,
+    created_before: Annotated[str | None, typer.Option(help=f"Up to this time: {_TIMES}. By default now.")] = None,
     as_json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -69,7 +85,11 @@ def show_spend(
     """Show what was spent, by model, provider, key, kind, user, session or label."""
     gateway = find_gateway(url, key, data, config)
     usage = gateway.get(
-        "/v1/usage", group_by=by, bucket="month", created_after=created_after, created_before=created_before
+        "/v1/usage",
+        group_by=by,
+        bucket="month",
+        created_after=moment(created_after),
+        created_before=moment(created_before),
     ).body
     if as_json:
         print_json(usage)

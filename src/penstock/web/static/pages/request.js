@@ -10,6 +10,7 @@ import { Output } from "../parts/media.js";
 import { KINDS, Status, When } from "../parts/status.js";
 import { Facts, Table } from "../parts/table.js";
 import { CodeDialog } from "../playground/snippets.js";
+import { TASKS } from "../playground/tasks.js";
 import { pageUrl } from "../route.js";
 import { html, useState } from "../view.js";
 
@@ -139,14 +140,14 @@ function Purge({ record, onDone }) {
 
 function Details({ record, payload, reload }) {
   const [code, setCode] = useState(false);
-  const path = KINDS[record.kind] ? record.kind : "image";
+  const path = Object.hasOwn(TASKS, record.kind) ? record.kind : "image";
   const hasCode = payload?.request && WHOLE.includes(record.kind);
   const attempts = record.attempts ?? [];
   const lines = record.cost_lines ?? [];
   return html`
     <${Head} title=${record.model ?? "Request"} back=${{ href: pageUrl("requests"), label: "Requests" }}
       about=${html`<${Status} of=${record.status} /> <span class="figures beside">${moment(record.created_at)}</span>`}>
-      ${payload?.request && html`<a class="button" id="again" href=${pageUrl(`playground/${path}`, { from: record.id })}><${Icon}
+      ${payload?.request && Object.hasOwn(TASKS, record.kind) && html`<a class="button" id="again" href=${pageUrl(`playground/${path}`, { from: record.id })}><${Icon}
           name="again" />Run again</a>`}
       ${hasCode && html`<button type="button" class="button" id="code-of-request" onClick=${() => setCode(true)}><${Icon}
           name="code" />Code</button>`}
