@@ -21,6 +21,16 @@ def values(response: RawResponse) -> dict[tuple[str, ...], float]:
     return {(sample.name, *sample.labels.values()): sample.value for sample in found}
 
 
+async def test_the_time_until_the_certificate_expires_is_told(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway:
+        key = (await first_account(gateway)).admin.key
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
+            found = values(await served.call("GET", "/metrics", key=key))
+        assert gateway.sealer.signing
+        expected = gateway.sealer.signing.expires_at.timestamp() - gateway.clock.now_ms() / 1000
+    assert abs(found[("penstock_provenance_certificate_expires_seconds",)] - expected) < 3600
+
+
 async def test_metrics_count_calls(tmp_path: Path) -> None:
     async with opened(tmp_path, works=True, child_processes=True) as gateway:
         account = await first_account(gateway)
