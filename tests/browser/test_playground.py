@@ -388,3 +388,11 @@ def test_the_result_stands_beside_the_form_or_in_view(served: Serving, browser: 
         return bool(bar["bottom"] <= results["top"] < 844 / 2)
 
     browser.until(is_in_view, "the result is below the screen, or behind the bar")
+
+
+def test_the_keyboard_starts_a_run_from_any_field(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key, "playground/image")
+    browser.until(lambda: browser.text("#price").startswith("$"), "no price is shown")
+    pressed = "new KeyboardEvent('keydown', {key: 'Enter', ctrlKey: true, bubbles: true, cancelable: true})"
+    browser.run(f"document.querySelector(arguments[0]).dispatchEvent({pressed})", browser.labelled("n"))
+    browser.until(lambda: browser.has(".run"), "nothing is run")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from tests.fake_providers import faults
-from tests.fake_providers.scripted import mp4
 from tests.stories.processes import Installation
 from tests.unit.commands.conftest import Command
 
@@ -12,11 +11,12 @@ from tests.unit.commands.conftest import Command
 def test_a_video_is_awaited_and_saved_and_can_be_fetched_again(run: Command, folder: Path) -> None:
     ended = run("video", "a train", "-m", "video-1", "--seconds", "4", "--size", "1280x720", "-o", "train.mp4")
     assert ended.status == 0, ended.err
-    assert (folder / "train.mp4").read_bytes() == mp4()
+    video = (folder / "train.mp4").read_bytes()
+    assert video[4:8] == b"ftyp"
     (record,) = json.loads(run("requests", "--limit", "1", "--json").out)["data"]
     ended = run("video", "--resume", record["id"], "--json", "-o", "again.mp4")
     assert json.loads(ended.out)["files"] == ["again.mp4"]
-    assert (folder / "again.mp4").read_bytes() == mp4()
+    assert (folder / "again.mp4").read_bytes() == video
     assert sorted(path.name for path in folder.iterdir()) == ["again.mp4", "train.mp4"], "no unfinished file is left"
 
 

@@ -105,6 +105,8 @@ function Spend({ spent, limit, period }) {
 function limitsOf(key) {
   return [
     key.requests_per_minute && `${key.requests_per_minute} per minute`,
+    key.usd_per_day !== null && `${money(key.usd_per_day)} a day`,
+    key.usd_per_month !== null && `${money(key.usd_per_month)} a month`,
     key.concurrent_requests && `${key.concurrent_requests} at once`,
     key.models?.length && `only ${key.models.join(", ")}`,
     key.replay_mode && key.replay_mode !== "off" && `replay: ${key.replay_mode}`,

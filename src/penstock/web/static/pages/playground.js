@@ -133,7 +133,7 @@ function Form({ task, all, from, model, initial }) {
           href=${pageUrl("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
   }
   return html`<div class="workbench">
-    <form class="panel bench" onSubmit=${(event) => { event.preventDefault(); run(); }}>
+    <form class="panel bench" onKeyDown=${task === "chat" ? undefined : press} onSubmit=${(event) => { event.preventDefault(); run(); }}>
       <div class="body stack">
         <${Models} offered=${offered} models=${models} each=${price.each} onChange=${(ids) => change({ chosen: ids })} />
         ${takesImages && html`<${ImageInputs}
@@ -146,7 +146,7 @@ function Form({ task, all, from, model, initial }) {
         <//>`}
         ${task !== "chat" && task !== "upscale" && html`<${Field} label="Prompt" wrong=${faults.prompt}>${(attributes) => html`
           <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties.prompt?.maxLength} value=${prompt}
-              onInput=${(event) => change({ prompt: event.target.value })} onKeyDown=${press}></textarea>`}<//>`}
+              onInput=${(event) => change({ prompt: event.target.value })}></textarea>`}<//>`}
         ${task === "chat" && html`<${Field} label="System message (optional)">${(attributes) => html`
           <textarea ...${attributes} rows="2" value=${draft.system}
               onInput=${(event) => change({ system: event.target.value })}></textarea>`}<//>`}
