@@ -41,7 +41,12 @@ _SOURCES = {
         "mcp", "mcp", _GENERATE, "Let agents make images and videos with a gateway, over the Model Context Protocol."
     ),
     "requests": _Source("requests", "list_requests", _ACCOUNT, "List requests with their cost, newest first."),
-    "spend": _Source("requests", "show_spend", _ACCOUNT, "Show what was spent, by model, provider, key or kind."),
+    "spend": _Source(
+        "requests",
+        "show_spend",
+        _ACCOUNT,
+        "Show what was spent, by model, provider, key, kind, user, session or label.",
+    ),
     "verify": _Source(
         "verify",
         "verify",

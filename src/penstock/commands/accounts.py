@@ -24,7 +24,7 @@ FromFile = Annotated[
 ]
 AccountId = Annotated[str, typer.Argument(help="Id of the account.")]
 
-app = typer.Typer(no_args_is_help=True, help="Add, list, rotate and delete accounts at vendors.")
+app = typer.Typer(no_args_is_help=True, help="Add, list, rotate and delete accounts: several credentials per vendor.")
 
 
 @app.command("add")
