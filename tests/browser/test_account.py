@@ -216,7 +216,7 @@ def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installat
         browser.press("Rotate", "dialog")
         browser.until(lambda: browser.text("#secret").startswith("whsec_"), "the new secret is not shown")
         assert browser.text("#secret") not in ("", before)
-        assert "signs too, until" in browser.text("main")
+        assert "stays valid until" in browser.text("main")
         assert browser.errors() == []
 
 
