@@ -12,6 +12,7 @@ from penstock.gateway import Gateway
 from penstock.media.rows import ExampleRow, list_examples
 from penstock.models.catalog import Catalog
 from penstock.models.description import describe_found
+from penstock.models.known_providers import KnownProviders
 from penstock.schema import Call, Response
 
 MODEL_QUERY = (
@@ -44,10 +45,10 @@ async def list_models(gateway: Gateway, call: Call) -> Response:
         return await _find_models(gateway, call, asked, of_servers)
     # All callers but those with a list of models get the same, and writing the schemas takes many milliseconds.
     if call.caller.models is None and not asked["details"] and not asked["off"]:
-        encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, asked["schema"])
+        encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, gateway.catalog.providers, asked["schema"])
         together = b",".join([*encoded, *(encode(model) for model in of_servers)])
         return Response(body=b'{"object":"list","data":[%b]}' % together)
-    listed = await asyncio.to_thread(_described_models, gateway.catalog, asked["schema"])
+    listed = await asyncio.to_thread(_described_models, gateway.catalog, gateway.catalog.providers, asked["schema"])
     models = [model for model in (*listed, *of_servers) if call.caller.may_use(model["id"])]
     models = await _with_details(gateway, call, models, asked["details"])
     return Response(json={"object": "list", "data": [*models, *await _off_models(gateway, call, asked)]})
@@ -69,7 +70,7 @@ async def _find_models(
         raise InvalidRequest(f"`provider` is `{provider}`, which this gateway does not know.", param="provider")
     if len(words) > _WORDS_LENGTH_MAX:
         raise InvalidRequest(f"`search` may have at most {_WORDS_LENGTH_MAX} characters.", param="search")
-    listed = await asyncio.to_thread(_described_models, gateway.catalog, asked["schema"])
+    listed = await asyncio.to_thread(_described_models, gateway.catalog, gateway.catalog.providers, asked["schema"])
     models = [model for model in (*listed, *of_servers) if _fits(model, provider, words)]
     models = await _with_details(
         gateway, call, [each for each in models if call.caller.may_use(each["id"])], asked["details"]
@@ -91,12 +92,13 @@ def _fits(model: dict[str, Any], provider: str | None, words: str) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _encoded_models(catalog: Catalog, schema: bool) -> list[bytes]:
-    return [encode(model) for model in _described_models(catalog, schema)]
+def _encoded_models(catalog: Catalog, providers: KnownProviders, schema: bool) -> list[bytes]:
+    return [encode(model) for model in _described_models(catalog, providers, schema)]
 
 
 @lru_cache(maxsize=2)
-def _described_models(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
+def _described_models(catalog: Catalog, providers: KnownProviders, schema: bool) -> tuple[dict[str, Any], ...]:
+    """All models; `providers` are those of the catalog, which change when the first account of a provider is added."""
     return tuple(catalog.describe_all(schema))
 
 

@@ -85,6 +85,16 @@ async def test_the_list_is_written_once_and_not_in_the_thread_of_the_event_loop(
     assert threads[0] != threading.get_ident()
 
 
+async def test_the_models_of_a_provider_appear_with_its_first_account(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        before = (await served.call("GET", "/compat/v1/models", key=key)).json["data"]
+        gateway.catalog.set_accounts(frozenset({"fal"}))
+        after = (await served.call("GET", "/compat/v1/models", key=key)).json["data"]
+        assert not any("fal" in model["providers"] for model in before)
+        assert any("fal" in model["providers"] for model in after)
+
+
 async def test_details_show_who_serves_a_model_and_an_example_of_it(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         image = await running.image()
