@@ -172,6 +172,7 @@ async def add_attempt(running: RunningGateway, job: Job) -> None:
         "count": 1,
         "provider": "lab",
         "upstream_model": "video-1",
+        "account_id": None,
         "round": 0,
         "created_at_ms": running.clock.now_ms(),
     }

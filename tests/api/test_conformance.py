@@ -33,7 +33,7 @@ BEYOND_SCHEMA = {
     "media_retention", "duration", "seconds", "thinking", "thinking_level", "top_logprobs", "stream_options", "prompt",
     "metadata", "bucket", "created_before", "limit", "summary", "starting_after", "url", "input",
     "tool_choice", "group_by", "declared_labels", "label.customer", "labels", "alert_percents", "month", "credential",
-    "provider", "models",
+    "provider", "models", "file",
 }  # fmt: skip
 # What is configured on this gateway; what a text in a form must be; and to JSON Schema, 2.0 is an integer.
 BEYOND_WORDS = (

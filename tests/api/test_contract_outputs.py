@@ -23,7 +23,8 @@ from tests.fake_providers.server import Act, FakeCall, deliver
 from tests.gateway import OpenGateway, files_with, sqlite_only
 
 MODES = {"text-to-image", "image-edit", "upscale", "text-to-video", "image-to-video", "chat"}
-MODES |= {"video-to-video", "video-extension"}  # of models that take a video, which the interface does not have
+# Of models that take a video or speak, which the interface does not have.
+MODES |= {"video-to-video", "video-extension", "text-to-speech"}
 
 
 def delivering(count: int) -> Act:

@@ -95,17 +95,18 @@ async def test_no_mode_of_replay_is_silently_live_on_chat(open_gateway: OpenGate
             assert (await api.call("GET", f"/v1/requests/{mocked.headers['x-request-id']}")).json["cost"] == 0
             assert b"[DONE]" in (await chat(mode, stream=True, reasoning_effort="low")).body
         assert (await chat("replay-or-error")).code == "RECORDING_NOT_FOUND"
-        for mode in ("record", "replay-or-record"):
-            assert (await chat(mode)).code == "INVALID_REQUEST"
         assert len(lab.chats) == 0
         assert (await chat("replay-or-live")).headers["x-service-replay-status"] == "live"
         assert (await chat("off")).status == 200
         assert (await chat("nonsense")).code == "INVALID_REQUEST"
         assert len(lab.chats) == 2
+        assert (await chat("record")).headers["x-service-replay-status"] == "recorded"
+        assert (await chat("replay-or-record")).headers["x-service-replay-status"] == "replayed"
+        assert len(lab.chats) == 3
         key = (await api.running.gateway.keys.create_key(api.running.caller.org_id, replay_mode="mock")).key
         assert (await chat(None, key=key)).headers["x-service-replay-status"] == "mocked"
         assert (await chat("off", key=key)).status == 200
-        assert len(lab.chats) == 3
+        assert len(lab.chats) == 4
 
 
 @sqlite_only

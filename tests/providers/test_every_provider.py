@@ -45,6 +45,7 @@ OURS = {
     "partial_images",
     "provider",
     "labels",
+    "provenance",
 }
 # None of them has a provider's price list.
 OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}

@@ -9,6 +9,7 @@ import openai
 import pytest
 from PIL import Image
 
+from penstock.imaging.marks import find_marks
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider, mp4, png
 from tests.gateway import sqlite_only
@@ -53,7 +54,9 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
     assert video.status == "queued"
     done = client.videos.poll(video.id)
     assert (done.status, done.seconds, done.size) == ("completed", "4", "1280x720")
-    assert client.videos.download_content(video.id).read() == mp4()
+    content = client.videos.download_content(video.id).read()
+    assert find_marks(content).c2pa_bytes, "the gateway signs what nobody has signed"
+    assert content.endswith(mp4()[-500:])
     assert [listed.id for listed in client.videos.list()] == [video.id]
     client.videos.delete(video.id)
     assert client.videos.retrieve(video.id).status == "completed", "what is finished stays finished"

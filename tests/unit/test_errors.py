@@ -30,6 +30,7 @@ TABLE = """
     UPSTREAM_OUTCOME_UNKNOWN  502  api_error
     UPSTREAM_TIMEOUT          504  api_error
     STORAGE_UNAVAILABLE       503  api_error
+    PROVENANCE_UNAVAILABLE    503  api_error
     UNAVAILABLE               503  api_error
     INTERNAL_ERROR            500  api_error
     CANCELLED                 409  api_error

@@ -163,6 +163,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close the connection at once, without waiting for what is not sent yet."""
         self._transport.abort()
+        self._chunks.clear()  # nobody reads them; a connection may wait for the garbage collector
 
     # ---------------------------------------------------------------------------------------- called by the event loop
 

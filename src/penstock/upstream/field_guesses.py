@@ -75,7 +75,7 @@ _PRICED_CHAT_PATTERN = re.compile(
 # the next token and to show the answer. Nothing here lets an answer exceed its limit, reaches other calls, or loads
 # anything.
 OWN_CHAT_FIELDS = frozenset(
-    """max_completion_tokens reasoning_effort verbosity parallel_tool_calls functions function_call logprobs
+    """n max_completion_tokens reasoning_effort verbosity parallel_tool_calls functions function_call logprobs
     top_logprobs logit_bias metadata store user safety_identifier prompt_cache_key prompt_cache_retention
     stream_options continuous_usage_stats
     top_k min_p top_a tfs_z typical_p typical top_n_sigma repetition_penalty repeat_penalty repeat_last_n

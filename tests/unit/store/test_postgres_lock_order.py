@@ -15,6 +15,7 @@ from tests.databases import database_for
 def test_every_table_has_a_place_in_the_order() -> None:
     schema = "".join(path.read_text() for path in Path(lock_order.PAGE.parents[2] / "src").rglob("migrations/*.sql"))
     tables = set(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
+    tables -= set(re.findall(r"^ALTER TABLE (\w+) RENAME TO", schema, re.MULTILINE))  # made anew under another name
     assert tables
     assert {*tables, "procrastinate_jobs"} == set(lock_order.ORDER)
     assert package_migrations()
