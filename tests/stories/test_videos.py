@@ -45,9 +45,10 @@ def test_every_video_call_of_the_client(client: openai.OpenAI, lab: ScriptedProv
     assert client.videos.list(limit=1, after=second.id).data[0].id == first.id
 
     client.videos.download_content(first.id).write_to_file(tmp_path / "train.mp4")
-    assert (tmp_path / "train.mp4").read_bytes() == mp4()
+    frames = mp4().partition(b"mdat")[2].partition(b"moov")[0]  # around them stand Content Credentials
+    assert frames in (tmp_path / "train.mp4").read_bytes()
     with client.videos.with_streaming_response.download_content(second.id) as response:
-        assert b"".join(response.iter_bytes()) == mp4()
+        assert frames in b"".join(response.iter_bytes())
     with pytest.raises(openai.ConflictError):
         client.videos.download_content(endless.id)
     with pytest.raises(openai.NotFoundError):

@@ -76,7 +76,7 @@ class _Tools:
         """List models with what they can do and what they cost.
 
         mode: only models of this mode: text-to-image, image-edit, upscale, text-to-video, image-to-video,
-        video-to-video, video-extension or chat.
+        video-to-video, video-extension, text-to-speech or chat.
         """
         models = (await asyncio.to_thread(self._gateway.get, "/compat/v1/models")).body["data"]
         shown = ("id", "name", "description", "modes", "pricing")
