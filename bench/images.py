@@ -91,6 +91,7 @@ def gateways(peers: Path) -> list[Gateway]:
 def _penstock(folder: Path) -> list[str]:
     (folder / "penstock.toml").write_text(
         f"""starting_credit_usd = "1000000"
+provenance = "off"  # the peers sign nothing; bench/provenance.py has what it costs
 [providers.lab]
 speaks = "openai"
 base_url = "http://127.0.0.1:{PROVIDER_PORT}/v1"

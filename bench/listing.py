@@ -31,10 +31,10 @@ DAYS = 30
 STATUSES = ("completed",) * 90 + ("upstream_failure",) * 6 + ("rejected",) * 3 + ("cancelled",)
 ORG = OrgId(new_id("org", 1))
 REPORTS = (
-    ("usage of a day by hour and model", 1, "hour", "model"),
-    ("usage of a week by day and model", 7, "day", "model"),
-    ("usage of all by day and model", DAYS, "day", "model"),
-    ("usage of all by day", DAYS, "day", None),
+    ("usage of a day by hour and model", 1, "hour", ("model",)),
+    ("usage of a week by day and model", 7, "day", ("model",)),
+    ("usage of all by day and model", DAYS, "day", ("model",)),
+    ("usage of all by day", DAYS, "day", ()),
 )
 
 
