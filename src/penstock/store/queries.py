@@ -6,7 +6,11 @@ its name is followed by `[sqlite]` or `[postgres]`, which come in pairs, or by `
 first, each such choice is replaced by its left side, in the second by its right side. `[{sqlite|postgres}]` is such a
 name too, for a query that differs little between the databases.
 
-`-- part: name` begins a piece of SQL that queries after it have in common; in these, `{name}` stands for the piece.
+`-- part: name` begins a piece of SQL that queries after it have in common, also those of later files; in these,
+`{name}` stands for the piece.
+
+A query names every column that it reads, and where it reads several tables also the table: a newer version may add
+columns while this one runs.
 """
 
 import re
@@ -117,7 +121,8 @@ class QueryFile:
     """All queries, for each database. A process uses one of them, so the queries for the other are not made."""
 
     def __init__(self, files: Iterable[tuple[str, str]]) -> None:
-        self._blocks = [(source, *block) for source, text in files for block in _blocks(text, source)]
+        parts: dict[str, str] = {}
+        self._blocks = [(source, *block) for source, text in files for block in _blocks(text, source, parts)]
 
     @cached_property
     def sqlite(self) -> Queries:
@@ -163,11 +168,12 @@ def parse_queries(text: str, source: str = "queries") -> QueryFile:
     return QueryFile([(source, text)]).check()
 
 
-def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
-    """For each query the number of its `-- name:` line, that line, and the lines up to the next, with parts put in."""
+def _blocks(text: str, source: str, parts: dict[str, str]) -> Iterator[tuple[int, re.Match[str], list[str]]]:
+    """For each query the number of its `-- name:` line, that line, and the lines up to the next, with parts put in. The
+    parts of the text are added to those of the files before.
+    """
     lines = text.splitlines()
     starts = [at for at, line in enumerate(lines) if re.match(r"--\s*(name|part)\b", line)]
-    parts: dict[str, str] = {}
     for number, line in enumerate(lines[: min(starts, default=len(lines))], 1):
         if line.strip() and not line.startswith("--"):
             raise StorageMisconfigured(f"{source}:{number}: SQL before the first `-- name:` line.")

@@ -1,5 +1,21 @@
 -- Generations and their attempts. A worker leases a generation to run it; each of its writes names the lease's token.
 
+-- part: attempt_columns
+-- What AttemptRow has.
+    attempts.id, attempts.request_id, attempts.org_id, attempts.round, attempts.part, attempts.candidate,
+    attempts.count, attempts.provider, attempts.upstream_model, attempts.state, attempts.upstream_id, attempts.ref,
+    attempts.failure_kind, attempts.failure_message, attempts.http_status, attempts.cost, attempts.check_at_ms,
+    attempts.checks, attempts.created_at_ms, attempts.updated_at_ms, attempts.account_id
+
+-- part: generation_columns
+-- What GenerationRow has.
+    generations.id, generations.org_id, generations.task, generations.status, generations.model,
+    generations.request, generations.plan, generations.result, generations.hold, generations.created_at_ms,
+    generations.deadline_ms, generations.completed_at_ms, generations.expires_at_ms, generations.retention_seconds,
+    generations.webhook_url, generations.idempotency_key, generations.body_digest, generations.error_code,
+    generations.error_message, generations.progress, generations.cancel_requested, generations.lease_token,
+    generations.lease_until_ms, generations.crashes, generations.payload_expires_at_ms, generations.trace_context
+
 -- name: add_generation
 -- Add an accepted generation. Fails with a unique violation when the idempotency key was used before.
 INSERT INTO generations (id, org_id, task, status, model, request, plan, hold, created_at_ms, deadline_ms,
@@ -10,7 +26,7 @@ VALUES (:id, :org_id, :task, 'queued', :model, :request, :plan, :hold, :created_
 
 -- name: get_generation
 -- One generation of an organization.
-SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
+SELECT {generation_columns} FROM generations WHERE id = :id AND org_id = :org_id;
 
 -- name: get_generation_status
 -- Status, end of the lease and crashes of a generation. A lease that was not given back counts as one more crash.
@@ -18,7 +34,8 @@ SELECT status, lease_until_ms, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELS
 
 -- name: get_generation_by_key
 -- The generation that first used an idempotency key; a purge leaves another text in its place.
-SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key IN (:idempotency_key, :purged_key);
+SELECT {generation_columns} FROM generations
+WHERE org_id = :org_id AND idempotency_key IN (:idempotency_key, :purged_key);
 
 -- name: list_{older|newer}_generations
 -- A page of videos {downwards|upwards} from an id, with the columns that a list shows. The plan is shown until there is
@@ -158,7 +175,7 @@ WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progr
 -- Mark an unfinished generation as to be cancelled by its worker, and return it.
 UPDATE generations SET cancel_requested = 1
 WHERE id = :id AND org_id = :org_id AND status IN ('queued', 'in_progress')
-RETURNING *;
+RETURNING {generation_columns};
 
 -- name: take_lease
 -- Take the lease from the worker of a generation that was not sent to a provider yet.
@@ -195,11 +212,11 @@ WHERE id >= :low AND state IN ('completed', 'failed') ORDER BY id DESC LIMIT :li
 
 -- name: list_attempts
 -- All attempts of a generation, oldest first.
-SELECT * FROM attempts WHERE request_id = :request_id ORDER BY id;
+SELECT {attempt_columns} FROM attempts WHERE request_id = :request_id ORDER BY id;
 
 -- name: list_last_attempts
 -- The last attempt of a generation for each candidate and part, oldest first.
-SELECT * FROM attempts WHERE request_id = :request_id AND round = (
+SELECT {attempt_columns} FROM attempts WHERE request_id = :request_id AND round = (
     SELECT MAX(b.round) FROM attempts b
     WHERE b.request_id = attempts.request_id AND b.candidate = attempts.candidate AND b.part = attempts.part
 ) ORDER BY id;
@@ -246,7 +263,8 @@ UPDATE attempts SET failure_message = NULL, ref = CASE WHEN check_at_ms IS NULL 
 
 -- name: get_leased_generation
 -- A generation, the key of its request and the number of its attempts, if the worker still holds its lease.
-SELECT generations.*, requests.key_id, (SELECT COUNT(*) FROM attempts WHERE request_id = generations.id) AS attempt_count
+SELECT {generation_columns}, requests.key_id,
+    (SELECT COUNT(*) FROM attempts WHERE request_id = generations.id) AS attempt_count
 FROM generations
 JOIN requests ON requests.org_id = generations.org_id AND requests.id = generations.id
-WHERE generations.id = :id AND lease_token = :lease_token AND generations.status IN ('queued', 'in_progress');
+WHERE generations.id = :id AND generations.lease_token = :lease_token AND generations.status IN ('queued', 'in_progress');

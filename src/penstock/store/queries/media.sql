@@ -1,5 +1,10 @@
 -- Stored files: outputs of generations and inputs of requests.
 
+-- part: media_columns
+-- What MediaRow has.
+    media.id, media.org_id, media.request_id, media.role, media.position, media.content_type, media.size_bytes,
+    media.sha256, media.width, media.height, media.revised_prompt, media.created_at_ms, media.expires_at_ms
+
 -- name: add_media
 -- Add a stored file. After a crash the same file may be stored again: its row is updated.
 INSERT INTO media (id, org_id, request_id, role, position, content_type, size_bytes, sha256, width, height,
@@ -11,11 +16,11 @@ ON CONFLICT (id) DO UPDATE SET content_type = excluded.content_type, size_bytes 
 
 -- name: get_media
 -- One file, by the id in its signed URL.
-SELECT * FROM media WHERE id = :id;
+SELECT {media_columns} FROM media WHERE id = :id;
 
 -- name: list_media
 -- The files of a request, in order.
-SELECT * FROM media WHERE request_id = :request_id AND org_id = :org_id ORDER BY role, position;
+SELECT {media_columns} FROM media WHERE request_id = :request_id AND org_id = :org_id ORDER BY role, position;
 
 -- name: list_expired_media
 -- The ids of files that have expired. Inputs of an unfinished generation have not, even if the clock was set forward.
@@ -49,7 +54,7 @@ SELECT id, size_bytes, expires_at_ms FROM media UNION ALL SELECT media_id, size_
 -- The bytes of all files of an organization, and its own limit of them.
 SELECT (SELECT storage_bytes FROM orgs WHERE id = :org_id) AS max_bytes,
     COALESCE((SELECT SUM(size_bytes) FROM media WHERE org_id = :org_id), 0)
-    + COALESCE((SELECT SUM(size_bytes) FROM recording_files
+    + COALESCE((SELECT SUM(recording_files.size_bytes) FROM recording_files
         JOIN recordings ON recordings.id = recording_files.recording_id WHERE recordings.org_id = :org_id), 0) AS bytes;
 
 -- name: list_file_digests

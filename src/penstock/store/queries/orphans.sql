@@ -19,7 +19,7 @@ WHERE check_at_ms <= :now_ms
         SELECT id FROM attempts WHERE check_at_ms <= :now_ms
         ORDER BY check_at_ms LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
     )
-RETURNING *;
+RETURNING {attempt_columns};
 
 -- name: settle_checked_attempt
 -- Record how a job ended. Changes nothing the second time.

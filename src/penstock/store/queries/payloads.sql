@@ -21,7 +21,7 @@ DELETE FROM payloads WHERE (org_id, request_id) IN (
 
 -- name: list_expired_payloads
 -- Ended generations whose payloads have expired. Those whose webhook message is not delivered yet come later.
-SELECT * FROM generations WHERE payload_expires_at_ms <= :now_ms
+SELECT {generation_columns} FROM generations WHERE payload_expires_at_ms <= :now_ms
     AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.request_id = generations.id AND messages.state = 'waiting')
 ORDER BY payload_expires_at_ms LIMIT :limit;
 

@@ -1,5 +1,11 @@
 -- Recordings, their files, and claims on recordings that are being made.
 
+-- part: recording_columns
+-- What RecordingRow has.
+    recordings.id, recordings.org_id, recordings.request_id, recordings.imported_id, recordings.import_digest,
+    recordings.kind, recordings.task, recordings.model, recordings.standard, recordings.strict, recordings.request,
+    recordings.result, recordings.duration_ms, recordings.created_at_ms, recordings.exact
+
 -- name: add_recording
 -- Add a recording. An id that exists already stays as it is.
 INSERT INTO recordings (id, org_id, request_id, imported_id, import_digest, kind, task, model, standard, strict,
@@ -14,7 +20,7 @@ SELECT id FROM recordings WHERE org_id = :org_id AND import_digest = :import_dig
 
 -- name: find_pinned_recording
 -- The recording with an id, else the newest one that was imported from a file with that id.
-SELECT * FROM recordings WHERE org_id = :org_id AND (id = :id OR imported_id = :id)
+SELECT {recording_columns} FROM recordings WHERE org_id = :org_id AND (id = :id OR imported_id = :id)
 ORDER BY CASE WHEN id = :id THEN 0 ELSE 1 END, id DESC LIMIT 1;
 
 -- name: add_recording_file
@@ -25,20 +31,22 @@ ON CONFLICT (recording_id, position) DO NOTHING;
 
 -- name: find_standard_recording
 -- The newest recording with the same canonical parameters; one with the same prompt comes first.
-SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND standard = :digest
+SELECT {recording_columns} FROM recordings WHERE org_id = :org_id AND kind = :kind AND standard = :digest
 ORDER BY CASE WHEN exact = :exact THEN 0 ELSE 1 END, id DESC LIMIT 1;
 
 -- name: find_exact_recording
 -- The newest recording with the same canonical parameters and the same prompt.
-SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND exact = :digest ORDER BY id DESC LIMIT 1;
+SELECT {recording_columns} FROM recordings WHERE org_id = :org_id AND kind = :kind AND exact = :digest
+ORDER BY id DESC LIMIT 1;
 
 -- name: find_strict_recording
 -- The newest recording with the same body.
-SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND strict = :digest ORDER BY id DESC LIMIT 1;
+SELECT {recording_columns} FROM recordings WHERE org_id = :org_id AND kind = :kind AND strict = :digest
+ORDER BY id DESC LIMIT 1;
 
 -- name: get_recording
 -- One recording of an organization.
-SELECT * FROM recordings WHERE id = :id AND org_id = :org_id;
+SELECT {recording_columns} FROM recordings WHERE id = :id AND org_id = :org_id;
 
 -- name: list_{older|newer}_recordings
 -- A page {downwards|upwards} from an id, without results and without requests that are longer than :max_bytes.
@@ -57,7 +65,8 @@ SELECT id FROM recordings WHERE request_id = :request_id AND org_id = :org_id;
 
 -- name: list_recording_files
 -- The files of a recording, in order.
-SELECT * FROM recording_files WHERE recording_id = :recording_id ORDER BY position;
+SELECT recording_id, position, media_id, content_type, size_bytes, sha256 FROM recording_files
+WHERE recording_id = :recording_id ORDER BY position;
 
 -- name: lock_recording
 -- Lock a recording that is to be deleted, before the rows of its files, which are deleted first.

@@ -1,5 +1,14 @@
 -- Requests: added with the hold, closed with its capture or release, listed by ranges of ids.
 
+-- part: request_columns
+-- What RequestRow has.
+    requests.org_id, requests.id, requests.key_id, requests.created_at_ms, requests.model, requests.modality,
+    requests.endpoint, requests.status, requests.hold, requests.cost, requests.duration_ms, requests.error_code,
+    requests.error_message, requests.session_id, requests.trace_id, requests.end_user, requests.request_bytes,
+    requests.response_bytes, requests.purged_at_ms, requests.process_id, requests.kind, requests.provider,
+    requests.upstream_model, requests.input_tokens, requests.cached_tokens, requests.output_tokens,
+    requests.cost_lines, requests.attempts, requests.labels
+
 -- name: add_request
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
@@ -62,7 +71,7 @@ UPDATE requests SET response_bytes = :response_bytes WHERE id = :id AND org_id =
 
 -- name: get_request
 -- One request of an organization.
-SELECT * FROM requests WHERE id = :id AND org_id = :org_id;
+SELECT {request_columns} FROM requests WHERE id = :id AND org_id = :org_id;
 
 -- name: add_usage
 -- Add ended requests to a usage slot.
@@ -99,18 +108,18 @@ WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
 
 -- name: list_{older|newer}_requests
 -- A page {downwards|upwards} from an id.
-SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
+SELECT {request_columns} FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_status
 -- A page {downwards|upwards} from an id, of one status.
-SELECT * FROM requests INDEXED BY requests_by_status
+SELECT {request_columns} FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_key_and_status
 -- A page {downwards|upwards} from an id, of one key and status.
-SELECT * FROM requests INDEXED BY requests_by_key_and_status
+SELECT {request_columns} FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
@@ -118,7 +127,7 @@ ORDER BY id {DESC|ASC} LIMIT :limit;
 -- A page {downwards|upwards} from an id, of one key. SQLite merges the sorted ranges and stops after the page; from one
 -- range over all statuses it would sort all requests of the key.
 WITH of_key AS NOT MATERIALIZED (
-    SELECT * FROM requests INDEXED BY requests_by_key_and_status
+    SELECT {request_columns} FROM requests INDEXED BY requests_by_key_and_status
     WHERE org_id = :org_id AND key_id = :key_id AND id > :low AND id < :high
 )
 SELECT * FROM of_key WHERE status = 'completed'
@@ -134,42 +143,42 @@ ORDER BY id {DESC|ASC} LIMIT :limit;
 SELECT of_key.* FROM (
     VALUES ('completed'), ('pending'), ('processing'), ('upstream_failure'), ('rejected'), ('cancelled')
 ) AS every (status) CROSS JOIN LATERAL (
-    SELECT * FROM requests
+    SELECT {request_columns} FROM requests
     WHERE org_id = :org_id AND key_id = :key_id AND status = every.status AND id > :low AND id < :high
     ORDER BY id {DESC|ASC} LIMIT :limit
 ) AS of_key ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- part: filters
 -- What callers may filter by; a null parameter does not filter. A condition that a query has anyway does no harm.
-AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id)
-AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-AND (CAST(:model AS TEXT) IS NULL OR model = :model)
-AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
-AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
-AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
-AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
-AND (CAST(:has_label AS TEXT) IS NULL OR replace(labels, :has_label, '') <> labels)
-AND (CAST(:has_second AS TEXT) IS NULL OR replace(labels, :has_second, '') <> labels)
-AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user
-    OR replace(session_id, :search, '') <> session_id)
+AND (CAST(:key_id AS TEXT) IS NULL OR requests.key_id = :key_id)
+AND (CAST(:status AS TEXT) IS NULL OR requests.status = :status)
+AND (CAST(:model AS TEXT) IS NULL OR requests.model = :model)
+AND (CAST(:provider AS TEXT) IS NULL OR requests.provider = :provider)
+AND (CAST(:kind AS TEXT) IS NULL OR requests.kind = :kind)
+AND (CAST(:end_user AS TEXT) IS NULL OR requests.end_user = :end_user)
+AND (CAST(:session_id AS TEXT) IS NULL OR requests.session_id = :session_id)
+AND (CAST(:has_label AS TEXT) IS NULL OR replace(requests.labels, :has_label, '') <> requests.labels)
+AND (CAST(:has_second AS TEXT) IS NULL OR replace(requests.labels, :has_second, '') <> requests.labels)
+AND (CAST(:search AS TEXT) IS NULL OR replace(requests.id, :search, '') <> requests.id
+    OR replace(requests.end_user, :search, '') <> requests.end_user OR replace(requests.session_id, :search, '') <> requests.session_id)
 
 -- name: list_{older|newer}_requests_of_user
 -- A page {downwards|upwards} from an id, of one end user; other filters may be added.
-SELECT * FROM requests INDEXED BY requests_by_user
+SELECT {request_columns} FROM requests INDEXED BY requests_by_user
 WHERE org_id = :org_id AND end_user = :end_user AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_session
 -- A page {downwards|upwards} from an id, of one session; other filters may be added.
-SELECT * FROM requests INDEXED BY requests_by_session
+SELECT {request_columns} FROM requests INDEXED BY requests_by_session
 WHERE org_id = :org_id AND session_id = :session_id AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_label
 -- A page {downwards|upwards} from an id, of one value of a label; other filters, also by labels, may be added.
-SELECT requests.* FROM request_labels AS l
+SELECT {request_columns} FROM request_labels AS l
 CROSS JOIN requests
 WHERE l.org_id = :org_id AND l.name = :label_name AND l.value = :label_value
     AND l.request_id > :low AND l.request_id < :high
@@ -179,28 +188,28 @@ ORDER BY l.request_id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_model
 -- A page {downwards|upwards} from an id, of one model; other filters may be added.
-SELECT * FROM requests INDEXED BY requests_by_model
+SELECT {request_columns} FROM requests INDEXED BY requests_by_model
 WHERE org_id = :org_id AND model = :model AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_provider
 -- A page {downwards|upwards} from an id, of one provider; other filters may be added.
-SELECT * FROM requests INDEXED BY requests_by_provider
+SELECT {request_columns} FROM requests INDEXED BY requests_by_provider
 WHERE org_id = :org_id AND provider = :provider AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_kind
 -- A page {downwards|upwards} from an id, of one kind other than chat, which has no index; other filters may be added.
-SELECT * FROM requests INDEXED BY requests_by_kind
+SELECT {request_columns} FROM requests INDEXED BY requests_by_kind
 WHERE org_id = :org_id AND kind = :kind AND kind <> 'chat' AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_matching
 -- A page {downwards|upwards} from an id, with any filters.
-SELECT * FROM requests
+SELECT {request_columns} FROM requests
 WHERE org_id = :org_id AND id > :low AND id < :high
     {filters}
 ORDER BY id {DESC|ASC} LIMIT :limit;
