@@ -256,3 +256,25 @@ def test_recordings_survive_the_migration_that_lets_them_be_chats(tmp_path: Path
         connection.execute("DELETE FROM recordings WHERE id = 'rec_1'")
     assert connection.pragma("foreign_key_check") is None
     connection.close()
+
+
+def test_each_migration_only_adds_what_the_version_before_need_not_know() -> None:
+    """The version before runs on beside it: its statements name their columns, and give no value to new ones."""
+    connection = apsw.Connection(":memory:")
+    before: dict[str, dict[str, bool]] = {}
+    for migration in package_migrations():
+        migrate_sqlite(connection, tuple(known for known in package_migrations() if known.version <= migration.version))
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        # The columns of each table, and whether a row needs a value for them.
+        after = {
+            str(table): {
+                str(name): bool(required) and default is None
+                for _, name, _, required, default, _ in connection.execute(f"PRAGMA table_info({table})")
+            }
+            for (table,) in tables
+        }
+        for table, columns in before.items():
+            assert columns.keys() <= after.get(table, {}).keys(), f"{migration.name} removes from {table}"
+            added = {name for name in after[table].keys() - columns.keys() if after[table][name]}
+            assert not added, f"{migration.name}: the version before cannot add rows to {table} without {added}"
+        before = after

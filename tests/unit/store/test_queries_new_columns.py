@@ -8,39 +8,13 @@ import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from penstock.store.migrate import migrate_sqlite, package_migrations
 from penstock.store.queries import Query, package_queries
 from tests import postgres
 from tests.many_cases import check_each
+from tests.table_columns import additions, migrated_sqlite
 
 INT8 = 20  # the number of that type in Postgres
 Read = tuple[str, str]  # a table and a column
-
-
-def columns(connection: apsw.Connection) -> dict[str, set[str]]:
-    """The columns of each table."""
-    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    return {
-        str(name): {str(row[1]) for row in connection.execute(f"PRAGMA table_info({name})")}
-        for (name,) in tables.fetchall()
-        if name != "schema_version"
-    }
-
-
-def additions(existing: dict[str, set[str]]) -> list[str]:
-    """Statements that add a column of a new name to every table, and one of each name that another table has."""
-    names = {"added_later"}.union(*existing.values())
-    return [
-        f"ALTER TABLE {table} ADD COLUMN {name} BIGINT"
-        for table in sorted(existing)
-        for name in sorted(names - existing[table])
-    ]
-
-
-def sqlite_connection() -> apsw.Connection:
-    connection = apsw.Connection(":memory:")
-    migrate_sqlite(connection, package_migrations())
-    return connection
 
 
 def reads(connection: apsw.Connection, query: Query) -> list[Read]:
@@ -61,9 +35,9 @@ def reads(connection: apsw.Connection, query: Query) -> list[Read]:
 
 
 def test_statements_read_the_same_columns_of_sqlite_after_others_were_added() -> None:
-    before = sqlite_connection()
-    after = sqlite_connection()
-    for statement in additions(columns(after)):
+    before = migrated_sqlite()
+    after = migrated_sqlite()
+    for statement in additions():
         after.execute(statement)
 
     def check(name: str) -> None:
@@ -87,7 +61,7 @@ async def test_prepared_statements_of_postgres_run_on_after_columns_were_added(f
         prepared = prepare(pgconn, name, query)
         assert succeeded(prepared), prepared.error_message
         before[name] = result_columns(pgconn.describe_prepared(name.encode()))
-    for statement in additions(columns(sqlite_connection())):
+    for statement in additions():
         assert succeeded(pgconn.exec_(statement.encode()))
 
     def check(name: str) -> None:
