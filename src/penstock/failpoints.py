@@ -11,7 +11,8 @@ import time
 
 NAMES = frozenset(
     """accept.before_tx accept.in_tx accept.after_commit submit.intent_committed submit.response_read
-    submit.id_committed poll.mid fetch.start fetch.mid media.after_fsync settle.in_tx
+    submit.id_committed poll.mid fetch.start fetch.mid seal.before_sign seal.after_sign
+    media.after_fsync settle.in_tx
     settle.after_commit hook.sent hook.after_2xx hook.between purge.files_gone migrate.mid""".split()
 )
 

@@ -44,6 +44,7 @@ class Caller:
     replay_mode: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
     declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
+    provenance: str | None = None  # what its organization asks of Content Credentials; None: as the settings say
 
     @property
     def is_limited(self) -> bool:

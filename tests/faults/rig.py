@@ -370,7 +370,8 @@ price = {{ unit = "token", input_usd = "{chat.INPUT_USD}", output_usd = "{chat.O
         await self._check_money(served)
         self._check_provider(list(shown.values()))
         await self._check_messages(served, shown)
-        assert await self.breaches() == []
+        await self._check_seals()
+        assert await self.breaches() == []  # the files have the digests of their rows, too
         return outcomes
 
     async def _check_money(self, served: Running) -> None:
@@ -388,6 +389,15 @@ price = {{ unit = "token", input_usd = "{chat.INPUT_USD}", output_usd = "{chat.O
         count = Counter({row["kind"]: row["count"] for row in kinds})
         assert count["capture"] == sum(usd > 0 for usd in due.values())
         assert [row["held"] for row in await self.rows("SELECT held FROM orgs")] == [0]
+
+    async def _check_seals(self) -> None:
+        """Each output has one entry, with the digest of the file that is stored, however often it was sealed."""
+        sealed = await self.rows(
+            "SELECT media.id, media.sha256, seals.sha256 AS sealed, seals.status"
+            " FROM media LEFT JOIN seals ON seals.media_id = media.id WHERE media.role = 'output'"
+        )
+        assert [row for row in sealed if row["sha256"] != row["sealed"] or row["status"] != "signed"] == []
+        assert len(sealed) == len({row["id"] for row in sealed})
 
     def _check_provider(self, videos: list[dict[str, Any]]) -> None:
         """Nothing was sent twice, and nothing is charged that was not made."""

@@ -29,6 +29,8 @@ PLACES = {
     "poll.mid": 16,
     "fetch.start": 8,
     "fetch.mid": 8,
+    "seal.before_sign": 8,
+    "seal.after_sign": 8,
     "media.after_fsync": 8,
     "settle.in_tx": 8,
 }

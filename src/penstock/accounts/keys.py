@@ -74,6 +74,7 @@ class _CallerRow(msgspec.Struct, frozen=True, kw_only=True):
     org_nanos_per_month: int | None
     labels: str | None
     declared_labels: str | None
+    provenance: str | None
 
 
 # ------------------------------------------------------------------------------------------------- the text of a key
@@ -325,6 +326,7 @@ def _caller(row: _CallerRow) -> Caller:
         replay_mode=row.replay_mode,
         labels=decode_labels(row.labels),
         declared_labels=decode_declared(row.declared_labels),
+        provenance=row.provenance,
     )
 
 

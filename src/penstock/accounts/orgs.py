@@ -7,13 +7,14 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound
+from penstock.provenance.policy import check_words
 from penstock.store.base import Store, Transaction
 from penstock.values import ZERO, Nanos, OrgId, new_id
 
 MAX_NAME_CHARS = 200
 MAX_USD_PER_MONTH = 1_000_000
 BILLING_TYPES = ("prepaid", "postpaid")
-_CHANGEABLE = ("name", "nanos_per_month", "storage_bytes")
+_CHANGEABLE = ("name", "nanos_per_month", "storage_bytes", "provenance")
 _MAX_INTEGER = 2**63 - 1
 
 
@@ -28,6 +29,7 @@ class Org(msgspec.Struct, frozen=True):
     created_at_ms: int
     nanos_per_month: int | None = None  # most that its keys together may spend in a month (UTC)
     storage_bytes: int | None = None  # most bytes of its files; 0: no limit; None: as the settings say
+    provenance: str | None = None  # what is asked of Content Credentials; None: as the settings say
 
 
 async def create_org(store: Store, clock: Clock, name: str, billing: str) -> Org:
@@ -54,13 +56,15 @@ async def get_org(store: Store | Transaction, org_id: OrgId) -> Org:
 
 
 async def change_org(store: Store, org_id: OrgId, changes: Mapping[str, Any]) -> Org:
-    """Change the name or the limits, by the names of the fields of `Org`, and return the organization. None removes a
-    limit. Every process notices within two seconds, and a storage limit within half a minute.
+    """Change the name, the limits or the policy, by the names of the fields of `Org`, and return the organization. None
+    removes a limit. Every process notices within two seconds, and a storage limit within half a minute.
 
     Raises InvalidRequest for a bad value and NotFound for an unknown organization.
     """
     if "name" in changes:
         _check_name(changes["name"])
+    if (words := changes.get("provenance")) is not None:
+        check_words(words)
     for name in ("nanos_per_month", "storage_bytes"):
         if (value := changes.get(name)) is not None and not 0 <= value <= _MAX_INTEGER:
             raise InvalidRequest(f"`{name}` must be from 0 to {_MAX_INTEGER}.", param=name)

@@ -1,4 +1,4 @@
-"""Which requests to list: by time, key, status, model, provider, kind, user, session, labels, or a part of a text."""
+"""Which requests to list: by time, key, status, model, labels and more, or a part of a text."""
 
 import re
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ class Filters:
     user: str | None = None
     session_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    content_credentials: str | None = None  # the status of one of the outputs
     # A part of the id, the user or the session; one that begins with `req_` is the beginning of the id.
     search: str | None = None
     summary: bool = False
@@ -57,7 +58,9 @@ class Filters:
     @property
     def is_plain(self) -> bool:
         """Whether only the time, the key and the status are given, which the usage slots count by."""
-        others = (self.model, self.provider, self.kind, self.user, self.session_id, self.search)
+        others = (
+            self.model, self.provider, self.kind, self.user, self.session_id, self.search, self.content_credentials,
+        )  # fmt: skip
         return others == (None,) * len(others) and not self.labels
 
     @property
@@ -74,6 +77,7 @@ class Filters:
             "end_user": self.user,
             "session_id": self.session_id,
             **label_columns(self.labels),
+            "content_credentials": self.content_credentials,
             "search": self.search,
         }
 
@@ -91,7 +95,12 @@ class Filters:
         if self.is_plain:
             names = [name.removesuffix("_id") for name in self.columns]
             return "_of_" + "_and_".join(names) if names else ""
-        for name, value in (("user", self.user), ("session", self.session_id), ("label", self.labels or None)):
+        for name, value in (
+            ("user", self.user),
+            ("session", self.session_id),
+            ("label", self.labels or None),
+            ("credentials", self.content_credentials),
+        ):
             if value is not None:
                 return f"_of_{name}"
         for name in ("model", "provider"):

@@ -57,9 +57,13 @@ def set_limits(
             help="Most bytes of its stored files; 0 for no limit, `none` for the setting storage_bytes_per_org."
         ),
     ] = None,
+    provenance: Annotated[
+        str | None,
+        typer.Option(help="What is asked of Content Credentials, such as `sign; required`; `none` for the setting."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change the name or the limits of an organization. Running gateways notice within seconds."""
+    """Change the name, the limits or the policy of an organization. Running gateways notice within seconds."""
     settings = load_settings(data=data, config=config)
     changes: dict[str, Any] = {}
     if name is not None:
@@ -68,8 +72,10 @@ def set_limits(
         changes["nanos_per_month"] = None if usd_per_month == _NONE else _budget_amount(usd_per_month)
     if storage_bytes is not None:
         changes["storage_bytes"] = None if storage_bytes == _NONE else _bytes(storage_bytes)
+    if provenance is not None:
+        changes["provenance"] = None if provenance == _NONE else provenance
     if not changes:
-        raise ValueError("nothing to change: give --name, --usd-per-month or --storage-bytes")
+        raise ValueError("nothing to change: give --name, --usd-per-month, --storage-bytes or --provenance")
     with_store(settings, lambda store, _: change_org(store, OrgId(org), changes))
     report(f"changed {org}", as_json, id=org)
 

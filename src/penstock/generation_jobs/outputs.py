@@ -9,7 +9,7 @@ from penstock.generation_jobs.job import Job
 from penstock.generation_jobs.parts import Part
 from penstock.generation_jobs.polling import poll_or_none
 from penstock.media.provider_files import DownloadFailed, UnusableFile
-from penstock.media.transfer import OutputNotStored
+from penstock.media.transfer import OutputNotSealed, OutputNotStored
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.upstream.candidate import Candidate
@@ -39,7 +39,7 @@ async def store_outputs(
         try:
             return await _store_files(gateway, job, part, attempt_id, result)
         except OutputNotStored as problem:
-            if not is_video or not problem.may_change or clock.steady_ms() >= job.row.deadline_ms:
+            if not problem.may_change or _is_last_try(gateway, job, problem, until):
                 raise
         except DownloadFailed as problem:
             reason = str(problem)
@@ -58,6 +58,15 @@ async def store_outputs(
         await clock.sleep(pause)
         pause = min(2 * pause, _FETCH_PAUSE_SECONDS_MAX)
         result = await _refresh_files(gateway, part.candidate, result)
+
+
+def _is_last_try(gateway: Gateway, job: Job, problem: OutputNotStored, until: float) -> bool:
+    """Whether an output that could not be stored or sealed is given up. Videos wait until their deadline; callers wait
+    for images, and a little for a signer.
+    """
+    if job.request.task == "video":
+        return gateway.clock.steady_ms() >= job.row.deadline_ms
+    return not isinstance(problem, OutputNotSealed) or gateway.clock.monotonic() >= until
 
 
 async def _refresh_files(gateway: Gateway, candidate: Candidate, result: Result) -> Result:

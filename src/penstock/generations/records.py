@@ -10,6 +10,7 @@ from penstock.accounts.key_records import read_key_names
 from penstock.accounts.request_records import RequestRow, decode_attempts, request_record
 from penstock.gateway import Gateway
 from penstock.media.rows import list_outputs
+from penstock.provenance.statuses import worst
 from penstock.schema import Call
 from penstock.store.base import Store
 from penstock.store.related import read_related
@@ -44,6 +45,7 @@ async def detailed_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
     outputs = await _outputs(gateway, call, made)
     messages = await list_messages_of_requests(store, made, org_id)
     webhooks = {message["request_id"]: message for message in await message_records(store, messages)}
+    statuses = await credential_statuses(store, made, org_id)
     key_names = await read_key_names(store, sorted({row.key_id for row in rows}), org_id)
     names = gateway.catalog.providers.names
     return [
@@ -53,6 +55,7 @@ async def detailed_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
             "progress": progress.get(row.id),
             "attempts": [_attempt(attempt, names) for attempt in attempts[row.id] or _chat_attempts(row)],
             "outputs": outputs[row.id],
+            "content_credentials": statuses.get(row.id),
             "webhook": webhooks.get(row.id),
         }
         for row in rows
@@ -78,6 +81,14 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
         }
         found[output.request_id].append(shown)
     return found
+
+
+async def credential_statuses(store: Store, ids: Sequence[str], org_id: OrgId) -> dict[str, str]:
+    """By request the worst status of the Content Credentials of its outputs, also when those have expired."""
+    found = defaultdict[str, list[str]](list)
+    for row in await read_related(store, "list_credential_statuses", ids, org_id=org_id):
+        found[row["request_id"]].append(row["status"])
+    return {request_id: status for request_id, several in found.items() if (status := worst(several))}
 
 
 # ------------------------------------------------------------------------------------------------------------- attempts

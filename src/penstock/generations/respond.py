@@ -9,7 +9,7 @@ from penstock.generation_jobs.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.models.routing import LeftOut
-from penstock.provenance.sealer import GOOD_STATUSES
+from penstock.provenance.statuses import worst
 from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.values import Nanos, dollars, micros, nanos
@@ -115,8 +115,7 @@ def image(output: Output, *, url: str | None = None, b64_json: str | FileAsBase6
 
 def worst_status(result: GenerationResult) -> str | None:
     """The worst status of the Content Credentials of all outputs."""
-    found = {output.credentials.status for output in result.outputs if output.credentials}
-    return min(found, key=lambda status: (status in GOOD_STATUSES, status), default=None)
+    return worst(output.credentials.status for output in result.outputs if output.credentials)
 
 
 def credentials_header(result: GenerationResult | None) -> dict[str, str]:

@@ -179,7 +179,7 @@ def _validated_call(
         metadata=_metadata(values.get("metadata")),
         labels=call_labels(call, values.get("labels")),
         partial_images=_partial_images(values),
-        provenance=provenance_of_call(values.get("provenance"), call.headers, settings),
+        provenance=provenance_of_call(values.get("provenance"), call.headers, settings, call.caller.provenance),
     )
     key = idempotency_key(call, values, task)
     if task != "video" and "metadata" in extras:

@@ -49,6 +49,7 @@ class MediaFiles:
                 "media_id": stored.output.media_id,
                 "request_id": request_id,
                 "manifest": stored.output.credentials.manifest,
+                "status": stored.output.credentials.status,
                 "credentials": msgspec.json.encode(stored.output.credentials).decode(),
                 "created_at_ms": self._clock.now_ms(),
             }

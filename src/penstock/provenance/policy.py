@@ -18,19 +18,31 @@ _ALLOWED = "`off`, `keep`, `sign` or `required`"
 
 
 def policy(field: Any, header: str | None, *, default: Provenance, can_sign: bool) -> Provenance:
-    """The policy of a call, by its field, else by its header, else the operator's. Raises InvalidRequest.
+    """The policy of a call, by its field, else by its header, else `default`, whose demands a call cannot lower.
 
-    `can_sign` is false where the library is not installed.
+    `can_sign` is false where the library is not installed. Raises InvalidRequest, and PermissionDenied for a call that
+    would need less than is required of it.
     """
     if field is None and header is None:
         return default
     name = FIELD if field is not None else "X-Service-Provenance"
     asked = _from_field(field, default) if field is not None else _from_words(header or "", default, name)
+    if default.required and not (asked.required and asked.mode != "off"):
+        raise PermissionDenied("Every output here must have Content Credentials.", param=FIELD)
+    _check(asked, name, can_sign=can_sign)
+    return asked
+
+
+def check_words(text: str) -> None:
+    """Check the policy of an organization, such as `sign; required`. Raises InvalidRequest."""
+    _check(_from_words(text, Provenance("keep"), FIELD), FIELD, can_sign=_can_sign())
+
+
+def _check(asked: Provenance, name: str, *, can_sign: bool) -> None:
     if asked.mode == "sign" and not can_sign:
         raise InvalidRequest(f"`{name}` cannot be `sign`: this gateway has no library to sign with.", param=name)
     if asked.required and asked.mode == "off":
         raise InvalidRequest(f"`{name}` cannot be `required` and `off` at once.", param=name)
-    return asked
 
 
 def _from_field(field: Any, default: Provenance) -> Provenance:
@@ -81,12 +93,26 @@ def operators_policy(settings: Settings) -> Provenance:
     return Provenance(settings.provenance or ("sign" if can_sign else "keep"), settings.provenance_required)
 
 
-def provenance_of_call(field: Any, headers: Mapping[str, str], settings: Settings) -> Provenance:
-    """The policy of a call. Raises InvalidRequest, and PermissionDenied where the operator requires more."""
+def provenance_of_call(
+    field: Any, headers: Mapping[str, str], settings: Settings, of_org: str | None = None
+) -> Provenance:
+    """The policy of a call: what it asks for, else what its organization asks for, else the operator's.
+
+    Raises InvalidRequest, and PermissionDenied where the operator or the organization requires more.
+    """
     default = operators_policy(settings)
+    if of_org is not None:
+        default = _of_org(of_org, default, can_sign=_can_sign())
     asked = policy(field, headers.get(HEADER), default=default, can_sign=_can_sign())
-    if settings.provenance_required and not asked.required:
-        raise PermissionDenied("This gateway requires Content Credentials of every output.", param=FIELD)
     if asked.prompt and settings.payloads == "none":
         raise InvalidRequest("`provenance.include` may not be `prompt` where no prompts are stored.", param=FIELD)
     return asked
+
+
+@cache  # every call asks
+def _of_org(words: str, operators: Provenance, *, can_sign: bool) -> Provenance:
+    """The policy of an organization, which was checked when it was stored; it lowers no demand of the operator."""
+    found = _from_words(words, operators, FIELD)
+    if (found.mode == "off" and found.required) or (found.mode == "sign" and not can_sign):
+        return Provenance(operators.mode, found.required)
+    return found

@@ -11,6 +11,7 @@ import structlog
 
 from penstock import __version__
 from penstock.clock import Clock
+from penstock.failpoints import failpoint
 from penstock.imaging.child import ChildTask
 from penstock.imaging.formats import OutputFormat
 from penstock.imaging.marks import VIDEO_HEAD_BYTES, Marks, find_marks
@@ -18,6 +19,7 @@ from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies.buffers import Buffer
 from penstock.provenance.signing import Signing
 from penstock.provenance.statement import source_type
+from penstock.provenance.statuses import GOOD_STATUSES
 from penstock.schema import ContentCredentials, Provenance, Request, VendorSeal
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.tracing import span
@@ -34,8 +36,6 @@ TASKS: Mapping[str, ChildTask] = {
 SEALED_TYPES = frozenset(
     {"image/png", "image/jpeg", "image/webp", "image/avif", "image/gif", "video/mp4", "video/quicktime"}
 )
-# Statuses with which a call that requires credentials is content.
-GOOD_STATUSES = frozenset({"signed", "carried", "kept"})
 
 
 class NotSealed(Exception):
@@ -220,7 +220,10 @@ class Sealer:
         signing = self.signing
         if signing is None or not signing.is_valid(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)):
             return None
-        return signing.sign(data)
+        failpoint("seal.before_sign")
+        signature = signing.sign(data)
+        failpoint("seal.after_sign")
+        return signature
 
     def _told(self, made: dict[str, Any], marks: Marks, origin: Origin) -> ContentCredentials:
         if made["status"] == "failed":

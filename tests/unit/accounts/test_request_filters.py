@@ -17,6 +17,7 @@ from penstock.errors import InvalidRequest
         ({"user": "u", "session_id": "s", "labels": {"a": "b"}, "model": "m"}, "_of_user"),
         ({"session_id": "s", "labels": {"a": "b"}, "model": "m"}, "_of_session"),
         ({"labels": {"a": "b"}, "model": "m", "kind": "image"}, "_of_label"),
+        ({"content_credentials": "failed", "model": "m"}, "_of_credentials"),
         ({"model": "m", "provider": "p"}, "_of_model"),
         ({"kind": "image"}, "_of_kind"),
         ({"kind": "chat"}, "_matching"),

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from penstock.errors import Problem, StorageUnavailable
+from penstock.provenance.signing import Signing
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import Act
@@ -206,3 +207,62 @@ async def test_a_video_that_can_never_be_sealed_is_not_tried_again(open_gateway:
         assert (done["status"], done["error"]["code"]) == ("failed", "PROVENANCE_UNAVAILABLE")
         assert "`too_large`" in done["error"]["message"]
         assert len(running.lab.contents) == 1
+
+
+@contextmanager
+def signer_away(monkeypatch: pytest.MonkeyPatch, times: int) -> Iterator[list[None]]:
+    """The signer fails so often, and then signs."""
+    asked: list[None] = []
+
+    def is_valid(*_: object) -> bool:
+        asked.append(None)
+        return len(asked) > times
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Signing, "is_valid", is_valid)
+        yield asked
+
+
+@sqlite_only
+async def test_an_image_that_must_be_signed_waits_for_the_signer(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(provenance="sign", provenance_required=True) as running:
+        with signer_away(monkeypatch, 3):
+            waiting = asyncio.create_task(running.image())
+            await running.lab.images.reached(1)
+            await running.wait_until_idle()
+            assert (await waiting)["metadata"]["content_credentials"] == "signed"
+        assert (len(running.lab.images), len(running.lab.invoice)) == (1, 1)
+        with signer_away(monkeypatch, 100) as asked:
+            waiting_in_vain = asyncio.create_task(failure(running))
+            await running.lab.images.reached(2)
+            await running.wait_until_idle()
+            problem = await waiting_in_vain
+        assert (problem.code, problem.status, problem.should_retry) == ("PROVENANCE_UNAVAILABLE", 503, False)
+        assert 3 < len(asked) < 8, "for fifteen seconds"
+        assert len(running.lab.images) == 2
+        (attempt,) = await running.rows("SELECT id FROM attempts WHERE state = 'failed'")
+        assert (await running.transfers(attempt["id"]))["loss"] == nanos("0.04"), "the provider has made it"
+
+
+@sqlite_only
+async def test_an_image_that_need_not_be_signed_does_not_wait(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(provenance="sign") as running:
+        with signer_away(monkeypatch, 100) as asked, capture_logs() as lines:
+            assert (await running.image())["metadata"]["content_credentials"] == "failed"
+        assert len(asked) == 1
+        assert [line["reason"] for line in lines if line["event"] == "output not sealed"] != []
+
+
+@sqlite_only
+async def test_a_video_that_must_be_signed_waits_for_the_signer(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(provenance="sign", provenance_required=True) as running:
+        with signer_away(monkeypatch, 6):
+            done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
+        assert (done["status"], done["output"]["content_credentials"]["status"]) == ("completed", "signed")
+        assert len(running.lab.videos) == 1

@@ -1,11 +1,15 @@
 """Outputs get the requested format and their Content Credentials, or the call fails if it requires those."""
 
 import base64
+import csv
+import io
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from penstock.api.endpoints.requests import retrieve_request
+from penstock.api.endpoints.requests import list_requests, retrieve_request
 from penstock.errors import ProvenanceUnavailable
 from penstock.generations.endpoints import make_images
 from penstock.media.storage import storage_key
@@ -88,3 +92,31 @@ async def test_off_leaves_everything_as_it_was(open_gateway: OpenGateway) -> Non
         made = await make_images(running.gateway, running.call({**MODEL, "provenance": "off"}))
         assert "content_credentials" not in made.json["data"][0]
         assert "content_credentials" not in made.json["metadata"]
+
+
+async def test_requests_are_found_by_what_became_of_their_credentials(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign") as running:
+        gateway = running.gateway
+        signed = await make_images(gateway, running.call({**MODEL, "n": 2}))
+        off = await make_images(gateway, running.call({**MODEL, "provenance": "off"}))
+        none = await make_images(gateway, running.call({**MODEL, "provenance": "keep"}))
+
+        async def found(**query: str) -> list[str]:
+            return [each["id"] for each in (await list_requests(gateway, running.call(query=query))).json["data"]]
+
+        assert await found(content_credentials="signed") == [signed.json["id"]]
+        assert await found(content_credentials="none", model="image-1") == [none.json["id"]]
+        assert await found(content_credentials="signed", user="nobody") == []
+        everything = await list_requests(gateway, running.call(query={"format": "csv"}))
+        assert everything.chunks
+        lines = csv.DictReader(io.StringIO(b"".join([chunk async for chunk in everything.chunks]).decode()))
+        statuses = {line["id"]: line["content_credentials"] for line in lines}
+        assert statuses == {signed.json["id"]: "signed", off.json["id"]: "", none.json["id"]: "none"}
+
+
+async def test_the_policy_of_an_organization_counts_for_its_calls(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="keep") as running:
+        call = running.call(MODEL)
+        caller = replace(call.caller, provenance="sign; required")
+        made = await make_images(running.gateway, msgspec.structs.replace(call, caller=caller))
+        assert made.json["metadata"]["content_credentials"] == "signed"

@@ -8,7 +8,7 @@ from penstock import package_extras
 from penstock.errors import InvalidRequest, PermissionDenied
 from penstock.package_extras import ExtraMissing
 from penstock.provenance import policy
-from penstock.provenance.policy import operators_policy, provenance_of_call
+from penstock.provenance.policy import check_words, operators_policy, provenance_of_call
 from penstock.schema import Provenance
 from penstock.settings import Settings
 
@@ -61,8 +61,39 @@ def test_what_the_operator_requires_cannot_be_turned_off() -> None:
     required = Settings(provenance="sign", provenance_required=True)
     assert provenance_of_call("keep", {}, required) == Provenance("keep", required=True)
     for field in ({"required": False}, "off"):
-        with pytest.raises((PermissionDenied, InvalidRequest)):
+        with pytest.raises(PermissionDenied) as problem:
             provenance_of_call(field, {}, required)
+        assert problem.value.param == "provenance"
+
+
+@pytest.mark.parametrize(
+    ("operators", "words", "field", "expected"),
+    [
+        (KEEP, "sign", None, Provenance("sign")),
+        (KEEP, "sign", "off", Provenance("off")),
+        (KEEP, "required", "sign", Provenance("sign", required=True)),
+        (KEEP, "off", {"mode": "keep"}, Provenance("keep")),
+        (Settings(provenance="sign", provenance_required=True), "off", None, Provenance("sign", required=True)),
+        (Settings(provenance="sign", provenance_required=True), "keep", None, Provenance("keep", required=True)),
+    ],
+)
+def test_an_organization_counts_before_the_setting_and_lowers_nothing(
+    operators: Settings, words: str, field: Any, expected: Provenance
+) -> None:
+    assert provenance_of_call(field, {}, operators, words) == expected
+
+
+def test_what_an_organization_requires_its_calls_cannot_turn_off() -> None:
+    for field in ("off", {"required": False}):
+        with pytest.raises(PermissionDenied):
+            provenance_of_call(field, {}, KEEP, "sign; required")
+
+
+def test_the_words_of_an_organization_are_checked() -> None:
+    check_words("keep; required")
+    for words in ("maybe", "off; required"):
+        with pytest.raises(InvalidRequest, match="`provenance`"):
+            check_words(words)
 
 
 def test_a_prompt_is_not_written_into_files_where_none_is_stored() -> None:

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import json
@@ -29,21 +29,36 @@ COLUMNS = (
     "input_tokens",
     "cached_tokens",
     "output_tokens",
+    "content_credentials",
     "error_code",
     "error_message",
     "request_size_bytes",
     "response_size_bytes",
 )
+_ROWS_AT_ONCE = 500
 # Where a formula would begin: at the start of a cell, and after a semicolon, which separates cells in some countries.
 _FORMULA_START = re.compile(r"(?:^|(?<=;))(?=[=+\-@\t\r])")
 
 
-async def csv_lines(rows: AsyncIterator[RequestRow]) -> AsyncIterator[bytes]:
-    """Yield a header line and one line per row."""
+async def csv_lines(
+    rows: AsyncIterator[RequestRow], read_statuses: Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+) -> AsyncIterator[bytes]:
+    """Yield a header line and one line per row; `read_statuses` says what became of Content Credentials, by request."""
     yield csv_line(COLUMNS)
+    page: list[RequestRow] = []
+
+    async def lines() -> bytes:
+        statuses = await read_statuses([row.id for row in page])
+        records = [{**request_record(row), "content_credentials": statuses.get(row.id)} for row in page]
+        return b"".join([csv_line([csv_cell(record[name]) for name in COLUMNS]) for record in records])
+
     async for row in rows:
-        record = request_record(row)
-        yield csv_line([csv_cell(record[name]) for name in COLUMNS])
+        page.append(row)
+        if len(page) == _ROWS_AT_ONCE:
+            yield await lines()
+            page.clear()
+    if page:
+        yield await lines()
 
 
 def csv_line(cells: Any) -> bytes:

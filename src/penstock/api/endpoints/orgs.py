@@ -46,6 +46,12 @@ ORG_CHANGE_FIELDS = field_table(
         low=0,
         high=_MAX_BYTES,
     ),
+    text_field(
+        "provenance",
+        "What is asked of the Content Credentials of its outputs, such as `keep` or `sign; required`, which its calls "
+        "cannot lower; null for the setting `provenance`.",
+        max_length=64,
+    ),
 )
 CREDIT_FIELDS = field_table(
     number_field("usd", "Amount in US dollars.", required=True, low=_MIN_USD, high=_MAX_USD),
@@ -129,6 +135,7 @@ def _org_record(org: Org, spent: Nanos) -> dict[str, Any]:
         "usd_per_month": None if org.nanos_per_month is None else dollars(Nanos(org.nanos_per_month)),
         "spent_this_month": dollars(spent),
         "storage_bytes": org.storage_bytes,
+        "provenance": org.provenance,
         "created_at": iso(org.created_at_ms),
     }
 

@@ -14,8 +14,9 @@ from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest, NotFound
 from penstock.gateway import Gateway
-from penstock.generations.records import detailed_records
+from penstock.generations.records import credential_statuses, detailed_records
 from penstock.generations.verify import find_request
+from penstock.provenance.statuses import STATUSES as CREDENTIAL_STATUSES
 from penstock.schema import Call, Response
 
 REQUESTS_QUERY = (
@@ -31,6 +32,11 @@ REQUESTS_QUERY = (
     Query(name="user", about="Of this end user."),
     Query(name="session_id", about="Of this session."),
     LABEL_FILTER,
+    Query(
+        name="content_credentials",
+        one_of=tuple(CREDENTIAL_STATUSES),
+        about="With an output whose Content Credentials have this status.",
+    ),
     Query(name="search", about="With this text in `user`, `session_id` or the id; `req_…` is the beginning of the id."),
     Query(name="sha256", about="That delivered the file with this SHA-256, in hexadecimal; alone, without filters."),
     Query(name="manifest", about="That delivered the file with these Content Credentials, `urn:c2pa:…`; alone."),
@@ -74,8 +80,10 @@ def _csv_response(gateway: Gateway, call: Call, filters: Filters) -> Response:
     for name in ("limit", "starting_after", "ending_before", "summary"):
         if name in call.query:
             raise InvalidRequest(f"`{name}` cannot be combined with CSV, which has all that matches.", param=name)
+    org_id = call.caller.org_id
+    rows = gateway.requests.iterate(org_id, filters)
     return Response(
-        chunks=csv_lines(gateway.requests.iterate(call.caller.org_id, filters)),
+        chunks=csv_lines(rows, lambda ids: credential_statuses(gateway.store, ids, org_id)),
         headers={"content-disposition": 'attachment; filename="requests.csv"', "cache-control": "no-store"},
         media_type="text/csv; charset=utf-8",
     )
@@ -96,6 +104,7 @@ def read_filters(asked: Mapping[str, Any]) -> Filters:
         user=asked["user"],
         session_id=asked["session_id"],
         labels=asked["label."],
+        content_credentials=asked["content_credentials"],
         search=asked["search"],
         summary=asked["summary"],
     )

@@ -105,6 +105,7 @@ _REQUEST = closed_object(
         "response_size_bytes": or_null(INTEGER),
         "kind": or_null(one_of(*KINDS)),
         "key_name": or_null(TEXT),
+        "content_credentials": or_null(TEXT),
         "provider": or_null(TEXT),
         "executed_model": or_null(TEXT),
         "progress": or_null(INTEGER),
@@ -190,6 +191,7 @@ _ORGANIZATION = closed_object(
         "usd_per_month": or_null(MONEY),
         "spent_this_month": MONEY,
         "storage_bytes": or_null(INTEGER),
+        "provenance": or_null(TEXT),
         "created_at": TIME,
     }
 )

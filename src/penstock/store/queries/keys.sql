@@ -4,7 +4,7 @@
 -- The active key with this digest, and how its organization is billed.
 SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
     keys.nanos_per_month, keys.models, keys.replay_mode, keys.expires_at_ms, keys.labels, orgs.billing,
-    orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels
+    orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance
 FROM keys JOIN orgs ON orgs.id = keys.org_id
 WHERE keys.digest = :digest AND keys.status = 'active';
 

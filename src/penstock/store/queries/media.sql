@@ -74,8 +74,9 @@ WHERE status IN ('queued', 'in_progress')
 
 -- name: add_seal
 -- Remember a delivered file by its digest. After a crash the same file may be stored again.
-INSERT INTO seals (org_id, sha256, media_id, request_id, manifest, credentials, created_at_ms)
-VALUES (:org_id, :sha256, :media_id, :request_id, :manifest, :credentials, :created_at_ms)
+INSERT INTO seals (org_id, sha256, media_id, request_id, manifest, status, credentials,
+    created_at_ms)
+VALUES (:org_id, :sha256, :media_id, :request_id, :manifest, :status, :credentials, :created_at_ms)
 ON CONFLICT DO NOTHING;
 
 -- name: find_seal_by_digest

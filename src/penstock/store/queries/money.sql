@@ -50,7 +50,9 @@ INSERT INTO orgs (id, name, billing, created_at_ms) VALUES (:id, :name, :billing
 
 -- name: set_org
 -- Change the name and the limits of an organization.
-UPDATE orgs SET name = :name, nanos_per_month = :nanos_per_month, storage_bytes = :storage_bytes WHERE id = :id;
+UPDATE orgs SET name = :name, nanos_per_month = :nanos_per_month, storage_bytes = :storage_bytes,
+    provenance = :provenance
+WHERE id = :id;
 
 -- name: lock_org
 -- Lock an organization until the end of the transaction.
@@ -62,11 +64,11 @@ SELECT COUNT(*) AS count FROM orgs WHERE billing = 'prepaid' AND available < :am
 
 -- name: list_orgs
 -- All organizations, oldest first.
-SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, created_at_ms FROM orgs ORDER BY id;
+SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, provenance, created_at_ms FROM orgs ORDER BY id;
 
 -- name: get_org
 -- One organization.
-SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, created_at_ms FROM orgs WHERE id = :id;
+SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, provenance, created_at_ms FROM orgs WHERE id = :id;
 
 -- name: sum_spend_of_orgs
 -- What each organization spent since a slot; a null id does not filter.

@@ -43,6 +43,16 @@ SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, 
 WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id AND role = 'output' AND expires_at_ms > :now_ms
 ORDER BY request_id, position;
 
+-- name: list_credential_statuses [sqlite]
+-- What became of the Content Credentials of the outputs of requests.
+SELECT request_id, status FROM seals INDEXED BY seals_by_request
+WHERE request_id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id AND status IS NOT NULL;
+
+-- name: list_credential_statuses [postgres]
+-- What became of the Content Credentials of the outputs of requests.
+SELECT request_id, status FROM seals
+WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id AND status IS NOT NULL;
+
 -- name: list_messages_of_requests [sqlite]
 -- The webhook messages of requests.
 SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms

@@ -159,6 +159,8 @@ AND (CAST(:end_user AS TEXT) IS NULL OR requests.end_user = :end_user)
 AND (CAST(:session_id AS TEXT) IS NULL OR requests.session_id = :session_id)
 AND (CAST(:has_label AS TEXT) IS NULL OR replace(requests.labels, :has_label, '') <> requests.labels)
 AND (CAST(:has_second AS TEXT) IS NULL OR replace(requests.labels, :has_second, '') <> requests.labels)
+AND (CAST(:content_credentials AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM seals
+    WHERE seals.request_id = requests.id AND seals.org_id = :org_id AND seals.status = :content_credentials))
 AND (CAST(:search AS TEXT) IS NULL OR replace(requests.id, :search, '') <> requests.id
     OR replace(requests.end_user, :search, '') <> requests.end_user OR replace(requests.session_id, :search, '') <> requests.session_id)
 
@@ -185,6 +187,23 @@ WHERE l.org_id = :org_id AND l.name = :label_name AND l.value = :label_value
     AND requests.org_id = :org_id AND requests.id = l.request_id
     {filters}
 ORDER BY l.request_id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_of_credentials
+-- A page {downwards|upwards} from an id, of requests with an output whose Content Credentials have a status; other
+-- filters may be added.
+SELECT
+    {request_columns}
+FROM (
+    SELECT s.request_id FROM seals AS s
+    WHERE s.org_id = :org_id AND s.status = :content_credentials AND s.request_id > :low AND s.request_id < :high
+        AND NOT EXISTS (SELECT 1 FROM seals AS other
+            WHERE other.org_id = :org_id AND other.status = :content_credentials AND other.request_id = s.request_id
+            AND (other.media_id, other.sha256) < (s.media_id, s.sha256))
+) AS found
+CROSS JOIN requests
+WHERE requests.org_id = :org_id AND requests.id = found.request_id
+    {filters}
+ORDER BY found.request_id {DESC|ASC} LIMIT :limit;
 
 -- name: list_{older|newer}_requests_of_model
 -- A page {downwards|upwards} from an id, of one model; other filters may be added.

@@ -34,11 +34,20 @@ async def test_operators_change_the_limits_of_organizations(tmp_path: Path) -> N
         path = f"/v1/orgs/{made['id']}"
         assert (await here.admin("GET", path)).json == made
         assert (made["usd_per_month"], made["storage_bytes"], made["spent_this_month"]) == (None, None, 0)
-        limits = {"usd_per_month": 2.5, "storage_bytes": 1000}
+        limits = {"usd_per_month": 2.5, "storage_bytes": 1000, "provenance": "sign; required"}
         assert (await here.admin("PATCH", path, limits)).json == made | limits
         changed = await here.admin("PATCH", path, {"usd_per_month": None, "name": "Ajax"})
-        assert changed.json == made | {"storage_bytes": 1000, "name": "Ajax"} == (await here.admin("GET", path)).json
-        bad: list[dict[str, Any]] = [{"usd_per_month": -1}, {"storage_bytes": 1.5}, {"billing_type": "postpaid"}]
+        assert (
+            changed.json
+            == made | limits | {"usd_per_month": None, "name": "Ajax"}
+            == (await here.admin("GET", path)).json
+        )
+        bad: list[dict[str, Any]] = [
+            {"usd_per_month": -1},
+            {"storage_bytes": 1.5},
+            {"provenance": "x"},
+            {"billing_type": "postpaid"},
+        ]
         for body in bad:
             response = await here.admin("PATCH", path, body)
             assert (response.status, response.json["error"]["param"]) == (400, next(iter(body)))
