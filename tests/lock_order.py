@@ -19,6 +19,7 @@ EXCEPTIONS = ("add_org", "add_request", "add_generation", "add_attempt", "add_re
 PRIMARY_KEYS = {
     "orgs": ("org_id",),
     "response_items": ("org_id", "id"),
+    "idempotency_keys": ("org_id", "key_digest"),
     "usage_slots": ("org_id", "key_id", "status", "slot"),
     "label_spend": ("month", "org_id", "name", "value"),
     "label_budgets": ("org_id", "name", "value"),

@@ -175,6 +175,14 @@ class Conflict(InvalidRequest):
     status = 409
 
 
+class IdempotencyInProgress(Conflict):
+    """The first call with this idempotency key still runs."""
+
+
+class IdempotencyCompleted(Conflict):
+    """The first call with this idempotency key was charged, and its response is not stored."""
+
+
 class PayloadTooLarge(InvalidRequest):
     """The body, or a file in it, is larger than allowed."""
 
@@ -223,7 +231,9 @@ class UpstreamError(UpstreamProblem):
 
 
 class UpstreamOutcomeUnknown(UpstreamProblem):
-    """Only the error code of a video: whether a provider has made it is unknown, so it is not sent again."""
+    """Whether a provider has done the work is unknown, so it is not asked again: the error code of a video, and of a
+    call that repeats an idempotency key.
+    """
 
 
 class UpstreamTimeout(UpstreamProblem):

@@ -99,6 +99,9 @@ _RECORDS = (
     _SESSION,
     _LABELS,
 )
+_IDEMPOTENCY_KEY = text_field(
+    "idempotency_key", "A call that is sent again with its key is not made or charged again.", max_length=256
+)
 _PROVIDER = object_field(
     "provider",
     "Which providers are tried, in which order and at what price.",
@@ -265,6 +268,7 @@ CHAT = field_table(
     flag_field("logprobs", "Return log probabilities.", default=False),
     integer_field("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
     object_field("stream_options", "`include_usage` adds a last chunk with usage."),
+    _IDEMPOTENCY_KEY,
     _SESSION,
     _LABELS,
     _PROVIDER,
@@ -291,6 +295,7 @@ RESPONSES = field_table(
     object_field("metadata", "Up to 16 pairs of strings, returned with the response."),
     flag_field("store", "Accepted; nothing is stored."),
     text_field("user", "Identifier of your end user.", max_length=512),
+    _IDEMPOTENCY_KEY,
     _SESSION,
     _LABELS,
     _PROVIDER,

@@ -178,6 +178,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = "24h"
 
+    idempotency_retention: Annotated[
+        RetentionTime,
+        Meta(description="How long a chat call that is sent again with its idempotency key is not made again."),
+    ] = "24h"
+
     image_wait_seconds: Annotated[
         Pause, Meta(description="How long a caller waits for an image before UPSTREAM_TIMEOUT.")
     ] = 300.0

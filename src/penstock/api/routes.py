@@ -45,7 +45,7 @@ from penstock.api.endpoints.usage import FAILURES_QUERY, USAGE_QUERY
 from penstock.api.endpoints.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL_FIELDS
 from penstock.api.openapi.document import build_document
 from penstock.api.route import Route
-from penstock.chat import endpoint, responses
+from penstock.chat import repeats
 from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve, verify
@@ -81,9 +81,9 @@ ROUTES: tuple[Route, ...] = (
           query=files.CONTENT_QUERY, gives="file"),
     Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204,
           also=((200, "VideoDeleted"),)),
-    Route("POST", "/compat/v1/chat/completions", endpoint.complete_chat, "Complete a chat", takes="json", fields=CHAT,
+    Route("POST", "/compat/v1/chat/completions", repeats.complete_chat, "Complete a chat", takes="json", fields=CHAT,
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), kind="chat", generation=True, drains=True),
-    Route("POST", "/compat/v1/responses", responses.create_response, "Create a response", takes="json",
+    Route("POST", "/compat/v1/responses", repeats.create_response, "Create a response", takes="json",
           fields=RESPONSES, query=DRY_RUN, gives="ModelResponse", also=((200, "Estimate"),), kind="chat",
           generation=True, drains=True),
     Route("POST", "/compat/v1/audio/speech", create_speech, "Speak a text", takes="json", fields=SPEECH,

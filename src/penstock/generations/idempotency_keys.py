@@ -7,16 +7,17 @@ from penstock.errors import InvalidRequest
 from penstock.schema import Call
 
 _LENGTH_MAX = 256
+_FIELD = "idempotency_key"
 
 
 def first_look(call: Call) -> str | None:
     """The key of a call for a video that is not validated yet; None if it has none that is valid."""
     fields = dict(call.form) if call.is_form else call.json
-    key = fields.get("idempotency_key") if isinstance(fields, dict) else None
+    key = fields.get(_FIELD) if isinstance(fields, dict) else None
     if key is not None and not (isinstance(key, str) and _is_key(key)):
         return None
     try:
-        return idempotency_key(call, {"idempotency_key": key}, "video")
+        return idempotency_key(call, {_FIELD: key}, "video")
     except InvalidRequest:
         return None
 
@@ -25,19 +26,27 @@ def idempotency_key(call: Call, values: Mapping[str, Any], task: str) -> str | N
     """The key of a call with these values, as it is stored: those of images and edits do not meet those of videos.
     Raises InvalidRequest.
     """
+    key = read_key(call, values.get(_FIELD))
+    if key and values.get("stream"):
+        message = "An idempotency key cannot be used with `stream`, whose unfinished images are shown once."
+        raise InvalidRequest(message, param=_FIELD)
+    return key if key is None or task == "video" else f"{task}\n{key}"
+
+
+def read_key(call: Call, value: Any) -> str | None:
+    """The key of a call from its header and its field with this value. Raises InvalidRequest."""
     header = call.headers.get("idempotency-key")
     if header is not None and not _is_key(header):
         raise InvalidRequest(
             f"The header `Idempotency-Key` must have 1 to {_LENGTH_MAX} characters.", param="Idempotency-Key"
         )
-    key: str | None = values.get("idempotency_key") or header
+    if value is not None and not (isinstance(value, str) and _is_key(value)):
+        raise InvalidRequest(f"`idempotency_key` must be a string of 1 to {_LENGTH_MAX} characters.", param=_FIELD)
+    key: str | None = value or header
     if header not in (None, key):
         message = "`idempotency_key` and the header `Idempotency-Key` have different values."
-        raise InvalidRequest(message, param="idempotency_key")
-    if key and values.get("stream"):
-        message = "An idempotency key cannot be used with `stream`, whose unfinished images are shown once."
-        raise InvalidRequest(message, param="idempotency_key")
-    return key if key is None or task == "video" else f"{task}\n{key}"
+        raise InvalidRequest(message, param=_FIELD)
+    return key
 
 
 def _is_key(key: str) -> bool:

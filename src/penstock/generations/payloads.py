@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.idempotency import delete_expired_keys
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, get_payload
 from penstock.accounts.response_items import delete_old_items
 from penstock.errors import NotFound
@@ -34,6 +35,7 @@ async def delete_expired(gateway: Gateway) -> int:
     now = gateway.clock.now_ms()
     deleted = await gateway.store.write(lambda tx: tx.run("delete_expired_payloads", now_ms=now))
     deleted += await delete_old_items(gateway.store, now)
+    await delete_expired_keys(gateway.store, now)
     while True:
         rows = await gateway.store.all("list_expired_payloads", now_ms=now, limit=_BATCH)
         expired = sorted((GenerationRow(**row) for row in rows), key=lambda row: row.id)

@@ -17,6 +17,7 @@ MAY_READ_ALL = {
     "count_messages": "one number per state, for the metrics",
     "count_open_generations": "unfinished generations, for the metrics",
     "count_orphans": "a check by operators",
+    "delete_expired_idempotency_keys": "in the background, at most every few seconds",
     "delete_expired_response_items": "in the background, at most every few seconds",
     "delete_expired_payloads": "in the background, at most every few seconds",
     "delete_oldest_response_items": "in the background, for organizations with too many",
