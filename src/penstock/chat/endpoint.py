@@ -34,7 +34,7 @@ from penstock.telemetry.tracing import span
 from penstock.upstream.caller_error import caller_error
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
-from penstock.upstream.replies import MALFORMED
+from penstock.upstream.replies import MALFORMED, without_plain_key
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import Nanos
 
@@ -206,7 +206,7 @@ def _read_whole(
     usage = usage or estimated_usage(reserved.chat, output_bytes=whole_text_bytes(body))
     bill = make_bill(candidate.model, usage)
     try:
-        shown = outline.fill(api.whole(outline.json, usage, bill.cost))
+        shown = without_plain_key(outline.fill(api.whole(outline.json, usage, bill.cost)), candidate.key)
         return shown, bill, items_of(shown) if reserved.keeps_items else []
     except MALFORMED:
         reserved.losses.append(bill.cost)

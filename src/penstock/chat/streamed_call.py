@@ -30,6 +30,7 @@ from penstock.schema import Response
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
+from penstock.upstream.replies import without_plain_key
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import Nanos
 
@@ -134,7 +135,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         is_settled = False
         try:
             try:
-                shown = translate_events(self.api.feed, first)
+                shown = self._without_key(translate_events(self.api.feed, first))
                 is_whole = self.relay.done
                 if not is_whole:
                     yield sent.count(shown)
@@ -154,7 +155,8 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 usage = self._usage
                 self._note_rate(usage)
                 bill = make_bill(self.candidate.model, usage)
-                shown += await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
+                last = await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
+                shown += self._without_key(last)
                 sent.count(shown)
                 self._settle(bill, problem, sent)
                 is_settled = True
@@ -208,7 +210,10 @@ class _StreamedCall(msgspec.Struct, frozen=True):
 
     def _translate(self, data: bytes) -> bytes:
         events = self.relay.feed(data)
-        return self.api.feed(events) if events else b""
+        return self._without_key(self.api.feed(events)) if events else b""
+
+    def _without_key(self, events: bytes) -> bytes:
+        return bytes(without_plain_key(events, self.candidate.key))
 
     @property
     def _usage(self) -> Usage:

@@ -38,9 +38,11 @@ _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8
 _PLAIN_URL = re.compile(r"[!-Z^-~]{1,2000}")  # whatever it is, splitting it does not fail
 _MESSAGE_CHARACTERS_MAX = 500
 _MESSAGE_CHARACTERS_READ = 10 * _MESSAGE_CHARACTERS_MAX
+_LEFT_OUT = "…".encode()
 _GAP = "[\\s\u200b-\u200d\u2060\ufeff]*"
 _KEY_LENGTH_MAX = 512  # longer ones are documents, of which servers know a part
 _TAIL_LENGTH_MIN = 12
+_KEY_LENGTH_MIN = 20  # shorter ones, as servers of one's own have, may be words of a text
 _RETRY_AFTER_SECONDS_MAX = 120.0
 _FILES_MAX = 100  # of one result; a call asks for ten at most
 _AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens is as large
@@ -86,11 +88,31 @@ def with_plausible_cost(candidate: Candidate, result: Result) -> Result:
 
 
 def without_leaked_key(candidate: Candidate, result: Result) -> Result:
-    """The result without an id that repeats the gateway's credential: the id is stored, and shown to callers."""
+    """The result without an id, and with no prompt of a file, that repeats the gateway's credential: both are shown to
+    callers.
+    """
     key, upstream_id = candidate.key, result.upstream_id
-    if not key or upstream_id is None or without_key(upstream_id, key) == upstream_id:
+    if not key:
         return result
-    return replace(result, upstream_id=None)
+    changes: dict[str, Any] = {}
+    if upstream_id is not None and without_key(upstream_id, key) != upstream_id:
+        changes["upstream_id"] = None
+    if any(file.revised_prompt and key in file.revised_prompt for file in result.files):
+        changes["files"] = tuple(_without_leaked_key(file, key) for file in result.files)
+    return replace(result, **changes) if changes else result
+
+
+def without_plain_key(data: bytes | bytearray, key: str) -> bytes | bytearray:
+    """What a model wrote, without the gateway's credential as it is: a server may repeat what it was sent."""
+    secret = key.encode()
+    return data.replace(secret, _LEFT_OUT) if len(secret) >= _KEY_LENGTH_MIN and secret in data else data
+
+
+def _without_leaked_key(file: File, key: str) -> File:
+    prompt = file.revised_prompt
+    if not prompt:
+        return file
+    return replace(file, revised_prompt=without_plain_key(prompt.encode(errors="replace"), key).decode())
 
 
 def _ids(result: Result) -> list[Any]:

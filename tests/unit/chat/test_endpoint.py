@@ -23,6 +23,7 @@ from penstock.errors import (
 )
 from penstock.schema import Response
 from tests.fake_providers import faults
+from tests.fake_providers.scripted import KEY
 from tests.gateway import OpenGateway, sqlite_only
 from tests.loop_time import pass_time
 from tests.unit.chat.chat_calls import ASK, chat, ended_records, last_record, read_stream
@@ -51,6 +52,19 @@ async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) ->
         assert sent["model"] == "chat-1"
         assert "session_id" not in sent
         assert running.lab.bill_usd == COST
+
+
+@sqlite_only
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_text_that_repeats_the_gateways_credential_is_shown_without_it(
+    open_gateway: OpenGateway, stream: bool
+) -> None:
+    async with open_gateway() as running:
+        response = await chat(running, stream=stream, messages=[{"role": "user", "content": f"one {KEY} three"}])
+        body = bytes(response.body or b"") or await read_stream(response)
+        assert KEY.encode() not in body
+        assert "…".encode() in body or rb"\u2026" in body
+        assert b"three" in body
 
 
 @sqlite_only

@@ -20,6 +20,7 @@ from penstock.upstream.replies import (
     with_accepted_cost,
     with_plausible_cost,
     without_leaked_key,
+    without_plain_key,
 )
 from tests.unit.upstream.small_model import small_model
 
@@ -105,6 +106,18 @@ def test_an_id_with_the_key_is_dropped() -> None:
     assert without_leaked_key(candidate, Result(upstream_id=f"req-{KEY}")).upstream_id is None
     assert without_leaked_key(candidate, Result(upstream_id="req-1")).upstream_id == "req-1"
     assert without_leaked_key(Candidate(provider(), small_model()), Result(upstream_id="req-1")).upstream_id == "req-1"
+
+
+def test_a_prompt_of_a_file_is_kept_without_the_key() -> None:
+    candidate = Candidate(provider(), small_model(), KEY)
+    files = (File(data="", revised_prompt=f"a pear, {KEY}"), File(data="", revised_prompt="a plum"), File(data=""))
+    shown = without_leaked_key(candidate, Result(files=files)).files
+    assert [file.revised_prompt for file in shown] == ["a pear, …", "a plum", None]
+
+
+def test_a_short_key_is_a_word_that_a_text_may_have() -> None:
+    assert without_plain_key(b"ask ollama", "ollama") == b"ask ollama"
+    assert without_plain_key(bytearray(KEY.encode() + b"!"), KEY) == "…!".encode()
 
 
 @pytest.mark.parametrize(
