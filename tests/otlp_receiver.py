@@ -13,6 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
+Value = str | int | float | bool | list[str]
+
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSpan:
@@ -21,7 +23,7 @@ class ReceivedSpan:
     span_id: str
     parent_id: str
     kind: int
-    attributes: dict[str, str | int | float | bool]
+    attributes: dict[str, Value]
     is_failed: bool
     service: str
 
@@ -68,9 +70,11 @@ class OtlpReceiver:
                     self.spans.append(received)
 
 
-def _value(value: AnyValue) -> str | int | float | bool:
+def _value(value: AnyValue) -> Value:
     kind = value.WhichOneof("value")
     assert kind is not None
+    if kind == "array_value":
+        return [str(_value(item)) for item in value.array_value.values]
     found: str | int | float | bool = getattr(value, kind)
     return found
 

@@ -88,10 +88,14 @@ async def test_an_image_continues_the_trace_of_its_caller(open_gateway: OpenGate
         "gen_ai.output.type": "image",
         "penstock.provider": "lab",
         "penstock.request.id": response.json["id"],
+        "server.address": "127.0.0.1",
+        "server.port": attempt.attributes["server.port"],
     }
     assert call.attributes == {
         "http.request.method": "POST",
         "http.route": IMAGES,
+        "url.path": IMAGES,
+        "url.scheme": "http",
         "http.response.status_code": 200,
         "penstock.request.id": response.json["id"],
         "penstock.org.id": api.running.caller.org_id,
@@ -101,7 +105,7 @@ async def test_an_image_continues_the_trace_of_its_caller(open_gateway: OpenGate
         "penstock.cost_usd": 0.04,
         "penstock.overhead_ms": call.attributes["penstock.overhead_ms"],
     }
-    for secret in (PROMPT, api.running.key, "sk-lab", "127.0.0.1", "sig="):
+    for secret in (PROMPT, api.running.key, "sk-lab", "http://", "sig="):
         assert secret.encode() not in collector.raw
 
 
@@ -186,8 +190,9 @@ async def test_a_chat_has_its_tokens_and_a_stream_the_time_to_its_first_chunk(
     open_gateway: OpenGateway, collector: OtlpReceiver
 ) -> None:
     async with served_api(open_gateway, traced_providers=("lab",)) as api:
-        assert (await post(api, CHAT)).status == 200
-        assert (await post(api, CHAT, stream=True)).status == 200
+        asked = {"temperature": 0.5, "max_completion_tokens": 9, "seed": 7}
+        assert (await post(api, CHAT, **asked)).status == 200
+        assert (await post(api, CHAT, stream=True, **asked)).status == 200
         sent = [request.headers["traceparent"] for request in api.running.lab.chats.received]
     whole, stream = collector.named("chat chat-1")
     calls = collector.named(f"POST {CHAT}")
@@ -198,6 +203,12 @@ async def test_a_chat_has_its_tokens_and_a_stream_the_time_to_its_first_chunk(
         assert span.attributes["gen_ai.operation.name"] == "chat"
         assert span.attributes["gen_ai.usage.input_tokens"] == 1
         assert span.attributes["gen_ai.usage.output_tokens"] == 1
+        assert span.attributes["gen_ai.request.temperature"] == 0.5
+        assert span.attributes["gen_ai.request.max_tokens"] == 9
+        assert span.attributes["gen_ai.request.seed"] == 7
+        assert span.attributes["gen_ai.response.model"] == "chat-1"
+        assert span.attributes["gen_ai.response.id"]
+        assert span.attributes["gen_ai.response.finish_reasons"] == ["stop"]
     assert "gen_ai.response.time_to_first_chunk" not in whole.attributes
     assert stream.attributes["gen_ai.response.time_to_first_chunk"] == 0.0  # the clock of the test stands still
     for call in calls:

@@ -375,6 +375,9 @@ def _describe_call(span: Span, state: CallState) -> None:
     report = state.report
     span.set("http.request.method", state.route.method)
     span.set("http.route", state.route.path)
+    if state.call is not None and state.caller is not None:  # paths of others may have a signature in them
+        span.set("url.path", state.route.path.format_map(state.call.path))
+        span.set("url.scheme", state.call.base_url.partition(":")[0])
     span.set("http.response.status_code", state.status)
     span.set("penstock.request.id", state.id)
     if state.caller is not None:

@@ -137,6 +137,7 @@ async def _forward_to(reserved: ReservedChat, candidate: Candidate) -> Response:
         with gateway.interrupts.allowed(line), AttemptWatch(gateway.metrics, gateway.clock, candidate, "chat") as watch:
             is_begun = True
             watch.span.set("penstock.request.id", reserved.reservation.call.id)
+            watch.note_request(reserved.chat.body)
             return await forward(reserved, candidate, api, watch)
     except CallerGone:
         bill = make_bill(candidate.model, estimated_usage(reserved.chat)) if is_begun else None
@@ -170,7 +171,7 @@ async def _forward_whole(
         size_bytes=reserved.chat.size_bytes,
     )
     try:
-        read = partial(_read_whole, reserved, candidate, api, reply.body)
+        read = partial(_read_whole, reserved, candidate, api, watch, reply.body)
         body, bill, items = read() if len(reply.body) <= LONG_BYTES else await run_aside(len(reply.body), read)
     except TooComplex as problem:
         raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
@@ -187,7 +188,7 @@ def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
 
 
 def _read_whole(
-    reserved: ReservedChat, candidate: Candidate, api: ProviderApi, body: bytes | bytearray
+    reserved: ReservedChat, candidate: Candidate, api: ProviderApi, watch: AttemptWatch, body: bytes | bytearray
 ) -> tuple[bytes | bytearray, Bill, list[ResponseItem]]:
     """The body for the caller, the bill and the items to keep, from a provider's response.
 
@@ -198,7 +199,15 @@ def _read_whole(
     found = api.read(outline.json)
     if found.error:
         raise AttemptFailed(failure_in_body(candidate, outline.fill(found.error)))
+    watch.note_answer(found.answered)
     usage = found.usage
+    if usage is not None:
+        reserved.gateway.reasoning_rates.note(
+            (candidate.provider.slug, candidate.model.upstream),
+            output_tokens=usage.output,
+            reasoning_tokens=usage.reasoning,
+            seconds=watch.seconds,
+        )
     if found.is_empty:
         if usage is not None:
             reserved.losses.append(make_bill(candidate.model, usage).cost)

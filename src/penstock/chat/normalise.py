@@ -119,6 +119,11 @@ def rename_finish_reasons(body: bytes, provider_reasons: Mapping[bytes, bytes]) 
     return _FINISH_REASON.sub(rename, body)
 
 
+def found_finish_reasons(events: bytes) -> list[str]:
+    """The reasons why choices ended, from events in which those of the provider were renamed."""
+    return [match[2].decode() for match in _FINISH_REASON.finditer(events)]
+
+
 def repaired_completion(body: bytes, model: str, usage: Usage, at_seconds: int) -> bytes:
     """The response with every documented field; what the server sent in addition stays."""
     fields: dict[str, Any] = msgspec.json.decode(body)

@@ -22,6 +22,7 @@ from penstock.errors import Problem
 from penstock.models.preferences import FIELD as PREFERENCES
 from penstock.net.event_stream import contains_any, event_data, named_event
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.watch import Answered
 from penstock.values import Nanos, dollars
 
 _MAX_EVENT_BYTES = 8 * 1024 * 1024  # the last event has the whole response
@@ -77,6 +78,8 @@ class _ResponseUsage(msgspec.Struct):
 class _Response(msgspec.Struct):
     """What is read of a response object."""
 
+    id: Any = None
+    model: Any = None
     status: Any = None
     output: list[msgspec.Raw] = []
     usage: _ResponseUsage | None = None
@@ -85,6 +88,10 @@ class _Response(msgspec.Struct):
     @property
     def chat_usage(self) -> Usage | None:
         return self.usage.as_chat() if self.usage else None
+
+    @property
+    def answered(self) -> Answered:
+        return Answered(self.id, self.model)
 
     @property
     def error_body(self) -> bytes:
@@ -162,7 +169,7 @@ class ResponsesApi:
         except msgspec.ValidationError:
             found = _decode_response(without_usage(body))
         is_empty = not found.output and found.status != "incomplete"
-        return WholeReply(found.chat_usage, is_empty=is_empty, error=found.error_body)
+        return WholeReply(found.chat_usage, is_empty=is_empty, error=found.error_body, answered=found.answered)
 
     def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
         return _encode(_with_cost(_with_model(_decode_fields(body), self._chat.model), usage, cost))
@@ -195,6 +202,7 @@ class _ResponsesRelay:
         self._event_count = 0  # events with new content
         self._text_bytes = 0  # in these events
         self.usage: Usage | None = None
+        self.answered = Answered()
         self.is_answered = False
         self.done = False
         self._model = model
@@ -244,6 +252,7 @@ class _ResponsesRelay:
         self._response = _with_model(_decode_fields(fields["response"]), self._model)
         fields["response"] = msgspec.Raw(_encode(self._response))
         self.usage = found.response.chat_usage or self.usage
+        self.answered = found.response.answered
         if found.type in _LAST_EVENTS:
             self.done = True
             self._last = fields

@@ -14,6 +14,7 @@ from penstock.chat.stream import Relay
 from penstock.clock import Clock
 from penstock.errors import Problem
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.watch import Answered
 from penstock.values import Nanos
 
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
@@ -33,6 +34,7 @@ class WholeReply(msgspec.Struct, frozen=True):
     usage: Usage | None
     is_empty: bool  # nothing was written
     error: bytes = b""  # JSON with an `error`, which came with status 200
+    answered: Answered = Answered()
 
 
 class StreamRelay(Protocol):
@@ -41,6 +43,10 @@ class StreamRelay(Protocol):
     usage: Usage | None
     is_answered: bool  # the model has written everything; only the usage is missing
     done: bool
+
+    @property
+    def answered(self) -> Answered:
+        """What the provider said of the answer so far."""
 
     @property
     def least_tokens(self) -> int:
@@ -107,7 +113,8 @@ class CompletionsApi:
         completion = _decode_completion(body)
         self._is_documented = completion.is_documented
         error = body if bytes(completion.error) != b"null" else b""
-        return WholeReply(completion.usage, is_empty=not completion.choices, error=error)
+        answered = Answered(completion.id, completion.model, [choice.finish_reason for choice in completion.choices])
+        return WholeReply(completion.usage, is_empty=not completion.choices, error=error, answered=answered)
 
     def whole(self, body: bytes, usage: Usage, cost: Nanos) -> bytes:
         if not self._is_documented:

@@ -13,6 +13,7 @@ from penstock.chat.chunk_shapes import ChunkShapes
 from penstock.chat.normalise import (
     REASON_MARKS,
     ChunkHead,
+    found_finish_reasons,
     rename_finish_reasons,
     repaired_chunk,
     stream_head,
@@ -27,6 +28,7 @@ from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider
 from penstock.settings import Settings
 from penstock.upstream.replies import MALFORMED
+from penstock.upstream.watch import Answered
 
 P = ParamSpec("P")
 
@@ -225,6 +227,7 @@ class Relay:
     size_bytes: int = 0  # of what was passed on
     choices: int = 1  # how many the caller asked for
     _held: bytes = b""  # events before the first one with choices
+    _finish_reasons: list[str] = field(default_factory=list)  # in the words of the interface
     _head: dict[str, Any] | None = None  # what all chunks have in common; None before the first one
     _repairs: bool = False
     _has_tool_calls: bool = False
@@ -239,6 +242,11 @@ class Relay:
     @property
     def least_tokens(self) -> int:
         return least_tokens(self.event_count, self.text_bytes)
+
+    @property
+    def answered(self) -> Answered:
+        head = self._head or {}
+        return Answered(head.get("id"), head.get("model"), self._finish_reasons)
 
     @property
     def kept_bytes(self) -> int:
@@ -266,6 +274,7 @@ class Relay:
         if contains_any(events, REASON_MARKS):
             self.is_answered = True
             events = rename_finish_reasons(events, self.finish_reasons)
+            self._finish_reasons += found_finish_reasons(events)
         self.size_bytes += len(events)
         return events
 

@@ -153,7 +153,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                     shown = await self._end()
                 problem = None
                 usage = self._usage
-                self._note_rate(usage)
+                self._note_rate()
                 bill = make_bill(self.candidate.model, usage)
                 last = await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
                 shown += self._without_key(last)
@@ -168,15 +168,16 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         finally:
             try:
                 is_answered = self.relay.is_answered
-                if isinstance(problem, Cancelled) and self.relay.usage is None and (is_answered or self._reasons):
+                if isinstance(problem, Cancelled) and self.relay.usage is None and (is_answered or self._may_reason):
                     await read_end(self.source, self._feed_end, is_answered=is_answered)
-                    self._note_rate(self._usage)
+                    self._note_rate()
             finally:
                 bill = bill or self._bill_of_part(problem)
                 if not is_settled:
                     self._settle(bill, problem, sent)
             if isinstance(problem, Cancelled | Unavailable):
                 self.watch.fail(INTERRUPTED)
+            self.watch.note_answer(self.relay.answered)
             self.watch.note_tokens(bill.tokens)
             self.watch.end()
             await self.source.aclose()
@@ -231,7 +232,18 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         is_known = self.reserved.gateway.reasoning_rates.reasons(self._model_name)
         return is_known or (asked is not None and asked != "none")
 
-    def _note_rate(self, usage: Usage) -> None:
+    @property
+    def _may_reason(self) -> bool:
+        """Whether the model may think before it answers: it does, or has a price and reported no usage yet."""
+        if self._reasons:
+            return True
+        is_known = self.reserved.gateway.reasoning_rates.is_known(self._model_name)
+        return not is_known and make_bill(self.candidate.model, self._usage).cost > 0
+
+    def _note_rate(self) -> None:
+        usage = self.relay.usage
+        if usage is None:
+            return
         self.reserved.gateway.reasoning_rates.note(
             self._model_name,
             output_tokens=usage.output,

@@ -9,7 +9,7 @@ No span has a prompt, a key, a URL or the text of an error: only names, numbers 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Literal
@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 Kind = Literal["internal", "server", "client"]
-Value = str | int | float | bool
+Value = str | int | float | bool | Sequence[str]
 
 
 class Span:

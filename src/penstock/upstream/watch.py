@@ -1,6 +1,8 @@
 """Watch an attempt: its span in the trace, and its outcome, times and tokens in the metrics."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from penstock.clock import Clock
 from penstock.telemetry.metrics import SUCCESS, Metrics
@@ -18,8 +20,28 @@ _PROVIDER_NAMES = {
     "vertex": "gcp.vertex_ai",
     "xai": "x_ai",
 }
+# What a caller may ask for, and the conventions' name of it.
+_REQUEST_ATTRIBUTES = {
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "n": "choice.count",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+}
+_PORTS = {"http": 80, "https": 443}
 _NO_TOKENS: Mapping[str, int | float] = {}
 _OUTPUT_TYPES = {"chat": "text", "video": "video", "speech": "speech"}  # other tasks make images
+
+
+class Answered(NamedTuple):
+    """What a provider says of an answer beside its text; values may be of any type."""
+
+    id: Any = None
+    model: Any = None
+    finish_reasons: Sequence[Any] = ()
 
 
 class AttemptWatch:
@@ -45,6 +67,10 @@ class AttemptWatch:
             self.span.set("gen_ai.request.model", candidate.model.upstream)
             self.span.set("gen_ai.output.type", _OUTPUT_TYPES.get(task, "image"))
             self.span.set("penstock.provider", slug)
+            if candidate.provider.base_url:
+                server = urlsplit(candidate.provider.base_url)
+                self.span.set("server.address", server.hostname)
+                self.span.set("server.port", server.port or _PORTS.get(server.scheme))
 
     def __enter__(self) -> "AttemptWatch":
         self._started = self._clock.monotonic()
@@ -62,14 +88,34 @@ class AttemptWatch:
         if error is not None or not self._stays_open:
             self._count()
 
+    @property
+    def seconds(self) -> float:
+        """How long the attempt has taken."""
+        return self._clock.monotonic() - self._started
+
     def fail(self, outcome: str) -> None:
         """Note why the attempt failed: the kind of the failure."""
         self._outcome = outcome
         self.span.fail(outcome)
 
+    def note_request(self, fields: Mapping[str, Any]) -> None:
+        """Note the numbers that the body of a chat call asks for."""
+        if self.span.is_recorded:
+            for name, attribute in _REQUEST_ATTRIBUTES.items():
+                if type(value := fields.get(name)) in (int, float):
+                    self.span.set(f"gen_ai.request.{attribute}", value)
+
+    def note_answer(self, answered: Answered) -> None:
+        """Note which answer of which model it was, and why it ended."""
+        if self.span.is_recorded:
+            for name, value in (("id", answered.id), ("model", answered.model)):
+                self.span.set(f"gen_ai.response.{name}", value if isinstance(value, str) else None)
+            if reasons := [reason for reason in answered.finish_reasons if isinstance(reason, str)]:
+                self.span.set("gen_ai.response.finish_reasons", reasons)
+
     def note_first_byte(self) -> None:
         """Note that the first event of a stream has come."""
-        seconds = self._clock.monotonic() - self._started
+        seconds = self.seconds
         self.span.set("gen_ai.response.time_to_first_chunk", seconds)
         self._metrics.count_first_byte(self._candidate.provider.slug, self._candidate.model.upstream, seconds)
 
@@ -92,8 +138,7 @@ class AttemptWatch:
         self._count()
 
     def _count(self) -> None:
-        seconds = self._clock.monotonic() - self._started
         candidate = self._candidate
         self._metrics.count_attempt(
-            candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, seconds, self._tokens
+            candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, self.seconds, self._tokens
         )

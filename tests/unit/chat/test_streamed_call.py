@@ -236,8 +236,19 @@ async def test_who_hangs_up_is_not_waited_for_where_nothing_says_that_the_model_
     open_gateway: OpenGateway,
 ) -> None:
     async with open_gateway() as running:
+        await read_stream(await chat(running, stream=True))  # which reports its usage, without reasoning
         record = await Thinker(running, 10).leave()
         assert (record["status"], record["output_tokens"]) == ("cancelled", 2)
+        assert "loss" not in await running.transfers(record["id"])
+
+
+@sqlite_only
+async def test_the_first_hang_up_on_a_model_waits_for_the_usage_that_says_whether_it_thinks(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway() as running:
+        record = await Thinker(running, 10).leave()
+        assert (record["status"], record["output_tokens"]) == ("cancelled", 20_000)
         assert "loss" not in await running.transfers(record["id"])
 
 
