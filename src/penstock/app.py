@@ -189,7 +189,7 @@ async def build_gateway(
                 storage, storage_writes, pool, http_client, settings, unfinished, Finisher(pool, seals)
             ),
             storage_writes=storage_writes,
-            media=MediaFiles(store, storage, vault, clock),
+            media=MediaFiles(store, storage, vault, clock, pool),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,
             endings=Endings(store, clock, jobs),

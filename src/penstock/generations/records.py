@@ -71,6 +71,7 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
         shown = {
             "id": output.id,
             "url": await gateway.media.signed_url(output.id, until_ms, call.base_url),
+            "thumbnail_url": gateway.media.thumbnail_url(output.id, output.content_type, until_ms, call.base_url),
             "content_type": output.content_type,
             "size_bytes": output.size_bytes,
             "width": output.width,

@@ -173,6 +173,13 @@ def shrink(data: bytes, side: int) -> ImageFile:
     return encode(image, "jpeg", 80)
 
 
+def thumbnail(data: bytes, width: int) -> ImageFile:
+    """A copy of an image as WebP: at most so wide, twice as high, and as large as the image. Raises BadImage."""
+    image = decode(data, OUTPUT_FORMATS)
+    image.thumbnail((width, 2 * width))
+    return encode(image, "webp", 80)
+
+
 def _check_output(output_format: str, output_compression: int) -> None:
     if output_format not in CONTENT_TYPES:
         raise BadImage(f"Unknown output format; the formats are {', '.join(OUTPUT_FORMATS)}.")

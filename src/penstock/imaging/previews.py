@@ -26,8 +26,8 @@ SHEET_FRAME_SIDE = 256
 LONG_SECONDS = 60.0  # of a longer video, only key frames are decoded
 
 
-def preview(data: bytes, variant: Variant) -> ImageFile:
-    """A frame near the beginning as WebP, or a sheet of up to 25 frames as JPEG. Raises BadImage."""
+def preview(data: bytes, variant: Variant, width: int = THUMBNAIL_SIDE) -> ImageFile:
+    """A frame near the beginning as WebP, at most so wide, or a sheet of up to 25 frames as JPEG. Raises BadImage."""
     try:
         with av.open(io.BytesIO(data), "r") as container:
             stream = next(iter(container.streams.video), None)
@@ -46,7 +46,7 @@ def preview(data: bytes, variant: Variant) -> ImageFile:
     if not frames:
         raise BadImage("The video has no frames.")
     if variant == "thumbnail":
-        return encode(_shrink(frames[0], THUMBNAIL_SIDE), "webp", 85)
+        return encode(_shrink(frames[0], width), "webp", 85)
     return encode(_sheet([_shrink(frame, SHEET_FRAME_SIDE) for frame in frames]), "jpeg", 85)
 
 

@@ -51,6 +51,7 @@ TASKS: Mapping[str, ChildTask] = {
     "image.limit_bytes": _task("convert:limit_bytes", cpu_seconds=30, wall_seconds=90),
     "image.convert_mask": _task("convert:convert_mask"),
     "image.shrink": _task("convert:shrink"),
+    "image.thumbnail": _task("convert:thumbnail"),
     "image.clean_svg": _task("svg:clean"),
     "image.is_cleaned_svg": _task("svg:is_cleaned"),
     "video.measure": _task("video:measure"),

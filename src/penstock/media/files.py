@@ -8,9 +8,11 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import disposition, extension
+from penstock.imaging.workers import WorkerPool
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.rows import MediaRow, get_media
 from penstock.media.storage import MAX_URL_SECONDS, RECORDING_FILE_PREFIX, FileMissing, Storage, storage_key
+from penstock.media.thumbnails import THUMBNAIL_TYPE, THUMBNAIL_WIDTHS, Thumbnails, can_have_thumbnail, original_key
 from penstock.schema import Input, Output, Response, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
@@ -20,13 +22,19 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _EXPIRED_LEEWAY_MS = 60_000
 _EXPIRED_PAGE_ROWS = 200
 _STRAY_SECONDS = 3600.0
+_SAFE_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; sandbox",
+    "cross-origin-resource-policy": "cross-origin",
+}
 
 
 class MediaFiles:
     """The stored files: their rows, signed URLs and deletion."""
 
-    def __init__(self, store: Store, storage: Storage, vault: Vault, clock: Clock) -> None:
+    def __init__(self, store: Store, storage: Storage, vault: Vault, clock: Clock, pool: WorkerPool) -> None:
         self._store = store
+        self._thumbnails = Thumbnails(storage, pool)
         self._storage = storage
         self._vault = vault
         self._clock = clock
@@ -110,22 +118,66 @@ class MediaFiles:
         expires = until_ms // 1000
         return f"{base_url}{path}?exp={expires}&sig={self._vault.sign(_signed_text(path, str(expires)))}"
 
+    def thumbnail_url(self, media_id: str, content_type: str, until_ms: int, base_url: str) -> str | None:
+        """Return the URL of a small copy, which does not open the file itself; None for a type that has none.
+
+        Its width may be replaced by any of THUMBNAIL_WIDTHS.
+        """
+        if not can_have_thumbnail(content_type):
+            return None
+        path = f"/m/{media_id}"
+        expires = until_ms // 1000
+        signature = self._vault.sign(_thumbnail_text(path, str(expires)))
+        return f"{base_url}{path}?exp={expires}&sig={signature}&w={THUMBNAIL_WIDTHS[1]}"
+
     async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> Response:
-        """Serve a file by its signed URL.
+        """Serve a file by its signed URL, or with `w` a small copy of it.
 
         Raises PermissionDenied when the signature is wrong or has expired, NotFound when the file is gone.
         """
-        path = f"/m/{media_id}"
-        expires = query.get("exp", "")
-        is_number = expires.isdigit() and len(expires) < 14
-        if not (is_number and self._vault.verify(_signed_text(path, expires), query.get("sig", ""))):
-            raise PermissionDenied("This URL is not signed by the gateway.")
-        if self._clock.now_ms() > int(expires) * 1000:
-            raise PermissionDenied("This URL has expired.")
+        width = int(query.get("w") or 0)
+        expires_ms = self._check_signature(f"/m/{media_id}", query, wants_thumbnail=bool(width))
         file = await get_media(self._store, media_id)
         if file is None or file.expires_at_ms <= self._clock.now_ms() - _EXPIRED_LEEWAY_MS:
             raise NotFound("No such file.")
-        return self.file_response(file, range_header, int(expires))
+        if width:
+            return await self._thumbnail_response(file, width, expires_ms // 1000)
+        return self.file_response(file, range_header, expires_ms // 1000)
+
+    def _check_signature(self, path: str, query: Mapping[str, str], *, wants_thumbnail: bool) -> int:
+        """Return when a URL expires. Raises PermissionDenied unless it is signed and valid now.
+
+        A URL of a file opens its thumbnails too.
+        """
+        expires = query.get("exp", "")
+        texts = [_signed_text(path, expires), *([_thumbnail_text(path, expires)] if wants_thumbnail else [])]
+        is_number = expires.isdigit() and len(expires) < 14
+        if not (is_number and any(self._vault.verify(text, query.get("sig", "")) for text in texts)):
+            raise PermissionDenied("This URL is not signed by the gateway.")
+        expires_ms = int(expires) * 1000
+        if self._clock.now_ms() > expires_ms:
+            raise PermissionDenied("This URL has expired.")
+        return expires_ms
+
+    async def _thumbnail_response(self, file: MediaRow, width: int, expires: int) -> Response:
+        data = await self._thumbnails.read(file.id, width)
+        if data is None:
+            data = await self._make_thumbnail(file, width)
+        headers = {**_SAFE_HEADERS, "cache-control": self._caching(expires)}
+        return Response(body=bytes(data), media_type=THUMBNAIL_TYPE, headers=headers)
+
+    async def _make_thumbnail(self, file: MediaRow, width: int) -> Buffer:
+        try:
+            data = await self._thumbnails.make(file, width)
+        except FileMissing:
+            raise NotFound("No such file.") from None
+        if await get_media(self._store, file.id) is None:  # it was purged meanwhile
+            await self._thumbnails.delete(file.id)
+            raise NotFound("No such file.")
+        return data
+
+    def _caching(self, expires: int) -> str:
+        return f"private, max-age={max(0, expires - self._clock.now_ms() // 1000)}"
 
     def file_response(self, file: MediaRow, range_header: str | None, expires: int) -> Response:
         """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970."""
@@ -137,10 +189,8 @@ class MediaFiles:
             "content-length": str(end - start),
             "accept-ranges": "bytes",
             "content-disposition": f'{disposition(file.content_type)}; filename="{name}"',
-            "x-content-type-options": "nosniff",
-            "content-security-policy": "default-src 'none'; sandbox",
-            "cache-control": f"private, max-age={max(0, expires - self._clock.now_ms() // 1000)}",
-            "cross-origin-resource-policy": "cross-origin",
+            "cache-control": self._caching(expires),
+            **_SAFE_HEADERS,
         }
         if status == 206:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
@@ -178,6 +228,7 @@ class MediaFiles:
     async def _delete_expired(self, media_ids: Sequence[str]) -> int:
         deleted = 0
         for media_id in media_ids:
+            await self._thumbnails.delete(media_id)
             deleted += await self._storage.delete(storage_key(media_id))
         await self._change_rows("delete_media", media_ids)
         return deleted
@@ -202,9 +253,11 @@ async def find_strays(store: Store, storage: Storage) -> list[str]:
     """
     known = {storage_key(row["id"]) for row in await store.slow("list_all_files")}
     old = [
-        file.key for file in await storage.list_files() if file.age_seconds > _STRAY_SECONDS and file.key not in known
+        file.key
+        for file in await storage.list_files()
+        if file.age_seconds > _STRAY_SECONDS and original_key(file.key) not in known
     ]
-    return [key for key in old if not await _is_awaited(store, key.rpartition("/")[2])]
+    return [key for key in old if not await _is_awaited(store, original_key(key).rpartition("/")[2])]
 
 
 async def _is_awaited(store: Store, media_id: str) -> bool:
@@ -219,6 +272,10 @@ async def _is_awaited(store: Store, media_id: str) -> bool:
 
 def _signed_text(path: str, expires: str) -> str:
     return f"GET\n{path}\n{expires}"
+
+
+def _thumbnail_text(path: str, expires: str) -> str:
+    return f"{_signed_text(path, expires)}\nthumbnail"
 
 
 def _requested_range(header: str | None, size: int) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ from penstock.api.problems import close_stream
 from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.generations import retrieve
+from penstock.media.thumbnails import THUMBNAIL_WIDTHS
 from penstock.schema import Call, Response
 
 CONTENT_QUERY = (
@@ -21,6 +22,11 @@ CONTENT_QUERY = (
 FILE_QUERY = (
     Query(name="exp", required=True, about="When the URL expires, in Unix time."),
     Query(name="sig", required=True, about="Signature that the gateway put into the URL."),
+    Query(
+        name="w",
+        one_of=tuple(str(width) for width in THUMBNAIL_WIDTHS),
+        about="Return a WebP at most so many pixels wide instead of the file: a small copy, or a frame of a video.",
+    ),
 )
 
 

@@ -140,6 +140,7 @@ async def _example(gateway: Gateway, call: Call, output: ExampleRow) -> dict[str
     return {
         "request_id": output.request_id,
         "url": await gateway.media.signed_url(output.id, until_ms, call.base_url),
+        "thumbnail_url": gateway.media.thumbnail_url(output.id, output.content_type, until_ms, call.base_url),
         "content_type": output.content_type,
         "width": output.width,
         "height": output.height,

@@ -48,6 +48,7 @@ _OUTPUT = closed_object(
     {
         "id": TEXT,
         "url": TEXT,
+        "thumbnail_url": or_null(TEXT),
         "content_type": TEXT,
         "size_bytes": INTEGER,
         "width": or_null(INTEGER),

@@ -209,6 +209,7 @@ _MODEL = closed_object(
                 {
                     "request_id": TEXT,
                     "url": TEXT,
+                    "thumbnail_url": or_null(TEXT),
                     "content_type": TEXT,
                     "width": or_null(INTEGER),
                     "height": or_null(INTEGER),

@@ -61,6 +61,14 @@ export function withQuery(path, values) {
   return pairs.length ? `${path}?${new URLSearchParams(pairs)}` : path;
 }
 
+// The URL of a small copy of an output, 160, 480 or 1280 pixels wide; of one without copies, such as a vector image, the file itself.
+export function thumbnailUrl({ url, thumbnail_url: small }, width) {
+  if (!small) return fileUrl(url);
+  const found = new URL(small, location.href);
+  found.searchParams.set("w", width);
+  return fileUrl(found.href);
+}
+
 // A URL of a stored file. One of this gateway is used relative to the page, whatever name the browser calls it by.
 export function fileUrl(text) {
   const url = new URL(text, location.href);

@@ -1,10 +1,11 @@
 // The catalogue of models: what each can do, its parameters, its prices, who serves it.
 
 import { useData } from "../data.js";
-import { ask, fileUrl } from "../gateway.js";
+import { ask, fileUrl, thumbnailUrl } from "../gateway.js";
 import { money, plural } from "../format.js";
 import { Empty, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
+import { Output } from "../parts/media.js";
 import { Facts, Table } from "../parts/table.js";
 import { userMessage } from "../playground/chat.js";
 import { CodeDialog } from "../playground/snippets.js";
@@ -32,10 +33,7 @@ function sourceText(prices) {
 // The newest output of the model, or the icon of what it does.
 function Example({ model: { id, example }, task }) {
   if (!example) return html`<${Icon} name=${TASKS[task]?.icon ?? "cube"} size="26" />`;
-  const url = fileUrl(example.url);
-  if (example.content_type.startsWith("video/")) return html`<video src=${`${url}#t=0.1`} preload="metadata" muted playsinline
-      aria-label=${`Made by ${id}`}></video>`;
-  return html`<img src=${url} alt=${`Made by ${id}`} loading="lazy" />`;
+  return html`<img src=${thumbnailUrl(example, 480)} alt=${`Made by ${id}`} loading="lazy" />`;
 }
 
 function Card({ model }) {
@@ -149,9 +147,8 @@ function ModelPage({ id }) {
           <button type="button" class="button" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
           <a class="button main" href=${pageUrl(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a>`}<//>
       <div class="split"><div class="stack wide">
-        ${model.example && html`<${Panel} title="Example"><div class="outputs alone">${model.example.content_type.startsWith("video/")
-          ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img
-              src=${fileUrl(model.example.url)} alt="Newest output" />`}</div><//>`}
+        ${model.example && html`<${Panel} title="Example"><div class="outputs alone"><${Output} url=${fileUrl(model.example.url)}
+            small=${thumbnailUrl(model.example, 1280)} type=${model.example.content_type} alt="Newest output" /></div><//>`}
         <${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by"
             columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>
         <${Panel} title="Parameters" flush><${Table} label="Parameters" columns=${PARAMETERS} rows=${parameters} /><//>

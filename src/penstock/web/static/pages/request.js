@@ -1,7 +1,7 @@
 // One request: what was asked, what came back, how it was made, what it cost.
 
 import { useData } from "../data.js";
-import { ask, fileUrl } from "../gateway.js";
+import { ask, fileUrl, thumbnailUrl } from "../gateway.js";
 import { bytes, count, duration, moment, money } from "../format.js";
 import { Confirm, CopyButton, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { CredentialsBadge } from "../parts/credentials.js";
@@ -55,7 +55,7 @@ function bodyOf({ metadata, ...rest }) {
 function StoredOutput({ output, alt }) {
   const [size, setSize] = useState(output.width ? [output.width, output.height] : null);
   const url = fileUrl(output.url);
-  return html`<${Output} url=${url} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
+  return html`<${Output} url=${url} small=${thumbnailUrl(output, 1280)} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
     <figcaption class="row small soft figures">${size && html`<span>${size.join(" × ")}</span>`}<span>${bytes(output.size_bytes)}</span>
       <a href=${url} download>Save</a>
       ${output.expires_at && html`<span>Kept until ${moment(output.expires_at)}</span>`}<${CredentialsBadge}

@@ -1,6 +1,6 @@
 // Images and videos that were made, as they are shown on a page.
 
-import { fileUrl } from "../gateway.js";
+import { thumbnailUrl } from "../gateway.js";
 import { TASKS } from "../playground/tasks.js";
 import { onSessionChange } from "../session.js";
 import { html, useState } from "../view.js";
@@ -10,30 +10,34 @@ const urls = new Map();
 onSessionChange(() => urls.clear());
 
 // The URL under which an output was first seen: each response has another signature, and the browser would load the file again.
-function lastingUrl({ id, url }) {
-  if (!urls.has(id)) urls.set(id, fileUrl(url));
-  return urls.get(id);
+export function lastingUrl(output, width) {
+  const name = `${output.id} ${width}`;
+  if (!urls.has(name)) urls.set(name, thumbnailUrl(output, width));
+  return urls.get(name);
 }
 
-// A small square: the output, or the icon of its kind where there is none (any more).
-export function Thumb({ kind, output, alt = "" }) {
+export const forgetUrl = (output, width) => urls.delete(`${output.id} ${width}`);
+
+// A small copy of an output, or the icon of its kind where there is none (any more).
+export function Thumb({ kind, output, alt = "", width = 160 }) {
   const [gone, setGone] = useState(false);
-  const lost = () => { urls.delete(output.id); setGone(true); };
-  if (!output || gone) return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? "list"} /></span>`;
-  const url = lastingUrl(output);
-  return html`<span class="thumb">${output.content_type.startsWith("video/")
-    ? html`<video src=${`${url}#t=0.1`} preload="metadata" muted playsinline tabindex="-1" aria-label=${alt || "Video"} onError=${lost}></video>`
-    : html`<img src=${url} alt=${alt} loading="lazy" decoding="async" onError=${lost} />`}</span>`;
+  const lost = () => { forgetUrl(output, width); setGone(true); };
+  if (!output || gone || output.content_type.startsWith("audio/")) {
+    return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? "list"} /></span>`;
+  }
+  return html`<span class="thumb"><img src=${lastingUrl(output, width)} alt=${alt} loading="lazy" decoding="async" onError=${lost} /></span>`;
 }
 
+// An output at the size of the page: an image as a copy that opens the file itself, a video behind its poster. `url` is the file.
 // `onSize` is called with the width and height of a video, which the gateway does not store.
-export function Output({ url, type = "", alt, onSize }) {
+export function Output({ url, small, type = "", alt, onSize }) {
   const [gone, setGone] = useState(false);
+  const [poor, setPoor] = useState(false); // without a small copy
   if (gone) return html`<p class="gone soft small">This file is no longer stored, or its URL has expired.</p>`;
   if (type.startsWith("video/")) {
-    return html`<video src=${url} controls loop playsinline preload="metadata" aria-label=${alt} onError=${() => setGone(true)}
-        onLoadedMetadata=${({ target }) => onSize?.(target.videoWidth, target.videoHeight)}></video>`;
+    return html`<video src=${url} poster=${small} controls loop playsinline preload=${small && !onSize ? "none" : "metadata"} aria-label=${alt}
+        onError=${() => setGone(true)} onLoadedMetadata=${({ target }) => onSize?.(target.videoWidth, target.videoHeight)}></video>`;
   }
   return html`<a class="shown" href=${url} target="_blank" rel="noreferrer" aria-label=${`Open the image: ${alt}`}>
-    <img src=${url} alt=${alt} onError=${() => setGone(true)} /></a>`;
+    <img src=${poor ? url : small ?? url} alt=${alt} onError=${() => (small && !poor ? setPoor(true) : setGone(true))} /></a>`;
 }

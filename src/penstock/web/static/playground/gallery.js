@@ -18,7 +18,7 @@ export function Gallery({ kind, onPick }) {
   if (!found.data?.length) return null;
   return html`<${Panel} title="Recent results" about=${onPick ? "Choose one as input." : undefined}>
     <ul class="gallery">${found.data.map(({ id, model, output }) => html`<li key=${output.id}>${onPick
-      ? html`<button type="button" onClick=${() => onPick(output.url)}><${Thumb} kind=${kind} output=${output} alt=${`Use an image made by ${model}`} /></button>`
-      : html`<a href=${pageUrl(`requests/${id}`)}><${Thumb} kind=${kind} output=${output} alt=${`Made by ${model}, request ${id}`} /></a>`}</li>`)}</ul>
+      ? html`<button type="button" onClick=${() => onPick(output.url)}><${Thumb} kind=${kind} output=${output} width="480" alt=${`Use an image made by ${model}`} /></button>`
+      : html`<a href=${pageUrl(`requests/${id}`)}><${Thumb} kind=${kind} output=${output} width="480" alt=${`Made by ${model}, request ${id}`} /></a>`}</li>`)}</ul>
   <//>`;
 }

@@ -4,6 +4,7 @@ import { ask, fileUrl, Refused } from "../gateway.js";
 import { useData } from "../data.js";
 import { Dialog, Empty, Loaded } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
+import { Thumb } from "../parts/media.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 
 const MOST_OFFERED = 24;
@@ -31,13 +32,13 @@ function EarlierResults({ onPick, onClose }) {
   const found = useData(async (signal) => {
     const { data } = await ask("/v1/requests?limit=60&status=completed", { signal });
     const images = data.flatMap(({ outputs }) => outputs).filter(({ content_type: type }) => type.startsWith("image/"));
-    return images.slice(0, MOST_OFFERED).map(({ url }) => url);
+    return images.slice(0, MOST_OFFERED);
   });
   return html`<${Dialog} title="Earlier results" wide onClose=${onClose}>
-    <${Loaded} of=${found}>${(urls) => (urls.length === 0
+    <${Loaded} of=${found}>${(outputs) => (outputs.length === 0
       ? html`<${Empty} icon="image" title="No images yet">Generate one first, then it can be picked here.<//>`
-      : html`<div class="picks">${urls.map((url, place) => html`<button type="button" key=${url} onClick=${() => onPick(url)}
-          aria-label=${`Use image ${place + 1}`}><img src=${fileUrl(url)} alt="" loading="lazy" /></button>`)}</div>`)}<//>
+      : html`<div class="picks">${outputs.map((output, place) => html`<button type="button" key=${output.id} onClick=${() => onPick(output.url)}
+          aria-label=${`Use image ${place + 1}`}><${Thumb} kind="image" output=${output} width="480" /></button>`)}</div>`)}<//>
   <//>`;
 }
 

@@ -31,6 +31,9 @@ function Working({ lane, run }) {
   </div>`;
 }
 
+// The URL of a file of this gateway opens its small copies too; one of an object store opens the file only.
+const copyOf = ({ url, type }) => (fileUrl(url).startsWith("/m/") && type !== "image/svg+xml" ? `${fileUrl(url)}&w=1280` : undefined);
+
 function Lane({ lane, run, alone, uses, onUse }) {
   const seconds = lane.ended ? duration(lane.ended - lane.began) : null;
   return html`<article class="lane">
@@ -46,7 +49,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
         text=${lane.problem.message} /></div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
       ${lane.files.map((file) => html`<figure key=${file.url}>
-        <${Output} url=${fileUrl(file.url)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
+        <${Output} url=${fileUrl(file.url)} small=${copyOf(file)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
         <figcaption class="row">
           ${run.task !== "video" && uses.map(({ task, label }) => html`<button type="button" class="button small" key=${task}
               onClick=${() => onUse(task, file.url)}><${Icon} name=${TASKS[task].icon} />${label}</button>`)}
