@@ -45,16 +45,15 @@ class Caller:
     labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
     declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
     provenance: str | None = None  # what its organization asks of Content Credentials; None: as the settings say
+    # Whether the key has a limit that calls are counted for, or its organization a budget of the month, or labels whose
+    # values may have one. It follows from the others.
+    is_limited: bool = field(init=False)
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether the key has a limit that calls are counted for, or its organization a budget of the month, or labels
-        whose values may have one.
-        """
+    def __post_init__(self) -> None:
         counted = (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day, self.nanos_per_month)
-        if counted != (None, None, None, None) or self.org_nanos_per_month is not None:
-            return True
-        return any(label.budget for label in self.declared_labels)
+        has_limit = counted != (None, None, None, None) or self.org_nanos_per_month is not None
+        is_limited = has_limit or any(label.budget for label in self.declared_labels)
+        object.__setattr__(self, "is_limited", is_limited)
 
     def may_use(self, model: str) -> bool:
         """Whether a model is among those that the key is limited to."""
@@ -92,7 +91,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dry_run(self) -> bool:
-        return self.query.get("dryRun", "").lower() == "true"
+        return bool(self.query) and self.query.get("dryRun", "").lower() == "true"
 
 
 # ------------------------------------------------------------------------------------------------------------ requests

@@ -65,7 +65,8 @@ class EndedCall(msgspec.Struct, frozen=True):
     def usage(self) -> RequestUsage:
         call = self.reservation.call
         end = self.end
-        labels = encode_labels(self.reservation.request.labels)
+        request = self.reservation.request
+        labels = encode_labels(request.labels) if request.labels else None
         return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost, labels)
 
     @property

@@ -138,7 +138,8 @@ class Keys:
 
     def recent_caller(self, authorization: str | None) -> Caller | None:
         """Return the caller of an Authorization header if it was authenticated a moment ago, without waiting."""
-        authorization = _with_one_space(authorization)
+        if not _may_have_key(authorization):
+            authorization = _with_one_space(authorization)
         return self._find_cached(authorization)[1] if _may_have_key(authorization) else None
 
     def _find_cached(self, authorization: str) -> tuple[bytes, Caller | None]:

@@ -23,7 +23,7 @@ KINDS = ("image", "edit", "upscale", "video", "chat", "speech")
 STATUSES = tuple(states.REQUEST)
 _MAX_MESSAGE_CHARS = 1000
 _ROWS_AT_ONCE = 500
-_SESSION_HEADER = "x-service-session-id"
+SESSION_HEADER = "x-service-session-id"
 _MAX_SESSION_CHARS = 256
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -58,8 +58,8 @@ class RequestEnd(msgspec.Struct, frozen=True):
             "input_tokens": self.input_tokens,
             "cached_tokens": self.cached_tokens,
             "output_tokens": self.output_tokens,
-            "cost_lines": encode_lines(self.cost_lines),
-            "attempts": encode_attempts(self.attempts),
+            "cost_lines": encode_lines(self.cost_lines) if self.cost_lines else None,
+            "attempts": encode_attempts(self.attempts) if self.attempts else None,
         }
 
 
@@ -76,7 +76,7 @@ class RequestUsage(NamedTuple):
 
 def check_session_id(headers: Mapping[str, str]) -> None:
     """Raise InvalidRequest if the header with the id of the session is longer than the field may be."""
-    if len(headers.get(_SESSION_HEADER, "")) > _MAX_SESSION_CHARS:
+    if len(headers.get(SESSION_HEADER, "")) > _MAX_SESSION_CHARS:
         raise InvalidRequest(f"The header X-Service-Session-Id may have at most {_MAX_SESSION_CHARS} characters.")
 
 
@@ -190,8 +190,8 @@ def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
         "modality": modality,
         "kind": request.task,
         "end_user": request.values.get("user"),
-        "session_id": call.headers.get(_SESSION_HEADER) or request.values.get("session_id"),
-        "labels": encode_labels(request.labels),
+        "session_id": call.headers.get(SESSION_HEADER) or request.values.get("session_id"),
+        "labels": encode_labels(request.labels) if request.labels else None,
     }
 
 
@@ -252,7 +252,7 @@ class Requests:
             "kind": kind,
             "hold": 0,
             "end_user": user,
-            "session_id": call.headers.get(_SESSION_HEADER, "")[:_MAX_SESSION_CHARS] or session_id,
+            "session_id": call.headers.get(SESSION_HEADER, "")[:_MAX_SESSION_CHARS] or session_id,
             "labels": encode_labels(labels or {}),
         }
 

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from penstock.accounts.key_records import check_scope
-from penstock.accounts.requests import check_session_id
+from penstock.accounts.requests import SESSION_HEADER, check_session_id
 from penstock.api import problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.body import (
@@ -63,7 +63,7 @@ class CallState:
 
     __slots__ = (
         "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query", "reached", "report",
-        "route", "share_of", "started", "status", "trace_id", "unread", "values",
+        "route", "seconds", "share_of", "started", "status", "trace_id", "unread", "values",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
@@ -84,6 +84,7 @@ class CallState:
         self.status = 0  # of the response
         self.trace_id = current_trace_id() if gateway.tracing is not None else None
         self.code: str | None = None  # of the error that is the response
+        self.seconds = 0.0  # until the last byte of the response was sent
         self.overhead_ms: float | None = None  # until the head of the response was sent; only of generations
 
 
@@ -166,8 +167,8 @@ class AsgiApp:
         except Exception as failure:  # part of the response was sent, so the server can only close the connection
             log.error("response broke off", request_id=state.id, route=route.path, trail=problems.trail(failure))
         finally:
-            seconds = self._gateway.clock.monotonic() - state.started
-            self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
+            state.seconds = self._gateway.clock.monotonic() - state.started
+            self._gateway.metrics.count_response(route.method, route.path, response.status, state.seconds)
             self._end_call(state, response.status)
         return state
 
@@ -178,7 +179,8 @@ class AsgiApp:
         try:
             response = await self._respond(state, scope, receive)
             body = responses.encode_body(response)
-            self._record_size(state, body)
+            if state.route.modality:
+                self._record_size(state, body)
         except (Disconnected, CallerGone):
             raise
         except Problem as problem:
@@ -211,7 +213,7 @@ class AsgiApp:
             method=state.route.method,
             route=state.route.path,
             status=status,
-            ms=round((self._gateway.clock.monotonic() - state.started) * 1000, 2),
+            ms=round((state.seconds or self._gateway.clock.monotonic() - state.started) * 1000, 2),
             overhead_ms=None if state.overhead_ms is None else round(state.overhead_ms, 2),
             code=state.code,
             request_id=state.id,
@@ -256,7 +258,7 @@ class AsgiApp:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:
             state.query = query.read_all(route, scope["query_string"])
-        if route.generation:
+        if route.generation and SESSION_HEADER in headers:
             check_session_id(headers)
         if arrived := scope.get(ARRIVED):
             body = await read_body(route.takes, headers, receive, self._limits, arrived=arrived)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -99,6 +100,7 @@ def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:
     return list(dict(found + [_encoded_header(*header) for header in response.headers.items()]).items())
 
 
+@lru_cache(256)  # most are the same in many responses
 def _encoded_header(name: str, value: str) -> tuple[bytes, bytes]:
     """A header as it is sent. Its value may contain what others sent; a line break must not start another header."""
     encoded = value.encode("latin-1", "replace")

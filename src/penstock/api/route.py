@@ -63,6 +63,10 @@ class Route(msgspec.Struct, frozen=True):
     gives_sound: bool = False  # its response is a sound, unless it is one of the others
     # Refused once the process has been told to stop.
     drains: bool = False
+    needs_key: bool = True  # follows from `access`
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "needs_key", self.access not in ("open", "signed"))
 
     @property
     def takes_work(self) -> bool:
@@ -83,7 +87,3 @@ class Route(msgspec.Struct, frozen=True):
     def takes_files(self) -> bool:
         """Whether a field of the body may be a file."""
         return any("file" in field.types for field in (self.fields or {}).values())
-
-    @property
-    def needs_key(self) -> bool:
-        return self.access not in ("open", "signed")

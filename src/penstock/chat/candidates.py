@@ -15,7 +15,7 @@ from penstock.models.preferences import FIELD, read_preferences
 from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model
 from penstock.schema import Call, Response
-from penstock.upstream.candidate import Candidate
+from penstock.upstream.token_prices import TokenPrices
 from penstock.values import dollars
 
 _MILLION = Decimal(1_000_000)
@@ -46,15 +46,8 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest, *, is_mock
     check = partial(check_supported, chat)
     choice = await gateway.routing.choose(route, check, preferences, task="chat", org_id=call.caller.org_id)
     output_tokens = gateway.settings.chat_output_tokens
-    choice = choice.in_preferred_order(lambda candidate: _costs(candidate.model, chat, output_tokens))
+    choice = choice.in_preferred_order(lambda candidate: _costs(candidate.token_prices, chat, output_tokens))
     return RoutedChat(chat, choice)
-
-
-def executed_model_header(candidate: Candidate) -> dict[str, str]:
-    """The header that names who served a call. A model of a router may have any name, also one that no header can."""
-    name = candidate.executed_model
-    is_header = name.isascii() and name.isprintable()
-    return {"x-service-executed-model": name if is_header else candidate.provider.slug}
 
 
 def estimate(gateway: Gateway, routed: RoutedChat) -> Response:
@@ -64,11 +57,11 @@ def estimate(gateway: Gateway, routed: RoutedChat) -> Response:
     output_tokens = gateway.settings.chat_output_tokens
     tried = [
         respond.tried_candidate(
-            candidate, max_cost(candidate.model, chat, output_tokens), routed.choice.reason(candidate)
+            candidate, max_cost(candidate.token_prices, chat, output_tokens), routed.choice.reason(candidate)
         )
         for candidate in route.candidates
     ]
-    found = quote(route.first.model, chat, output_tokens)
+    found = quote(route.first.token_prices, chat, output_tokens)
     return respond.estimate(chat.model, route.first.provider.slug, found, tried, route.left_out)
 
 
@@ -83,13 +76,13 @@ def _without_preferences(chat: ChatRequest) -> ChatRequest:
     return msgspec.structs.replace(chat, body=body)
 
 
-def _costs(model: Model, chat: ChatRequest, output_tokens: int) -> Costs | None:
+def _costs(prices: TokenPrices, chat: ChatRequest, output_tokens: int) -> Costs | None:
     """What a call may cost at most in dollars, by the names of `max_price`; None if the price is not known."""
-    if not model.prices:
+    if not prices.rows:
         return None
-    input_usd, output_usd = token_usd(model, chat)
+    input_usd, output_usd = token_usd(prices, chat)
     return {
-        "request": dollars(max_cost(model, chat, output_tokens)),
+        "request": dollars(max_cost(prices, chat, output_tokens)),
         "prompt": input_usd * _MILLION,
         "completion": output_usd * _MILLION,
     }

@@ -2,12 +2,11 @@
 
 from functools import partial
 
-import msgspec
-
 from penstock.accounts.labels import call_labels
 from penstock.accounts.limits import check_model
 from penstock.accounts.response_items import ResponseItem
-from penstock.chat.candidates import estimate, executed_model_header, route_chat
+from penstock.chat.candidates import estimate, route_chat
+from penstock.chat.failover import first_response
 from penstock.chat.form import ChatForm, ResponseForm
 from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
@@ -21,22 +20,20 @@ from penstock.chat.reserved import ReservedChat, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.stream import whole_text_bytes
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
-from penstock.errors import Cancelled, PermissionDenied, Problem, Unavailable
+from penstock.errors import PermissionDenied
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.long_bodies import json_outline
 from penstock.long_bodies.long_body import LongBody
 from penstock.long_bodies.long_texts import TooComplex
-from penstock.models.routing import Route
 from penstock.schema import Call, Caller, Request, Response
 from penstock.telemetry.tracing import span
-from penstock.upstream.caller_error import caller_error
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
 from penstock.upstream.replies import MALFORMED, without_plain_key
 from penstock.upstream.watch import AttemptWatch
-from penstock.values import Nanos
+from penstock.values import ZERO
 
 _CHAT_FORM = ChatForm()
 # Fields by which routers are told to use other models than the one that is named, when that one fails.
@@ -62,7 +59,10 @@ async def complete_chat(
         return estimate(gateway, routed)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
-    values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
+    values = {}
+    for name in ("user", "session_id"):
+        if value := chat.body.get(name):
+            values[name] = value
     request = Request(task="chat", model=routed.chat.model if routed else chat.model, values=values, labels=labels)
     if replay and not routed:
         return await replay_chat(gateway, call, chat, form, request, replay)
@@ -74,26 +74,12 @@ async def complete_chat(
         chat = await inline_images(
             chat, route, gateway.media_transfer, call.caller.org_id, max_bytes=gateway.settings.json_bytes
         )
-    amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
+    amount = ZERO
+    for candidate in route.candidates:
+        amount = max(amount, max_cost(candidate.token_prices, chat, output_tokens))
     modality = "vision" if chat.images else None
-    with span("accept"):
-        reservation = await reserve(gateway, call, request, amount, modality)
-    call.release_body()
-    reserved = ReservedChat(gateway, reservation, chat=chat, form=form)
-    try:
-        response = await _forward(reserved, route)
-    except CallerGone:  # it is settled, since what it costs depends on the candidate
-        raise
-    except Problem as problem:
-        status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
-        reserved.settle(status, problem=problem, response_bytes=len(msgspec.json.encode(problem.body())))
-        await reserved.free_place()
-        raise
-    except BaseException:
-        reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
-        raise
-    if response.chunks is None:
-        await reserved.free_place()
+    reserved = ReservedChat(gateway, await reserve(gateway, call, request, amount, modality), chat=chat, form=form)
+    response = await first_response(reserved, route, partial(_ask, reserved))
     return await with_source(gateway, call, replay, response) if replay else response
 
 
@@ -105,24 +91,7 @@ def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
         raise PermissionDenied(message, param=field)
 
 
-async def _forward(reserved: ReservedChat, route: Route) -> Response:
-    """Send the call to the candidates in order until one responds."""
-    failures: list[Failure] = []
-    for candidate in route.candidates:
-        try:
-            response = await _forward_to(reserved, candidate)
-        except AttemptFailed as problem:
-            failures.append(problem.failure)
-            reserved.record_failure(candidate, problem.failure)
-            if not problem.failure.allows_failover:
-                break
-        else:
-            reserved.gateway.health.record_success(*candidate.health_key)
-            return response
-    raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)
-
-
-async def _forward_to(reserved: ReservedChat, candidate: Candidate) -> Response:
+async def _ask(reserved: ReservedChat, candidate: Candidate) -> Response:
     """Send the call to one candidate, until the process stops or the caller disconnects.
 
     A caller who disconnects before the response pays for the prompt: what the provider has written by then, and will
@@ -136,11 +105,12 @@ async def _forward_to(reserved: ReservedChat, candidate: Candidate) -> Response:
     try:
         with gateway.interrupts.allowed(line), AttemptWatch(gateway.metrics, gateway.clock, candidate, "chat") as watch:
             is_begun = True
-            watch.span.set("penstock.request.id", reserved.reservation.call.id)
-            watch.note_request(reserved.chat.body)
+            if watch.span.is_recorded:
+                watch.span.set("penstock.request.id", reserved.reservation.call.id)
+                watch.note_request(reserved.chat.body)
             return await forward(reserved, candidate, api, watch)
     except CallerGone:
-        bill = make_bill(candidate.model, estimated_usage(reserved.chat)) if is_begun else None
+        bill = make_bill(candidate.token_prices, estimated_usage(reserved.chat)) if is_begun else None
         reserved.settle("cancelled", candidate=candidate, bill=bill, problem=caller_disconnected())
         raise
     except ProcessStopped:
@@ -180,7 +150,7 @@ async def _forward_whole(
     watch.note_tokens(bill.tokens)
     reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body, items=items)
     whole = body if isinstance(body, bytes) else LongBody([body])
-    return Response(body=whole, headers=executed_model_header(candidate))
+    return Response(body=whole, headers=candidate.executed_model_header)
 
 
 def _unreadable(candidate: Candidate, what: str) -> AttemptFailed:
@@ -210,10 +180,10 @@ def _read_whole(
         )
     if found.is_empty:
         if usage is not None:
-            reserved.losses.append(make_bill(candidate.model, usage).cost)
+            reserved.losses.append(make_bill(candidate.token_prices, usage).cost)
         raise _unreadable(candidate, "returned an empty response")
     usage = usage or estimated_usage(reserved.chat, output_bytes=whole_text_bytes(body))
-    bill = make_bill(candidate.model, usage)
+    bill = make_bill(candidate.token_prices, usage)
     try:
         shown = without_plain_key(outline.fill(api.whole(outline.json, usage, bill.cost)), candidate.key)
         return shown, bill, items_of(shown) if reserved.keeps_items else []

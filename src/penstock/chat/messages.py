@@ -32,8 +32,9 @@ class ChatImage(msgspec.Struct, frozen=True):
         return not _is_data_uri(self.source)
 
 
-def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage]]:
-    """Return the bytes of text and the images in all messages; raise InvalidRequest for a malformed one.
+def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage], bool]:
+    """Return the bytes of text and the images in all messages, and whether the content of each is a string; raise
+    InvalidRequest for a malformed one.
 
     `size_bytes` are those of the whole body, here and below.
     """
@@ -41,6 +42,7 @@ def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> 
         raise InvalidRequest("`messages` must have at least one message.", param="messages")
     text_bytes = 0
     images: list[ChatImage] = []
+    are_texts = True
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             raise InvalidRequest(f"`messages[{number}]` must be an object.", param=f"messages[{number}]")
@@ -49,16 +51,19 @@ def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> 
         if role not in _ACCEPTED_ROLES:
             _refuse(number, "role", f"must be one of {', '.join(f'`{name}`' for name in _ROLES)}")
         if isinstance(content, str):
-            text_bytes += _text_size(content)
+            text_bytes += len(content) if content.isascii() else len(content.encode())
         elif isinstance(content, list):
+            are_texts = False
             part_bytes, part_images = _check_parts(number, role, content, settings, size_bytes)
             text_bytes += part_bytes
             images += part_images
-        elif content is not None or role != "assistant":
+        elif content is None and role == "assistant":
+            are_texts = False
+        else:
             _refuse(number, "content", "must be a string or an array of parts, or null in assistant messages")
         if len(message) > 2 or content is None:
             text_bytes += _check_other_fields(number, role, message, size_bytes)
-    return text_bytes, images
+    return text_bytes, images, are_texts
 
 
 def _text_size(text: str) -> int:

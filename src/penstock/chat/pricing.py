@@ -1,15 +1,14 @@
 """Compute what a chat call may cost at most and what it did cost."""
 
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
 import msgspec
 
 from penstock.accounts.prices import REPORTED, Line, quote_of
 from penstock.chat.request import ChatRequest
-from penstock.providers.spec import Model, Price
 from penstock.schema import CostLine, Quote
+from penstock.upstream.token_prices import TokenPrices
 from penstock.values import ZERO, Nanos, nanos
 
 # Averages, for usage that a provider does not report.
@@ -105,35 +104,32 @@ def _plausible(tokens: int | None) -> int | None:
     return tokens if tokens is None else min(max(tokens, 0), _MAX_REPORTED_TOKENS)
 
 
-def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nanos:
+def max_cost(prices: TokenPrices, chat: ChatRequest, default_output_tokens: int) -> Nanos:
     """Return the highest possible cost of a call; the default is for callers who set no limit of tokens."""
-    input_tokens = _max_input_tokens(model, chat)
-    price = _price_for(model, input_tokens)
-    if price is None:
-        return ZERO
-    tokens = _token_rate(price).nanos(input_tokens, chat.max_output_tokens(default_output_tokens))
-    return tokens if price.each_usd == "0" else Nanos(tokens + nanos(price.each_usd))
+    input_tokens = _max_input_tokens(prices, chat)
+    price = prices.row(input_tokens)
+    return ZERO if price is None else price.nanos(input_tokens, chat.max_output_tokens(default_output_tokens))
 
 
-def token_usd(model: Model, chat: ChatRequest) -> tuple[Decimal, Decimal]:
+def token_usd(prices: TokenPrices, chat: ChatRequest) -> tuple[Decimal, Decimal]:
     """Return what an input token and an output token of a call cost in dollars."""
-    price = _price_for(model, _max_input_tokens(model, chat))
-    return (Decimal(price.input_usd), Decimal(price.usd)) if price else (Decimal(0), Decimal(0))
+    price = prices.row(_max_input_tokens(prices, chat))
+    return (Decimal(price.usd[0]), Decimal(price.usd[1])) if price else (Decimal(0), Decimal(0))
 
 
-def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
+def quote(prices: TokenPrices, chat: ChatRequest, default_output_tokens: int) -> Quote:
     """Return the highest possible cost of a call, line by line."""
-    input_tokens = _max_input_tokens(model, chat)
-    price = _price_for(model, input_tokens)
+    input_tokens = _max_input_tokens(prices, chat)
+    price = prices.row(input_tokens)
     if price is None:
         return Quote(components=())
     lines = [
-        Line(price.input_usd, "token", Decimal(input_tokens), is_input=True),
-        Line(price.usd, "token", Decimal(chat.max_output_tokens(default_output_tokens))),
+        Line(price.usd[0], "token", Decimal(input_tokens), is_input=True),
+        Line(price.usd[1], "token", Decimal(chat.max_output_tokens(default_output_tokens))),
     ]
-    if price.each_usd != "0":
+    if price.each:
         lines.append(Line(price.each_usd, "output", Decimal(1)))
-    return msgspec.structs.replace(quote_of(lines), total=max_cost(model, chat, default_output_tokens))
+    return msgspec.structs.replace(quote_of(lines), total=max_cost(prices, chat, default_output_tokens))
 
 
 class Bill(msgspec.Struct, frozen=True):
@@ -146,23 +142,19 @@ class Bill(msgspec.Struct, frozen=True):
     cost: Nanos  # the sum of the lines
 
 
-def make_bill(model: Model, usage: Usage) -> Bill:
+def make_bill(prices: TokenPrices, usage: Usage) -> Bill:
     """Return the cost that the provider reports, otherwise the price of the tokens and of the call."""
     input_tokens = usage.input
     output_tokens = usage.output
-    cached_tokens = usage.cached
+    cached_tokens = usage.cached if usage.prompt_tokens_details else 0
     tokens = {"input": input_tokens, "cached": cached_tokens, "output": output_tokens}
-    if (usd := usage.cost_usd) is not None:
+    if (usage.cost is not None or usage.cost_in_usd_ticks is not None) and (usd := usage.cost_usd) is not None:
         cost = nanos(usd)
         return Bill(tokens, (CostLine(REPORTED, 1, None, cost),), cost)
-    price = _price_for(model, input_tokens)
+    price = prices.row(input_tokens)
     if price is None:
         return Bill(tokens, (), ZERO)
-    lines, cost = _token_rate(price).lines(input_tokens, output_tokens, cached_tokens)
-    if price.each_usd != "0":
-        each = nanos(price.each_usd)
-        lines.append(CostLine("output", 1, price.each_usd, each))
-        cost = Nanos(cost + each)
+    lines, cost = price.lines(input_tokens, output_tokens, cached_tokens)
     return Bill(tokens, tuple(lines), cost)
 
 
@@ -174,65 +166,5 @@ def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: 
     )
 
 
-def _max_input_tokens(model: Model, chat: ChatRequest) -> int:
-    return chat.max_text_tokens + len(chat.images) * model.max_image_tokens
-
-
-def _price_for(model: Model, input_tokens: int) -> Price | None:
-    """Return the price row for an input of this length; a row with `above` is for longer inputs only."""
-    prices = model.prices
-    if len(prices) == 1:
-        return prices[0]
-    return next((price for price in prices if input_tokens > price.above or not price.above), None)
-
-
-# --------------------------------------------------------------------------------------------------------- token rates
-
-# Prices in integers of a very small unit make sums exact and faster than decimals.
-_UNITS_PER_NANO = 10**12
-_HALF_NANO = _UNITS_PER_NANO // 2
-_UNITS_PER_USD = _UNITS_PER_NANO * 10**9
-
-
-class _TokenRate(msgspec.Struct, frozen=True):
-    """Prices per token, in units of 10^-21 dollars."""
-
-    input: int
-    output: int
-    cached: int
-    usd: tuple[str, str, str]  # the same prices in dollars
-
-    def lines(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> tuple[list[CostLine], Nanos]:
-        """Return what each kind of token costs, and the sum. Fractions of nano-dollars are carried over to the next
-        line.
-        """
-        found = []
-        total = ZERO
-        units = _HALF_NANO
-        for metric, count, rate, usd in (
-            ("input_token", input_tokens - cached_tokens, self.input, self.usd[0]),
-            ("output_token", output_tokens, self.output, self.usd[1]),
-            ("cached_token", cached_tokens, self.cached, self.usd[2]),
-        ):
-            if count:
-                units += rate * count
-                total_before = total
-                total = Nanos(max(0, units // _UNITS_PER_NANO))
-                found.append(CostLine(metric, count, usd, Nanos(total - total_before)))
-        return found, total
-
-    def nanos(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Nanos:
-        """Return the price of tokens, of which the cached ones are part of the input; rounded once, half up."""
-        uncached = self.input * (input_tokens - cached_tokens) + self.output * output_tokens
-        return Nanos((uncached + self.cached * cached_tokens + _HALF_NANO) // _UNITS_PER_NANO)
-
-
-def _token_rate(price: Price) -> _TokenRate:
-    return _parsed_rate(price.input_usd, price.usd, price.other_usd.get("cached", price.input_usd))
-
-
-@cache
-def _parsed_rate(input_usd: str, output_usd: str, cached_usd: str) -> _TokenRate:
-    usd = (input_usd, output_usd, cached_usd)
-    per_input, per_output, per_cached = (int(Decimal(price) * _UNITS_PER_USD) for price in usd)
-    return _TokenRate(per_input, per_output, per_cached, usd)
+def _max_input_tokens(prices: TokenPrices, chat: ChatRequest) -> int:
+    return chat.max_text_tokens + len(chat.images) * prices.max_image_tokens

@@ -78,13 +78,12 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
     size_bytes = call.size_bytes
     if extras:
         check_extras_size(extras, size_bytes)
-    text_bytes, images = check_messages(body["messages"], settings, size_bytes)
-    if any(map(lacks_text, body["messages"])):
+    text_bytes, images, are_texts = check_messages(body["messages"], settings, size_bytes)
+    if not are_texts and any(map(lacks_text, body["messages"])):
         body = {**body, "messages": [with_text(message) for message in body["messages"]]}
     prompt_bytes = text_bytes
     if not _IN_PROMPT.isdisjoint(body):
         prompt_bytes += sum(encoded_size(body[name], size_bytes) for name in _IN_PROMPT if body.get(name))
-    token_limits = [body[name] for name in TOKEN_LIMITS if body.get(name)]
     return ChatRequest(
         model=body["model"],
         body=_with_images(body, images) if images else body,
@@ -95,7 +94,7 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
         max_text_tokens=_max_text_tokens(body, text_bytes, size_bytes)
         + (responses.reasoning_bytes if responses else 0),
         prompt_bytes=prompt_bytes,
-        token_limit=min(token_limits, default=None),
+        token_limit=_token_limit(body),
         choices=body.get("n") or 1,
         size_bytes=size_bytes,
         responses=responses,
@@ -125,6 +124,13 @@ def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
         body = {**body, **changed}
         extras |= {name: value for name, value in changed.items() if name in extras}
     return body, extras
+
+
+def _token_limit(body: Mapping[str, Any]) -> int | None:
+    """The lower of the caller's limits."""
+    older: int | None = body.get("max_tokens")
+    newer: int | None = body.get("max_completion_tokens")
+    return min(older, newer) if older and newer else older or newer or None
 
 
 def with_images(chat: ChatRequest, images: Sequence[ChatImage]) -> ChatRequest:

@@ -17,6 +17,7 @@ from penstock.gateway import Gateway
 from penstock.schema import Call, FailedAttempt, Request
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
+from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import Failure
@@ -26,9 +27,18 @@ _MAX_MESSAGE_CHARS = 1000
 
 
 async def reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
-    """Reserve money. If that fails, and a hold may be in the store all the same, the hold is released."""
-    if reservation := gateway.chat_reservations.reserve_at_once(call, request, amount, modality):
-        return reservation
+    """Reserve money for a call whose body need not wait any longer. If that fails, and a hold may be in the store all
+    the same, the hold is released.
+    """
+    with span("accept"):
+        reservation = gateway.chat_reservations.reserve_at_once(call, request, amount, modality)
+        if reservation is None:
+            reservation = await _hold(gateway, call, request, amount, modality)
+    call.release_body()
+    return reservation
+
+
+async def _hold(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
     hold = partial(gateway.chat_reservations.reserve, call, request, amount, modality)
     try:
         return await gateway.unsettled_money.accept(call.caller.org_id, hold)
@@ -84,7 +94,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         )
         if problem:
             problem.recorded = True
-        leftovers = self._leftovers(response, items)
+        leftovers = self._leftovers(response, items) if items or self.stores_payload else None
         self.gateway.chat_settlement.settle_later(self.reservation, end, leftovers, loss=Nanos(sum(self.losses)))
         charged = min(cost, self.reservation.amount)
         self.gateway.metrics.count_generation(provider or NO_PROVIDER, self.reservation.request.task, status, charged)
@@ -121,9 +131,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         """Whether later calls may refer to the items of the response."""
         return False
 
-    def _leftovers(self, response: bytes | bytearray, items: Sequence[ResponseItem]) -> Leftovers | None:
-        if not self.stores_payload and not items:
-            return None
+    def _leftovers(self, response: bytes | bytearray, items: Sequence[ResponseItem]) -> Leftovers:
         settings = self.gateway.settings
         call = self.reservation.call
         now = self.gateway.clock.now_ms()

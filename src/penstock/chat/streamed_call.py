@@ -5,7 +5,6 @@ from typing import Self
 
 import msgspec
 
-from penstock.chat.candidates import executed_model_header
 from penstock.chat.form import SentBytes
 from penstock.chat.kept_items import items_of
 from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill
@@ -84,7 +83,7 @@ async def forward_stream(
     watch.note_first_byte()
     watch.keep_open()
     stream = _StreamedCall(reserved, candidate, api, source, relay, times, watch)
-    headers = {**STREAM_HEADERS, **executed_model_header(candidate)}
+    headers = {**STREAM_HEADERS, **candidate.executed_model_header}
     return Response(chunks=CallersStream(stream.pass_on(first)), headers=headers, media_type="text/event-stream")
 
 
@@ -154,7 +153,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 problem = None
                 usage = self._usage
                 self._note_rate()
-                bill = make_bill(self.candidate.model, usage)
+                bill = make_bill(self.candidate.token_prices, usage)
                 last = await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
                 shown += self._without_key(last)
                 sent.count(shown)
@@ -238,7 +237,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         if self._reasons:
             return True
         is_known = self.reserved.gateway.reasoning_rates.is_known(self._model_name)
-        return not is_known and make_bill(self.candidate.model, self._usage).cost > 0
+        return not is_known and make_bill(self.candidate.token_prices, self._usage).cost > 0
 
     def _note_rate(self) -> None:
         usage = self.relay.usage
@@ -255,14 +254,14 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         """The bill of a stream that did not come to its end. Hidden reasoning of which the provider has not reported
         the tokens counts by the time that it took; where nothing was measured of the model, it may be a loss.
         """
-        bill = make_bill(self.candidate.model, self._usage)
+        bill = make_bill(self.candidate.token_prices, self._usage)
         if not isinstance(problem, Cancelled) or self.relay.usage or self.relay.is_answered or not self._reasons:
             return bill
         gateway, chat = self.reserved.gateway, self.reserved.chat
         hidden = gateway.reasoning_rates.tokens(self._model_name, self.times.provider_seconds)
         most = chat.max_output_tokens(gateway.settings.chat_output_tokens)
         tokens = max(self.relay.least_tokens, min(hidden.number, most))
-        likely = make_bill(self.candidate.model, estimated_usage(chat, output_tokens=tokens))
+        likely = make_bill(self.candidate.token_prices, estimated_usage(chat, output_tokens=tokens))
         if hidden.is_measured:
             return likely
         self.reserved.losses.append(Nanos(max(0, likely.cost - bill.cost)))

@@ -141,15 +141,18 @@ class CallerConnection(asyncio.Protocol):
         To parse many requests that a client sends at once takes long, and their parts stay in memory, while the client
         may not even read the first response.
         """
-        end = data.find(_HEAD_END) + len(_HEAD_END) if self._parser.in_head and not self._must_wait else 0
-        if len(_HEAD_END) <= end < len(data) and data.find(_HEAD_END, end) >= 0:  # another head may follow
-            self._parse(data[:end])
-            data = data[end:]
-        if self._ignores_input:
-            return
         if not self._must_wait:
-            self._parse(data)
-            return
+            end = data.find(_HEAD_END) + len(_HEAD_END) if self._parser.in_head else 0
+            if not len(_HEAD_END) <= end < len(data) or data.find(_HEAD_END, end) < 0:
+                self._parse(data)
+                return
+            self._parse(data[:end])  # another head may follow
+            data = data[end:]
+            if self._ignores_input:
+                return
+            if not self._must_wait:
+                self._parse(data)
+                return
         self._unparsed += data
         self.flow.pause_reading()
         if len(self._unparsed) > _WAITING_BYTES:

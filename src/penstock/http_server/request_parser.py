@@ -59,6 +59,9 @@ class RequestParser:
 
     def feed(self, data: bytes) -> None:
         """Parse what has arrived; raise a Problem if it is not valid or exceeds a limit."""
+        if len(data) <= STEP_BYTES:
+            self._parse(data)
+            return
         for start in range(0, len(data), STEP_BYTES):
             self._parse(data[start : start + STEP_BYTES])
 
@@ -99,7 +102,7 @@ class RequestParser:
 
     def _take_body(self) -> None:
         """Pass on what was parsed of a body."""
-        if self._arrivals:
+        if self._arrivals.pieces:
             self._trailer_bytes = 0
             self._listener.add_body(self._arrivals.take())
 

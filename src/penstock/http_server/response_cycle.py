@@ -180,8 +180,12 @@ class ResponseCycle:
         elif self.scope["http_version"] != "1.0" and self.scope["method"] != "HEAD" and status not in _BODILESS:
             self._has_chunks = True
             values[b"transfer-encoding"] = b"chunked"
-        lines = [b": ".join(header) for header in (*self._default_headers, *values.items())]
-        head = b"\r\n".join((_STATUS_LINES[status], *lines, b"", b""))
+        pieces = [_STATUS_LINES[status]]
+        lines = (*self._default_headers, *values.items())
+        for name, value in lines:
+            pieces += (b"\r\n", name, b": ", value)
+        pieces.append(b"\r\n\r\n")
+        head = b"".join(pieces)
         if not head.count(b"\r") == head.count(b"\n") == len(lines) + 2 or b"\0" in head:
             raise RuntimeError("a header contains a line break or a NUL")
         self._transport.write_head(head)

@@ -13,13 +13,13 @@ class Arrivals:
     taken together. Chunks that arrive one at a time are not counted: each has a packet of its own.
     """
 
-    __slots__ = ("_chunk_bytes", "_chunks", "_least_average", "_pieces", "add")
+    __slots__ = ("_chunk_bytes", "_chunks", "_least_average", "add", "pieces")
 
     def __init__(self, least_average: int) -> None:
         """`least_average` is how many bytes a chunk must have on average, after the first thousands."""
         self._least_average = least_average
-        self._pieces: list[bytes] = []
-        self.add = self._pieces.append
+        self.pieces: list[bytes] = []  # what was added since the last `take`
+        self.add = self.pieces.append
         self.restart()
 
     def restart(self) -> None:
@@ -29,7 +29,7 @@ class Arrivals:
 
     def take(self) -> bytes:
         """Return what has arrived, as one piece."""
-        pieces = self._pieces
+        pieces = self.pieces
         count = len(pieces)
         data = pieces[0] if count == 1 else b"".join(pieces)
         self._forget(len(data))
@@ -37,25 +37,22 @@ class Arrivals:
 
     def take_few(self) -> list[bytes]:
         """Return what has arrived: each chunk by itself, if there are few, or all of them as one piece."""
-        if len(self._pieces) > _FEW_CHUNKS:
+        if len(self.pieces) > _FEW_CHUNKS:
             return [self.take()]
-        pieces = self._pieces.copy()
+        pieces = self.pieces.copy()
         self._forget(sum(map(len, pieces)))
         return pieces
 
     def _forget(self, size_bytes: int) -> None:
-        self._chunks += max(0, len(self._pieces) - 1)
-        self._chunk_bytes += size_bytes
-        self._pieces.clear()
-
-    def __bool__(self) -> bool:
-        """Whether something was added since the last `take`."""
-        return bool(self._pieces)
+        if self.pieces:
+            self._chunks += len(self.pieces) - 1
+            self._chunk_bytes += size_bytes
+            self.pieces.clear()
 
     @property
     def are_too_small(self) -> bool:
         """Whether the chunks of this body, with those that were not taken yet, have fewer bytes than they must have."""
-        chunks = self._chunks + len(self._pieces)
+        chunks = self._chunks + len(self.pieces)
         if chunks <= _FREE_CHUNKS:
             return False
-        return self._chunk_bytes + sum(map(len, self._pieces)) < chunks * self._least_average
+        return self._chunk_bytes + sum(map(len, self.pieces)) < chunks * self._least_average

@@ -168,6 +168,9 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
     Of a forced route, only the first capable candidate is left. If there is none, raises the first InvalidRequest of a
     model that takes the input files of the call, or else the first one.
     """
+    if len(route.candidates) == 1:
+        check(route.first.model)
+        return route
     capable: list[Candidate] = []
     left_out: list[LeftOut] = []
     refusals: list[InvalidRequest] = []

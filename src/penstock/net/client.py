@@ -69,9 +69,12 @@ class HttpClient:
 
         When it is cancelled, its connection is closed at once.
         """
-        exchange = self._exchange(request, TimeLimits(timeout_seconds, timeout_seconds))
-        async with exchange as response:
-            return Reply(response.status, response.headers, await response.read(max_bytes))
+        response = await self._exchange(request, TimeLimits(timeout_seconds, timeout_seconds)).__aenter__()
+        try:
+            body = response.take_whole(max_bytes)
+            return Reply(response.status, response.headers, await response.read(max_bytes) if body is None else body)
+        finally:
+            response.close()
 
     def stream(
         self,

@@ -19,7 +19,7 @@ _MAX_HEAD_BYTES = 64 * 2**10
 _READ_AHEAD_BYTES = 256 * 2**10
 _MAX_HEADER_LINES = 256
 _LEAST_CHUNK_BYTES = 16  # on average; a stream may have small events
-_PIECE_BYTES = 256 * 2**10  # of a request that are written at once
+PIECE_BYTES = 256 * 2**10  # of a request that are written at once
 _BODILESS = (204, 304)
 _TIMER_SECONDS = 0.001  # how precise timers are
 
@@ -66,19 +66,21 @@ class Connection(asyncio.Protocol):
         self.status = 0
         self.headers = Headers()
 
-    async def write(self, head: bytes, body: bytes | LongBody) -> None:
+    def write(self, request: bytes) -> None:
+        """Send a whole request that is short."""
+        self._transport.write(request)
+        self._is_whole_request_sent = True
+
+    async def write_long(self, head: bytes, body: bytes | LongBody) -> None:
         """Send a request, or as much of it as the server takes before it responds."""
-        if isinstance(body, bytes) and len(body) <= _PIECE_BYTES:
-            self._transport.write(head + body)
-        else:
-            self._transport.write(head)
-            for piece in body if isinstance(body, LongBody) else LongBody([body]):
-                self._transport.write(piece)
-                await asyncio.sleep(0)  # one piece takes little time, all of them may take long
-                while not self._can_write and not self._has_response:
-                    await self._next_event(self._deadline)
-                if self._has_response:
-                    return
+        self._transport.write(head)
+        for piece in body if isinstance(body, LongBody) else LongBody([body]):
+            self._transport.write(piece)
+            await asyncio.sleep(0)  # one piece takes little time, all of them may take long
+            while not self._can_write and not self._has_response:
+                await self._next_event(self._deadline)
+            if self._has_response:
+                return
         self._is_whole_request_sent = True
 
     @property
@@ -170,7 +172,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
-        self._transport.set_write_buffer_limits(high=_PIECE_BYTES)
+        self._transport.set_write_buffer_limits(high=PIECE_BYTES)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._is_lost = True
@@ -192,10 +194,13 @@ class Connection(asyncio.Protocol):
         if self._is_idle or self._is_complete:
             self.abort()  # nothing was asked for, so nothing may be taken for the next response
             return
-        for start in range(0, len(data), STEP_BYTES):
-            self._parse(data[start : start + STEP_BYTES])
-            if self._failure:
-                break
+        if len(data) <= STEP_BYTES:
+            self._parse(data)
+        else:
+            for start in range(0, len(data), STEP_BYTES):
+                self._parse(data[start : start + STEP_BYTES])
+                if self._failure:
+                    break
         self._take_body()
         if self._buffered_bytes > _READ_AHEAD_BYTES and self._is_reading:
             self._is_reading = False
@@ -212,7 +217,7 @@ class Connection(asyncio.Protocol):
                 self._failure = self._failure or "the response is malformed"
         if self._is_complete:
             return
-        if self._parsed:
+        if self._parsed.pieces:
             self._head_bytes = 0
         if self._head_bytes > _MAX_HEAD_BYTES:
             self._failure = "the headers of the response are too long"
@@ -221,7 +226,7 @@ class Connection(asyncio.Protocol):
 
     def _take_body(self) -> None:
         """Keep what was parsed of the body until it is read."""
-        if not self._parsed:
+        if not self._parsed.pieces:
             return
         chunks = self._parsed.take_few()
         if self.has_head and not self._is_complete:

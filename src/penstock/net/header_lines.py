@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from penstock import __version__
 
@@ -29,14 +29,6 @@ def header_lines(headers: Mapping[str, str]) -> str | None:
 
 def _lines(headers: Mapping[str, str]) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-
-
-class FixedHeaders(dict[str, str]):
-    """Headers that are the same in many requests, so that they are checked only once; they must not be changed."""
-
-    @cached_property
-    def lines(self) -> str | None:
-        return header_lines(self)
 
 
 @lru_cache(256)

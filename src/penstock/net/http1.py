@@ -3,23 +3,20 @@
 import asyncio
 import errno
 import os
-import re
 import socket
 import ssl
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple, Self
 
 from penstock.long_bodies.long_body import LongBody
-from penstock.net.connection import Connection
+from penstock.net.connection import PIECE_BYTES, Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
 from penstock.net.form import encode_form
-from penstock.net.header_lines import FixedHeaders, header_lines
-from penstock.net.plain_urls import plain_url
+from penstock.net.request_start import FixedHeaders, Origin, request_start
 from penstock.net.response import MAX_RESPONSE_BYTES, OpenResponse
 from penstock.net.tls import tls_context
 from penstock.providers.spec import HttpRequest
@@ -31,9 +28,6 @@ _MAX_IDLE = 512
 # A request to one IP address waits for a connection, if so many are in use: opening another one, with TLS, takes more
 # processor time than sending a webhook.
 _CONNECTIONS_BEFORE_WAIT = 8
-_ORIGIN = re.compile(r"(https?)://([a-z0-9._-]+|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?", re.ASCII)
-_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 _BODILESS = ("GET", "HEAD")  # need no length; some servers require that of others
 
@@ -46,35 +40,6 @@ class TimeLimits(NamedTuple):
     total: float
     read: float  # until the response begins, and until each chunk of it
     connect: float = CONNECT_SECONDS
-
-
-class Origin(NamedTuple):
-    """A server: where its connections go, and what its certificate must say."""
-
-    is_tls: bool
-    host: str
-    port: int
-    address: str = ""  # the only IP address to connect to; without one, the host is looked up
-
-
-@lru_cache(256)
-def _parse_origin(text: str) -> tuple[Origin, str] | None:
-    """Read the part of a URL before its path; returns also the `host` header. None unless it has the plainest form."""
-    match = _ORIGIN.fullmatch(text)
-    if match is None:
-        return None
-    scheme, host, port = match.groups()
-    default = 443 if scheme == "https" else 80
-    origin = Origin(scheme == "https", host.strip("[]"), int(port or default))
-    if not 0 < origin.port < 2**16:
-        return None
-    return origin, host if origin.port == default else f"{host}:{origin.port}"
-
-
-def _split(url: str) -> tuple[str, str]:
-    """The part of a URL before its path, and the path."""
-    start = url.find("/", len("https://"))
-    return (url, "/") if start < 0 else (url[:start], url[start:])
 
 
 class Http1Client:
@@ -97,26 +62,21 @@ class Http1Client:
     def exchange(self, request: HttpRequest, limits: TimeLimits, address: str = "") -> "Exchange":
         """Prepare to send a request, to this IP address if one is given. Raises NotSent if it cannot be sent."""
         headers = request.headers
-        lines = headers.lines if isinstance(headers, FixedHeaders) else header_lines(headers)
-        before_path, path = _split(request.url)
-        parsed = _parse_origin(before_path)
-        if parsed is None or not _PATH.fullmatch(path):
-            url, authorization = plain_url(request.url) or ("", "")
-            before_path, path = _split(url)
-            parsed = _parse_origin(before_path)
-            lines = f"{lines}authorization: {authorization}\r\n" if lines and authorization else lines
-        if request.method not in _METHODS or parsed is None or lines is None:
-            raise NotSent("the request has a URL or a header that cannot be sent")  # either may have the key in it
-        origin, host_header = parsed
+        start = headers.start if isinstance(headers, FixedHeaders) else None
+        if start is None or start.url != request.url or start.method != request.method:
+            start = request_start(request)
+            if isinstance(headers, FixedHeaders):
+                headers.start = start
         body = request.body
+        lines = start.lines
         if request.form:
             content_type, body = encode_form(request.form)
             lines += f"content-type: {content_type}\r\n"
-        length = f"content-length: {len(body)}\r\n" if body or request.method not in _BODILESS else ""
-        head = f"{request.method} {path} HTTP/1.1\r\nhost: {host_header}\r\n{lines}{length}\r\n"
+        length = f"content-length: {len(body)}\r\n\r\n" if body or request.method not in _BODILESS else "\r\n"
+        origin = start.origin
         if address:
             origin = Origin(origin.is_tls, origin.host, origin.port, address)
-        return Exchange(self, origin, head.encode(), body, limits, is_head=request.method == "HEAD")
+        return Exchange(self, origin, (lines + length).encode(), body, limits, is_head=request.method == "HEAD")
 
     def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
@@ -341,7 +301,11 @@ class Exchange(OpenResponse):
             connection = await self._client.open(self.origin, deadline, limits.connect)
         try:
             connection.begin(deadline, limits.read, is_head=self._is_head)
-            await connection.write(self._head, self._body)
+            body = self._body
+            if isinstance(body, bytes) and len(body) <= PIECE_BYTES:
+                connection.write(self._head + body)
+            else:
+                await connection.write_long(self._head, body)
             while not connection.has_head:
                 await connection.next_data()
         except BaseException:
@@ -351,22 +315,25 @@ class Exchange(OpenResponse):
         self._begin(connection.status, connection.headers)
         return self
 
-    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
-        """Read the whole body as other responses do; most have arrived together with their heads."""
+    def take_whole(self, max_bytes: int) -> bytes | None:
+        """Return the whole body if it has arrived together with its head, as most have; None otherwise."""
         body = None if self._is_compressed or self._connection is None else self._connection.take_whole_body()
-        if body is None:
-            return await super().read(max_bytes)
-        if len(body) > max_bytes:
+        if body is not None and len(body) > max_bytes:
             raise ResponseTooLarge(max_bytes)
         return body
 
+    async def read(self, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes | bytearray:
+        body = self.take_whole(max_bytes)
+        return await super().read(max_bytes) if body is None else body
+
     async def __aexit__(self, *_: object) -> None:
-        self._close()
+        self.close()
 
     async def aclose(self) -> None:
-        self._close()
+        self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Do what leaving the context does."""
         connection, self._connection = self._connection, None
         if connection is None:
             return

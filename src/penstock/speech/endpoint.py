@@ -1,11 +1,13 @@
 """Handle a call of speech: check it, reserve its cost, ask the candidates in order, pass the sound on, settle."""
 
+from functools import partial
+
 import msgspec
 
 from penstock.accounts.limits import check_model
+from penstock.chat.failover import first_response
 from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.streamed_call import caller_disconnected, process_stopped
-from penstock.errors import Cancelled, Problem, Unavailable
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.interrupts import CallerGone, ProcessStopped
@@ -20,9 +22,7 @@ from penstock.speech.provider_sound import ProviderSound
 from penstock.speech.request import SpeechRequest, read_speech_request
 from penstock.speech.streamed_speech import Speaking, speak
 from penstock.telemetry.tracing import span
-from penstock.upstream.caller_error import caller_error
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import Nanos, dollars
 
@@ -59,22 +59,9 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         return _estimate(planned)
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
     recorded = Request(task=_TASK, model=request.model, values=request.records)
-    with span("accept"):
-        reservation = await reserve(gateway, call, recorded, amount, MODALITY)
-    call.release_body()
-    reserved = ReservedCall(gateway, reservation)
-    try:
-        return with_replay_header(await _forward(reserved, planned), planned.replay)
-    except CallerGone:  # it is settled
-        raise
-    except Problem as problem:
-        status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
-        reserved.settle(status, problem=problem, response_bytes=len(msgspec.json.encode(problem.body())))
-        await reserved.free_place()
-        raise
-    except BaseException:
-        reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
-        raise
+    reserved = ReservedCall(gateway, await reserve(gateway, call, recorded, amount, MODALITY))
+    response = await first_response(reserved, planned.route, partial(_ask, reserved, planned))
+    return with_replay_header(response, planned.replay)
 
 
 async def _plan(gateway: Gateway, call: Call, request: SpeechRequest) -> _Planned:
@@ -114,24 +101,7 @@ def _estimate(planned: _Planned) -> Response:
     return respond.estimate(planned.request.model, route.first.provider.slug, found, tried, route.left_out)
 
 
-async def _forward(reserved: ReservedCall, planned: _Planned) -> Response:
-    """Ask the candidates in order until one speaks."""
-    failures: list[Failure] = []
-    for candidate in planned.route.candidates:
-        try:
-            response = await _forward_to(reserved, planned, candidate)
-        except AttemptFailed as problem:
-            failures.append(problem.failure)
-            reserved.record_failure(candidate, problem.failure)
-            if not problem.failure.allows_failover:
-                break
-        else:
-            reserved.gateway.health.record_success(candidate.provider.slug, candidate.model.upstream)
-            return response
-    raise caller_error(failures, forced=planned.route.forced, is_only=len(planned.route.candidates) == 1)
-
-
-async def _forward_to(reserved: ReservedCall, planned: _Planned, candidate: Candidate) -> Response:
+async def _ask(reserved: ReservedCall, planned: _Planned, candidate: Candidate) -> Response:
     """Ask one candidate, until the process stops or the caller disconnects. A caller who disconnects before the first
     sound pays for the text that the provider was sent.
     """

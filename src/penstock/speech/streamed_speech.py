@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.candidates import executed_model_header
 from penstock.chat.form import SentBytes
 from penstock.chat.pricing import Bill
 from penstock.chat.reserved import ReservedCall
@@ -81,7 +80,7 @@ def _headers(speaking: Speaking) -> dict[str, str]:
     plan = speaking.plan
     price = format(dollars(max_cost(plan, speaking.request.speed)), "f")
     name = "x-service-cost" if depends_on_text_only(plan.model) else "x-service-cost-estimate"
-    headers = {**executed_model_header(speaking.candidate), name: price}
+    headers = {**speaking.candidate.executed_model_header, name: price}
     if plan.voice and plan.voice.isascii() and plan.voice.isprintable():
         headers["x-service-voice"] = plan.voice
     return headers

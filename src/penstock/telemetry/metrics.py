@@ -138,9 +138,11 @@ class Metrics:
 
         Its tokens are counted by direction: `input`, of which `cached`, and `output`.
         """
-        if outcome == SUCCESS and (provider, model) not in self._listed and len(self._unlisted) < _UNLISTED_MODELS_MAX:
-            self._unlisted.add((provider, model))
-        label = self._model_label(provider, model)
+        label = model
+        if (provider, model) not in self._listed:
+            if outcome == SUCCESS and len(self._unlisted) < _UNLISTED_MODELS_MAX:
+                self._unlisted.add((provider, model))
+            label = self._model_label(provider, model)
         self._counts["penstock_attempts"][provider, task, outcome] += 1
         _add_seconds(self._durations["penstock_attempt_seconds"], (provider, label, task), seconds)
         if tokens:

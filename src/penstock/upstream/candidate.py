@@ -1,10 +1,12 @@
 """A candidate: a provider and one of its models that could serve a request."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Provider
+from penstock.upstream.token_prices import TokenPrices
 from penstock.upstream.translate import Target, fixed_target
 from penstock.upstream.vendor_account import VendorAccount
 
@@ -40,6 +42,18 @@ class Candidate:
     @cached_property
     def executed_model(self) -> str:
         return f"{self.provider.slug}/{self.model.upstream}"
+
+    @cached_property
+    def executed_model_header(self) -> Mapping[str, str]:
+        """The header that names who served a call. Routers have models with names that no header can have."""
+        name = self.executed_model
+        is_header = name.isascii() and name.isprintable()
+        return {"x-service-executed-model": name if is_header else self.provider.slug}
+
+    @cached_property
+    def token_prices(self) -> TokenPrices:
+        """What the tokens of its chat calls cost."""
+        return TokenPrices.of(self.model)
 
     @property
     def target(self) -> Target | None:

@@ -214,7 +214,9 @@ class Upstream:
         self, candidate: Candidate, fields: Mapping[str, Any], seconds: float, *, for_org: OrgId, size_bytes: int = 0
     ) -> Reply:
         """Send a chat call that is not streamed; cancelling this stops it. Raises AttemptFailed."""
-        outgoing = await _chat_request(candidate, fields, size_bytes)
+        outgoing = _short_chat_request(candidate, fields, size_bytes)
+        if outgoing is None:
+            outgoing = await _long_chat_request(candidate, fields, size_bytes)
         try:
             reply = await self._send(candidate, outgoing, seconds, for_org)
         except (NotSent, MaybeSent) as problem:
@@ -234,7 +236,10 @@ class Upstream:
         size_bytes: int = 0,
     ) -> ByteStream:
         """Start a streamed chat call as `send_chat`; the caller closes the stream. Reading it raises MaybeSent."""
-        outgoing = self._traced(candidate, await _chat_request(candidate, fields, size_bytes))
+        outgoing = _short_chat_request(candidate, fields, size_bytes)
+        if outgoing is None:
+            outgoing = await _long_chat_request(candidate, fields, size_bytes)
+        outgoing = self._traced(candidate, outgoing)
         if server := self._local_servers.get(candidate.provider.slug):
             return local.stream(server, outgoing, for_org)
         try:
@@ -288,7 +293,7 @@ class Upstream:
         with provider_wait():
             if server := self._local_servers.get(candidate.provider.slug):
                 return await local.send(server, outgoing, for_org)
-            traced = self._traced(candidate, outgoing)
+            traced = self._traced(candidate, outgoing) if self._settings.traced_providers else outgoing
             reply = await self._http.send(traced, timeout_seconds=seconds)
         if self.on_exchange is not None:
             self.on_exchange(candidate, outgoing, reply)
@@ -371,10 +376,15 @@ def _failed_without_files(candidate: Candidate, result: Result) -> Result:
     return msgspec.structs.replace(result, status="failed", failure_kind="unreadable", message=message)
 
 
-async def _chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
+def _short_chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest | None:
+    """The request for a chat call; None if it is long, or needs headers of its own."""
     target = candidate.target
-    if target is not None and size_bytes <= LONG_BYTES:
-        return HttpRequest(target.method, target.url, target.headers, msgspec.json.encode(fields))
+    if target is None or size_bytes > LONG_BYTES:
+        return None
+    return HttpRequest(target.method, target.url, target.headers, msgspec.json.encode(fields))
+
+
+async def _long_chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest:
     build = partial(translate.http_request, size_bytes=size_bytes)
     return await run_aside(size_bytes, build, candidate.provider, candidate.model, fields, candidate.key)
 

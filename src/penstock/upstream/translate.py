@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.long_bodies import json_encoding
 from penstock.long_bodies.base64_pieces import FileAsBase64
-from penstock.net.header_lines import FixedHeaders
+from penstock.net.request_start import FixedHeaders
 from penstock.providers.row_names import INPUT_ROWS, INTERNAL
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from penstock.chat.candidates import executed_model_header, route_chat
+from penstock.chat.candidates import route_chat
 from penstock.chat.endpoint import complete_chat
 from penstock.chat.provider_body import provider_body
 from penstock.chat.request import read_chat_request
@@ -84,4 +84,4 @@ async def test_a_header_names_who_served_a_call(open_gateway: OpenGateway) -> No
         _ = [chunk async for chunk in response.chunks]
     for name, shown in (("a/b", "openrouter/a/b"), ("a/b\r\nx: y", "openrouter"), ("a/\u4e2d", "openrouter")):
         candidate = Candidate(PROVIDER, replace(PROVIDER.models[0], upstream=name))
-        assert executed_model_header(candidate) == {"x-service-executed-model": shown}
+        assert candidate.executed_model_header == {"x-service-executed-model": shown}

@@ -1,6 +1,5 @@
 """What a chat call may cost at most, and what it costs by reported or estimated usage."""
 
-from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import product
 from typing import Any
@@ -14,13 +13,14 @@ from penstock.chat.pricing import Usage, _PromptDetails, estimated_usage, make_b
 from penstock.chat.request import ChatRequest
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Price
+from penstock.upstream.token_prices import TokenPrices
 from penstock.values import nanos
 
 DEFAULT_OUTPUT_TOKENS = 1000
 
 
-def priced_model(*prices: Price) -> Model:
-    return Model(id="lab/chat", upstream="chat", op=CHAT, prices=prices)
+def priced_model(*prices: Price) -> TokenPrices:
+    return TokenPrices.of(Model(id="lab/chat", upstream="chat", op=CHAT, prices=prices))
 
 
 def chat_request(
@@ -136,7 +136,7 @@ def test_usage_is_estimated_by_sizes() -> None:
 
 def test_images_are_priced_as_the_model_counts_them() -> None:
     chat = chat_request(100, 10, images=2)
-    few = replace(priced_model(PRICE), max_image_tokens=1000)
+    few = msgspec.structs.replace(priced_model(PRICE), max_image_tokens=1000)
     assert max_cost(few, chat, DEFAULT_OUTPUT_TOKENS) == nanos("0.00212")
     assert quote(few, chat, DEFAULT_OUTPUT_TOKENS).total == nanos("0.00212")
     assert max_cost(priced_model(PRICE), chat, DEFAULT_OUTPUT_TOKENS) > nanos("0.05")

@@ -5,12 +5,12 @@ from penstock.long_bodies.arrivals import Arrivals
 
 def test_what_has_arrived_is_one_piece() -> None:
     arrivals = Arrivals(16)
-    assert not arrivals
+    assert not arrivals.pieces
     for letter in (b"a", b"b", b"c"):
         arrivals.add(letter)
-    assert arrivals
+    assert arrivals.pieces
     assert arrivals.take() == b"abc"
-    assert not arrivals
+    assert not arrivals.pieces
     assert arrivals.take() == b""
 
 
@@ -26,7 +26,7 @@ def test_a_few_chunks_stay_apart() -> None:
     for number in range(10):
         arrivals.add(b"%d" % number)
     assert len(arrivals.take_few()) == 10
-    assert not arrivals
+    assert not arrivals.pieces
     for number in range(100):
         arrivals.add(b"%d" % number)
     assert arrivals.take_few() == [b"".join(b"%d" % number for number in range(100))]

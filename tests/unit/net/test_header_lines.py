@@ -3,8 +3,7 @@
 import pytest
 
 from penstock import __version__
-from penstock.net import header_lines as module
-from penstock.net.header_lines import FixedHeaders, header_lines
+from penstock.net.header_lines import header_lines
 
 DEFAULTS = f"accept: */*\r\naccept-encoding: identity\r\nuser-agent: penstock/{__version__}\r\n"
 
@@ -26,17 +25,3 @@ def test_a_request_may_have_its_own_accept_and_user_agent() -> None:
 )
 def test_other_headers_are_not_sent(headers: dict[str, str]) -> None:
     assert header_lines(headers) is None
-    assert FixedHeaders(headers).lines is None
-
-
-def test_fixed_headers_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[object] = []
-
-    def counting(headers: dict[str, str]) -> str | None:
-        checked.append(headers)
-        return header_lines(headers)
-
-    monkeypatch.setattr(module, "header_lines", counting)
-    fixed = FixedHeaders({"x-a": "b"})
-    assert (fixed.lines, fixed.lines) == (DEFAULTS + "x-a: b\r\n",) * 2
-    assert checked == [fixed]
