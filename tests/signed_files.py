@@ -37,7 +37,7 @@ def plan(signing: Signing, mode: str = "sign", *, has_seal: bool, **said: Any) -
         "when": "2026-11-18T12:00:00Z",
         "request": request,
     }
-    return {"mode": mode, "has_seal": has_seal, "signer": signing.for_child(), "facts": facts}
+    return {"mode": mode, "has_seal": has_seal, "signer": signing.for_child(), "facts": facts, "inputs": []}
 
 
 def signed_by_vendor(data: bytes, content_type: str) -> bytes:
@@ -46,6 +46,15 @@ def signed_by_vendor(data: bytes, content_type: str) -> bytes:
     assert made["status"] == "signed"
     signed: bytes = made["data"]
     return signed
+
+
+def camera_photo() -> bytes:
+    """A photo as a camera signs it."""
+    said = plan(VENDOR, has_seal=False, executed_model="A camera")
+    said["facts"] = {**said["facts"], "source_type": "digitalCapture"}
+    made = seal_file(picture("JPEG"), "image/jpeg", said, VENDOR.sign)
+    photo: bytes = made["data"]
+    return photo
 
 
 def damaged(data: bytes) -> bytes:

@@ -97,7 +97,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 # ------------------------------------------------------------------------------------------------------------ requests
 
 
-class Input(msgspec.Struct, frozen=True):
+class Input(msgspec.Struct, frozen=True, omit_defaults=True):
     """An input image or video in the storage, kept until the request has ended."""
 
     role: str  # image, mask, reference, a role of VIDEO_ROLES that the caller stated, or one of INPUT_VIDEOS
@@ -108,6 +108,7 @@ class Input(msgspec.Struct, frozen=True):
     size_bytes: int
     seconds: float = 0.0  # of a video
     frames: int = 0  # of a video
+    credentials: bytes | None = None  # an archive of its Content Credentials; empty: left out; None: it has none
 
 
 ProvenanceMode = Literal["off", "keep", "sign"]
@@ -258,6 +259,7 @@ class ContentCredentials(msgspec.Struct, frozen=True, omit_defaults=True):
     manifest: str | None = None
     digital_source_type: str | None = None
     vendor: VendorSeal | None = None
+    inputs_left_out: int = 0  # how many inputs have credentials that do not hold, or are too large to be repeated
 
 
 class Output(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -215,6 +215,7 @@ class InputFile:
     frames: int = 0  # of a video
     uploaded_name: str = ""  # the provider's name for it, after an upload
     url: str = ""  # where a provider that takes only URLs can fetch it; `data` is then empty
+    credentials: bytes | None = None  # what its Content Credentials say; empty: they do not hold, or are too large
 
 
 class Retention(msgspec.Struct, frozen=True):

@@ -108,7 +108,7 @@ def estimate(planned: PlannedCall) -> Response:
 async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     await gateway.live_models.prepare(validated.request.model, org_id)
     choice = await find_candidates(gateway, org_id, validated, tasks)
-    inputs = await _load_inputs(gateway, org_id, validated.inputs)
+    inputs = await _load_inputs(gateway, org_id, validated, validated.inputs)
     choice, request = order_candidates(choice, validated, _describe_inputs(inputs))
     route = choice.route
     plan = Plan(tuple(_planned_candidate(candidate, request) for candidate in route.candidates), forced=route.forced)
@@ -127,14 +127,22 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
     )
 
 
-async def _load_inputs(gateway: Gateway, org_id: OrgId, sources: Sequence[InputSource]) -> tuple[InputFile, ...]:
+async def _load_inputs(
+    gateway: Gateway, org_id: OrgId, validated: ValidatedCall, sources: Sequence[InputSource]
+) -> tuple[InputFile, ...]:
     """Read and check the input files, and normalise images. Raises InvalidRequest for an unusable one, or if they are
     more together than a form could hold: all are in memory until the call is accepted.
     """
     most = gateway.settings.form_bytes
+    policy = validated.request.provenance
+    keeps_credentials = policy is not None and policy.mode != "off"
     inputs: list[InputFile] = []
-    for item in sources:
-        inputs.append(await gateway.media_transfer.load_input(item.role, item.source, item.param, for_org=org_id))
+    for place, item in enumerate(sources, 1):
+        number = place if keeps_credentials else 0
+        loaded = await gateway.media_transfer.load_input(
+            item.role, item.source, item.param, for_org=org_id, number=number
+        )
+        inputs.append(loaded)
         if sum(len(loaded.data) for loaded in inputs) > most:
             raise InvalidRequest(f"The inputs may have at most {most} bytes together.", param=item.param)
     _check_mask(inputs)
@@ -200,7 +208,7 @@ async def _plan_mock(
     route = Route(*gateway.catalog.find_known(validated.request.model, tasks))
     request = with_defaults(validated.request, route.first.model)
     check_candidates(route, validated, request)
-    inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
+    inputs = await _load_inputs(gateway, org_id, validated, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = replay_times(options.latency, 0, gateway.clock.steady_ms())

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -86,10 +87,11 @@ class Transfer:
     # --------------------------------------------------------------------------------------------------------- inputs
 
     async def load_input(
-        self, role: str, source: UploadedFile | str | Base64Text, param: str, *, for_org: OrgId
+        self, role: str, source: UploadedFile | str | Base64Text, param: str, *, for_org: OrgId, number: int = 0
     ) -> InputFile:
         """Read an uploaded file, a data URI or a URL, and return it as a clean image, or as a video that was measured.
 
+        With a `number`, what its Content Credentials say is kept beside it; cleaning removes them from the file.
         Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not usable, and Unavailable
         when that is not the caller's fault.
         """
@@ -97,6 +99,13 @@ class Transfer:
         data = await self.sources.read(source, param, max_bytes, for_org)
         if len(data) > max_bytes:
             raise InvalidRequest(f"`{param}` may have at most {max_bytes} bytes.", param=param)
+        loaded = await self._clean(role, data, param, for_org)
+        if number:
+            credentials = await self._finisher.sealer.archive_input(data, number, for_org=for_org)
+            loaded = replace(loaded, credentials=credentials)
+        return loaded
+
+    async def _clean(self, role: str, data: Buffer, param: str, for_org: OrgId) -> InputFile:
         if role in INPUT_VIDEOS:
             return await self._measure_video(role, data, param, for_org)
         try:
@@ -136,6 +145,7 @@ class Transfer:
                 size_bytes=len(file.data),
                 seconds=file.seconds,
                 frames=file.frames,
+                credentials=file.credentials,
             )
             stored.append((record, await run_aside(len(file.data), _sha256, file.data)))
         return stored

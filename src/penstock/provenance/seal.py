@@ -15,7 +15,7 @@ from penstock.imaging.convert import ImageFile, convert
 from penstock.imaging.formats import OutputFormat
 from penstock.imaging.marks import find_marks
 from penstock.provenance.certificates import PURPOSES
-from penstock.provenance.statement import ASSERTION, PARENT, Case, manifest
+from penstock.provenance.statement import ASSERTION, INPUT, PARENT, Case, manifest
 
 SIGNABLE = frozenset(
     {
@@ -26,6 +26,7 @@ SIGNABLE = frozenset(
 )  # fmt: skip
 MAX_CARRIED_BYTES = 1_000_000
 MAX_CARRIED_MANIFESTS = 30
+MAX_ARCHIVE_BYTES = 200_000
 _STATES = ("Invalid", "Valid", "Trusted")  # the worst first
 _CHAIN_MAX = 40  # how many manifests of a file are shown
 
@@ -85,7 +86,9 @@ def _seal(
         return output.data, told
     try:
         parent = (original, content_type) if case == "carried" else None
-        sealed, label = _sign(output, manifest(case, plan["facts"], converted=is_converted), parent, plan, sign)
+        inputs = [f"{INPUT}{number}" for number, _ in plan["inputs"]]
+        statement = manifest(case, plan["facts"], converted=is_converted, inputs=inputs)
+        sealed, label = _sign(output, statement, parent, plan, sign)
     except (c2pa.C2paError, ValueError) as error:
         # The vendor's seal is still there if nothing was changed.
         return output.data, told | {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}
@@ -132,10 +135,35 @@ def _sign(
         if parent:
             ingredient = {"title": "output of the provider", "relationship": "parentOf", "label": PARENT}
             builder.add_ingredient(json.dumps(ingredient), parent[1], io.BytesIO(parent[0]))
+        for _, archive in plan["inputs"]:
+            builder.add_ingredient_from_archive(io.BytesIO(archive))
         made = io.BytesIO()
         with c2pa.Signer.from_callback(sign, _ALGORITHMS[signer["algorithm"]], signer["chain"], None) as by:
             builder.sign(by, output.content_type, io.BytesIO(output.data), made)
     return made.getvalue(), label
+
+
+# --------------------------------------------------------------------------------------------------------------- inputs
+
+
+def archive_input(data: bytes, content_type: str, number: int, anchors: str) -> dict[str, Any]:
+    """What the Content Credentials of an input say, for the statements of what is made from it; nothing if they do not
+    hold, or are too large.
+    """
+    found = read_state(data, content_type, anchors)
+    is_usable = found is not None and found["state"] != "Invalid" and found["manifests"] <= MAX_CARRIED_MANIFESTS
+    if not is_usable:
+        return {"archive": b""}
+    name = f"{INPUT}{number}"
+    ingredient = {"title": f"input {number}", "relationship": "inputTo", "label": name}
+    archive = io.BytesIO()
+    try:
+        with c2pa.Builder({"claim_generator_info": [{"name": "Penstock"}]}, _context(anchors)) as builder:
+            builder.add_ingredient(json.dumps(ingredient), content_type, io.BytesIO(data))
+            builder.write_ingredient_archive(name, archive)
+    except (c2pa.C2paError, ValueError):
+        return {"archive": b""}
+    return {"archive": archive.getvalue() if archive.tell() <= MAX_ARCHIVE_BYTES else b""}
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
@@ -175,7 +203,7 @@ def read_file(data: bytes, content_type: str, anchors: str, own_roots: str = "")
             if label:
                 states.setdefault(label, _ingredient_state(ingredient))
                 relations.setdefault(label, str(ingredient.get("relationship", "")))
-    order = sorted(store["manifests"], key=lambda label: label != store["active_manifest"])
+    order = _newest_first(store)
     chain = [_link(label, store["manifests"][label], states, relations) for label in order[:_CHAIN_MAX]]
     worst = min((states.get(label, "Invalid") for label in order), key=_STATES.index, default="Invalid")
     newest = chain[0] if chain else {}
@@ -189,6 +217,18 @@ def read_file(data: bytes, content_type: str, anchors: str, own_roots: str = "")
         "chain": chain,
     }
     return {"credentials": credentials, "vouched": _is_vouched(data, content_type, store["state"], own_roots)}
+
+
+def _newest_first(store: Mapping[str, Any]) -> list[str]:
+    """The names of the manifests: that of the file, then those that it was made from, then theirs, then any others."""
+    found: dict[str, None] = dict.fromkeys([store["active_manifest"]] if store["active_manifest"] else [])
+    waiting = list(found)
+    while waiting:
+        parts = store["manifests"].get(waiting.pop(0), {}).get("ingredients", ())
+        new = [label for part in parts if (label := part.get("active_manifest")) and label not in found]
+        found |= dict.fromkeys(new)
+        waiting += new
+    return [label for label in found | dict.fromkeys(store["manifests"]) if label in store["manifests"]]
 
 
 def _is_vouched(data: bytes, content_type: str, state: str, own_roots: str) -> bool:

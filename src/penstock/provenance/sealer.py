@@ -15,6 +15,7 @@ from penstock.failpoints import failpoint
 from penstock.imaging.child import ChildTask
 from penstock.imaging.formats import OutputFormat
 from penstock.imaging.marks import VIDEO_HEAD_BYTES, Marks, find_marks
+from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies.buffers import Buffer
 from penstock.provenance.signing import Signing
@@ -32,7 +33,10 @@ TASKS: Mapping[str, ChildTask] = {
     "provenance.seal": ChildTask(f"{_IN_CHILD}:seal_image", 30, 90, signs=True),
     "provenance.seal_video": ChildTask(f"{_IN_CHILD}:seal_file", 30, 90, signs=True, long=True),
     "provenance.read": ChildTask(f"{_IN_CHILD}:read_file", 30, 90),
+    "provenance.archive": ChildTask(f"{_IN_CHILD}:archive_input", 30, 90),
 }
+INPUT_ARCHIVES_BYTES_MAX = 1_000_000  # in one seal
+INPUTS_MAX = 10
 SEALED_TYPES = frozenset(
     {"image/png", "image/jpeg", "image/webp", "image/avif", "image/gif", "video/mp4", "video/quicktime"}
 )
@@ -125,7 +129,7 @@ class Sealer:
             if error.kind == "refused":
                 raise
             return None, self._checked(policy, request.task, self._failed(f"{error.kind}: {error.message}", origin))
-        credentials = self._checked(policy, request.task, self._told(made, marks, origin))
+        credentials = self._checked(policy, request.task, self._told(made, marks, request, origin))
         return SealedImage(made["data"], made["content_type"], made["width"], made["height"]), credentials
 
     async def seal_video(
@@ -168,9 +172,31 @@ class Sealer:
                 )
         except WorkFailed as error:
             return None, self._checked(policy, request.task, self._failed(f"{error.kind}: {error.message}", origin))
-        credentials = self._checked(policy, request.task, self._told(made, marks, origin))
+        credentials = self._checked(policy, request.task, self._told(made, marks, request, origin))
         changed = credentials.status in ("signed", "carried")
         return (made["data"] if changed else None), credentials
+
+    async def archive_input(self, data: Buffer, number: int, *, for_org: OrgId) -> bytes | None:
+        """What the Content Credentials of an input say, in the form in which a seal repeats them; empty if they do not
+        hold or are too large, None if there are none.
+        """
+        found = sniff(data)
+        if self.signing is None or found is None or not find_marks(data).c2pa_bytes:
+            return None
+        try:
+            made = await self._pool.run(
+                "provenance.archive",
+                for_org=for_org,
+                data=data,
+                content_type=found.content_type,
+                number=number,
+                anchors=self.signing.anchors,
+            )
+        except WorkFailed as error:
+            log.warning("credentials of an input not read", reason=f"{error.kind}: {error.message}"[:300])
+            return b""
+        archive: bytes = made["archive"]
+        return archive
 
     def signs(self, request: Request) -> bool:
         """Whether the outputs of a request are to be signed."""
@@ -213,6 +239,7 @@ class Sealer:
             "has_seal": marks.c2pa_bytes > 0,
             "signer": self.signing.for_child(),
             "facts": facts,
+            "inputs": _archives(request),
         }
 
     async def _sign(self, data: bytes) -> bytes | None:
@@ -225,7 +252,7 @@ class Sealer:
         failpoint("seal.after_sign")
         return signature
 
-    def _told(self, made: dict[str, Any], marks: Marks, origin: Origin) -> ContentCredentials:
+    def _told(self, made: dict[str, Any], marks: Marks, request: Request, origin: Origin) -> ContentCredentials:
         if made["status"] == "failed":
             return self._failed(made.get("reason", ""), origin)
         vendor = made.get("vendor")
@@ -236,6 +263,7 @@ class Sealer:
             manifest=made.get("manifest"),
             digital_source_type=made.get("digital_source_type") or marks.digital_source_type,
             vendor=VendorSeal(vendor["signer"], vendor["state"]) if vendor else None,
+            inputs_left_out=_left_out(request) if made["status"] == "signed" else 0,
         )
 
     def _failed(self, reason: str, origin: Origin) -> ContentCredentials:
@@ -247,6 +275,22 @@ class Sealer:
         if policy.required and credentials.status not in GOOD_STATUSES:
             raise NotSealed(credentials.status)
         return credentials
+
+
+def _archives(request: Request) -> list[tuple[int, bytes]]:
+    """The numbers and archives of the inputs whose credentials a seal repeats; the first ones of too many."""
+    unused = INPUT_ARCHIVES_BYTES_MAX
+    kept: list[tuple[int, bytes]] = []
+    for number, item in enumerate(request.inputs, 1):
+        if item.credentials and len(item.credentials) <= unused and len(kept) < INPUTS_MAX:
+            unused -= len(item.credentials)
+            kept.append((number, item.credentials))
+    return kept
+
+
+def _left_out(request: Request) -> int:
+    """How many inputs have credentials that a seal does not repeat."""
+    return sum(item.credentials is not None for item in request.inputs) - len(_archives(request))
 
 
 def _untouched(status: str, marks: Marks) -> ContentCredentials:

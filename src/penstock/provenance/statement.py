@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 Case = Literal["created", "carried"]
@@ -10,6 +10,7 @@ Case = Literal["created", "carried"]
 SPEC_VERSION = "2.4"
 ASSERTION = "org.penstock.request"
 PARENT = "parent"  # the id of the provider's file among the ingredients
+INPUT = "input"  # that of an input, with its number behind it
 _SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 # What made an output, in IPTC's words.
 MODEL = "trainedAlgorithmicMedia"
@@ -24,11 +25,12 @@ def source_type(task: str, *, with_video: bool, is_model: bool) -> str:
     return MODEL_AND_INPUT if task in ("edit", "upscale") or with_video else MODEL
 
 
-def manifest(case: Case, facts: Mapping[str, Any], *, converted: bool) -> dict[str, Any]:
+def manifest(case: Case, facts: Mapping[str, Any], *, converted: bool, inputs: Sequence[str] = ()) -> dict[str, Any]:
     """The manifest of an output.
 
-    `created`: nobody else's statement is kept. `carried`: the provider's is kept as the parent, which has to be added
-    as the ingredient `PARENT`. `facts` are those of `Sealer`.
+    `created`: no statement of the provider is kept; `inputs` are the ids of the ingredients that it was made from.
+    `carried`: the provider's is kept as the parent, which has to be added as the ingredient `PARENT`. `facts` are those
+    of `Sealer`.
     """
     actions: list[dict[str, Any]] = []
     if case == "created":
@@ -38,6 +40,8 @@ def manifest(case: Case, facts: Mapping[str, Any], *, converted: bool) -> dict[s
             "softwareAgent": {"name": facts["request"]["executed_model"]},
             "when": facts["when"],
         }
+        if inputs:
+            created["parameters"] = {"ingredientIds": list(inputs)}
         actions.append(created)
     else:
         actions.append({"action": "c2pa.opened", "parameters": {"ingredientIds": [PARENT]}})

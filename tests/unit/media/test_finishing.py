@@ -11,13 +11,13 @@ import pytest
 
 from penstock.api.endpoints.requests import list_requests, retrieve_request
 from penstock.errors import ProvenanceUnavailable
-from penstock.generations.endpoints import make_images
+from penstock.generations.endpoints import edit_images, make_images
 from penstock.media.storage import storage_key
-from penstock.provenance.seal import read_state
+from penstock.provenance.seal import read_file, read_state
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway
-from tests.signed_files import signed_by_vendor
+from tests.signed_files import camera_photo, damaged, picture, signed_by_vendor
 
 SIGNED = base64.b64encode(signed_by_vendor(png(64, 64), "image/png")).decode()
 MODEL = {"model": "image-1", "prompt": "a canary prompt"}
@@ -74,7 +74,7 @@ async def test_without_the_library_a_conversion_removes_the_seal_and_says_so(
         assert [record["cost"] for record in await running.records() if record["status"] != "completed"] == [0]
 
 
-async def test_a_seal_that_fails_is_delivered_without_unless_it_is_required(
+async def test_an_output_whose_seal_fails_is_delivered_without(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_gateway(provenance="sign") as running:
@@ -83,8 +83,6 @@ async def test_a_seal_that_fails_is_delivered_without_unless_it_is_required(
         monkeypatch.setattr(type(signing), "is_valid", lambda *_: False)  # the certificate has expired
         made = await make_images(running.gateway, running.call(MODEL))
         assert made.json["metadata"]["content_credentials"] == "failed"
-        with pytest.raises(ProvenanceUnavailable):
-            await make_images(running.gateway, running.call({**MODEL, "provenance": "sign; required"}))
 
 
 async def test_off_leaves_everything_as_it_was(open_gateway: OpenGateway) -> None:
@@ -120,3 +118,22 @@ async def test_the_policy_of_an_organization_counts_for_its_calls(open_gateway: 
         caller = replace(call.caller, provenance="sign; required")
         made = await make_images(running.gateway, msgspec.structs.replace(call, caller=caller))
         assert made.json["metadata"]["content_credentials"] == "signed"
+
+
+async def test_the_credentials_of_an_input_are_repeated_or_counted_as_left_out(open_gateway: OpenGateway) -> None:
+    """Cleaning strips the input before the provider gets it; what it said stands in the seal of the output."""
+    photo = camera_photo()
+    urls = [
+        f"data:image/jpeg;base64,{base64.b64encode(each).decode()}" for each in (photo, damaged(photo), picture("JPEG"))
+    ]
+    body = {"model": "edit-1", "prompt": "a hat", "images": [{"image_url": url} for url in urls]}
+    async with open_gateway(provenance="sign") as running:
+        made = await edit_images(running.gateway, running.call(body))
+        told = made.json["data"][0]["content_credentials"]
+        assert (told["status"], told["inputs_left_out"]) == ("signed", 1)
+        read = read_file(await stored_file(running, told["manifest"]), "image/png", "")["credentials"]
+        assert [link.get("model") for link in read["chain"]] == ["lab/easel-1", "A camera"]
+        off = await edit_images(running.gateway, running.call({**body, "provenance": "off"}))
+        assert "content_credentials" not in off.json["data"][0]
+        kept = await running.rows("SELECT request FROM generations")
+        assert sorted(b'"credentials":"' in bytes(row["request"]) for row in kept) == [False, True]

@@ -60,6 +60,7 @@ CREDENTIALS: Schema = closed_object(
         "manifest": or_null(TEXT),
         "digital_source_type": or_null(TEXT),
         "vendor": closed_object({"signer": or_null(TEXT), "state": TEXT}),
+        "inputs_left_out": INTEGER,
     },
 )
 
