@@ -12,8 +12,7 @@ from penstock.accounts.generation_ends import GenerationEnd
 from penstock.accounts.labels import encode_labels
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import Line, cost_lines, is_callers_risk
-from penstock.accounts.request_records import encode_lines
-from penstock.accounts.requests import RequestEnd, RequestUsage, count_usage, end_request
+from penstock.accounts.requests import RequestEnd, RequestUsage, request_end_values
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -22,12 +21,11 @@ from penstock.generation_jobs.job import Job, attempt_end
 from penstock.generation_jobs.mailbox import CompletedGeneration
 from penstock.generation_jobs.parts import AttemptResult
 from penstock.generation_jobs.rows import Follow, GenerationRow, Recording
-from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.recordings.rows import RecordingFileRow, RecordingRow
 from penstock.schema import SLOT_MS, CostLine, GenerationResult, StoredOutput
-from penstock.store.base import Change, Row, Transaction
+from penstock.store.base import Change, Row
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
@@ -48,6 +46,25 @@ class NewResult(msgspec.Struct, frozen=True):
     recording: Recording | None = None  # if it is to be recorded
 
 
+class NewFailure(msgspec.Struct, frozen=True):
+    """Why a generation fails, and who pays for what was made for it."""
+
+    problem: Problem
+    lost: Sequence[AttemptResult] = ()  # attempts whose cost is a loss
+    paid: Sequence[AttemptResult] = ()  # attempts whose cost the caller pays
+    cost: Nanos = ZERO  # what the caller pays
+    lines: Sequence[CostLine] = ()  # of the cost
+
+    @property
+    def request_status(self) -> str:
+        return "cancelled" if isinstance(self.problem, Cancelled) else "upstream_failure"
+
+    @property
+    def losses(self) -> list[tuple[str, Nanos]]:
+        found = [(attempt.attempt_id, nanos(attempt.cost_usd)) for attempt in self.lost]
+        return sorted((attempt_id, cost) for attempt_id, cost in found if cost)
+
+
 async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
     """Complete a generation: store its result, its outputs, its recording and the webhook message, and capture its
     cost.
@@ -60,9 +77,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
     charged = hold_end.charged
-    slot = job.row.created_at_ms // SLOT_MS
-    labels = encode_labels(job.request.labels)
-    usage = RequestUsage(job.org_id, job.key_id, "completed", slot, charged, labels)
+    usage = _usage(job.row, job.key_id, encode_labels(job.request.labels), "completed", charged)
     changes: list[Change] = [
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),
@@ -117,19 +132,21 @@ def _completed_generation(
 def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> Change:
     attempts = new.attempts
     made_by = attempts[0].part.candidate if attempts else None
-    lines = cost_lines([*_price_lines(attempts), *_charged_failures(job)], new.cost)
-    values = {
-        "id": job.id,
-        "org_id": job.org_id,
-        "cost": charged,
-        "duration_ms": max(0, at_ms - job.row.created_at_ms),
-        "provider": made_by.provider.slug if made_by else None,
-        "upstream_model": made_by.model.upstream if made_by else None,
-        "input_tokens": _reported_tokens(attempts, "input"),
-        "output_tokens": _reported_tokens(attempts, "output"),
-        "cost_lines": encode_lines(lines),
-    }
-    return "complete_request", values
+    end = RequestEnd(
+        "completed",
+        charged,
+        max(0, at_ms - job.row.created_at_ms),
+        provider=made_by.provider.slug if made_by else None,
+        upstream_model=made_by.model.upstream if made_by else None,
+        input_tokens=_reported_tokens(attempts, "input"),
+        output_tokens=_reported_tokens(attempts, "output"),
+        cost_lines=cost_lines([*_price_lines(attempts), *_charged_failures(job)], new.cost),
+    )
+    return "end_generation_request", request_end_values(job.org_id, job.id, end)
+
+
+def _usage(row: GenerationRow, key_id: str, labels: str | None, status: str, charged: Nanos) -> RequestUsage:
+    return RequestUsage(row.org_id, key_id, status, row.created_at_ms // SLOT_MS, charged, labels)
 
 
 def _price_lines(attempts: Iterable[AttemptResult]) -> list[Line]:
@@ -208,8 +225,6 @@ async def fail(gateway: Gateway, job: Job, problem: Problem) -> None:
 
     Raises LeaseLost when another worker runs it, or it ended.
     """
-    row = job.row
-    now = gateway.clock.now_ms()
     made = job.history.made
     paid = [attempt for attempt in made if is_callers_risk(attempt.part.candidate.model, job.request)]
     if isinstance(problem, StorageUnavailable):
@@ -217,87 +232,57 @@ async def fail(gateway: Gateway, job: Job, problem: Problem) -> None:
     lost = [attempt for attempt in made if attempt not in paid]
     cost = Nanos(sum(nanos(attempt.cost_usd) for attempt in paid) + job.history.charged)
     lines = cost_lines([*_price_lines(paid), *_charged_failures(job)], cost)
-
-    async def write(tx: Transaction) -> None:
-        if not await fail_in_transaction(gateway, tx, row, job.lease_token, problem, now, lost, paid, cost, lines):
-            raise LeaseLost(row.id)
-        failpoint("settle.in_tx")
-
+    failure = NewFailure(problem, lost, paid, cost, lines)
+    end = failed_end(gateway, job.row, job.lease_token, job.key_id, encode_labels(job.request.labels), failure)
     with span("commit"):
-        await gateway.store.write(write, org_id=row.org_id)
+        await gateway.generation_ends.add(end)
     failpoint("settle.after_commit")
-    report_failure(gateway, row, problem, transfers.EndedHold(row.org_id, row.id, row.hold, cost).charged)
+    report_failure(gateway, job.row, failure, end.hold_end.charged)
 
 
-async def fail_in_transaction(
-    gateway: Gateway,
-    tx: Transaction,
-    row: GenerationRow,
-    lease_token: int,
-    problem: Problem,
-    now: int,
-    lost: Sequence[AttemptResult] = (),
-    paid: Sequence[AttemptResult] = (),
-    cost: Nanos = ZERO,
-    lines: Sequence[CostLine] = (),
-) -> bool:
-    """Fail or cancel a generation; return False, and write nothing, when it has ended or the token is not valid. After
-    the commit the caller calls `report_failure`.
-
-    Of the attempts that made something, some are `lost`; others are part of the `cost`, which the caller pays.
-    """
-    code = problem.code
-    message = problem.message
-    ended = await tx.run(
-        "fail_generation",
-        id=row.id,
-        lease_token=lease_token,
-        error_code=code,
-        error_message=message,
-        payload_expires_at_ms=expiry_ms(gateway.settings, now),
-    )
-    if not ended:
-        return False
-    attempt_ends = _attempt_ends([*lost, *paid], now)
-    hold_end = transfers.EndedHold(row.org_id, row.id, row.hold, cost or None)
-    changes: list[Change] = [
-        ("release_recording_claim", {"request_id": row.id}),
-        *attempt_ends,
-        orphans.first_checks(gateway, row),
-        _expired_inputs(row, now),
-    ]
-    for name, values in changes:
-        await tx.put(name, **values)
+def failed_end(
+    gateway: Gateway, row: GenerationRow, lease_token: int, key_id: str, labels: str | None, failure: NewFailure
+) -> GenerationEnd:
+    """The end of a generation that fails or is cancelled; after its transaction the caller calls `report_failure`."""
+    now = gateway.clock.now_ms()
+    problem = failure.problem
+    hold_end = transfers.EndedHold(row.org_id, row.id, row.hold, failure.cost or None)
     end = RequestEnd(
-        _request_status(problem),
+        failure.request_status,
         cost=hold_end.charged,
         duration_ms=max(0, now - row.created_at_ms),
-        cost_lines=lines,
-        error_code=code,
-        error_message=message,
+        cost_lines=failure.lines,
+        error_code=problem.code,
+        error_message=problem.message,
     )
-    usage = await end_request(tx, row.org_id, row.id, end)
-    assert usage is not None, "a generation and its request end in one transaction"
+    failed = {
+        "id": row.id,
+        "lease_token": lease_token,
+        "error_code": problem.code,
+        "error_message": problem.message,
+        "payload_expires_at_ms": expiry_ms(gateway.settings, now),
+    }
+    changes: list[Change] = [
+        ("fail_generation", failed),
+        ("release_recording_claim", {"request_id": row.id}),
+        *_attempt_ends([*failure.lost, *failure.paid], now),
+        orphans.first_checks(gateway, row),
+        _expired_inputs(row, now),
+        ("end_generation_request", request_end_values(row.org_id, row.id, end)),
+    ]
     event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
-    if added := _message(row, event_status, now, error={"code": code, "message": message}):
-        await tx.put("add_message", **added)
-    await count_usage(tx, [usage])
-    for attempt in sorted(lost, key=lambda attempt: attempt.attempt_id):
-        if loss := nanos(attempt.cost_usd):
-            await transfers.record_loss(tx, row.org_id, attempt.attempt_id, loss, now)
-    await transfers.end_holds(tx, [hold_end], now)
-    return True
+    error = {"code": problem.code, "message": problem.message}
+    if message := _message(row, event_status, now, error=error):
+        changes.append(("add_message", message))
+    usage = _usage(row, key_id, labels, end.status, hold_end.charged)
+    return GenerationEnd(hold_end, usage, now, changes, failure.losses)
 
 
-def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem, charged: Nanos = ZERO) -> None:
+def report_failure(gateway: Gateway, row: GenerationRow, failure: NewFailure, charged: Nanos = ZERO) -> None:
     """Count a failed generation, and have its webhook message delivered."""
-    gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem), charged)
+    gateway.metrics.count_generation(NO_PROVIDER, row.task, failure.request_status, charged)
     if row.webhook_url:
         gateway.deliveries.wake()
-
-
-def _request_status(problem: Problem) -> str:
-    return "cancelled" if isinstance(problem, Cancelled) else "upstream_failure"
 
 
 def _message(

@@ -1,8 +1,9 @@
 """Cancel a video: at once if nothing was sent to a provider, else by asking the provider."""
 
+from penstock.accounts.generation_ends import write_generation_ends
 from penstock.errors import Cancelled
 from penstock.gateway import Gateway
-from penstock.generation_jobs.finish import fail_in_transaction, report_failure
+from penstock.generation_jobs.finish import NewFailure, failed_end, report_failure
 from penstock.generation_jobs.rows import GenerationRow
 from penstock.generations.retrieve import get_video_row
 from penstock.schema import Call, Response
@@ -20,8 +21,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
     one, and so do OpenAI's own clients, which cannot read an empty response.
     """
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
-    problem = Cancelled()
-    now = gateway.clock.now_ms()
+    cancelled = NewFailure(Cancelled())
 
     async def write(tx: Transaction) -> bool:
         unfinished = await tx.one("request_cancel", id=row.id, org_id=row.org_id)
@@ -32,10 +32,15 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
         taken = await tx.one("take_lease", id=row.id)
         if taken is None:
             return False
-        return await fail_in_transaction(gateway, tx, GenerationRow(**unfinished), taken["lease_token"], problem, now)
+        request = await tx.one("get_request", id=row.id, org_id=row.org_id)
+        assert request is not None, "a generation has a request"
+        key_id, labels = request["key_id"], request["labels"]
+        end = failed_end(gateway, GenerationRow(**unfinished), taken["lease_token"], key_id, labels, cancelled)
+        await write_generation_ends(tx, [end])
+        return True
 
     if await gateway.store.write(write, org_id=row.org_id):
-        report_failure(gateway, row, problem)
+        report_failure(gateway, row, cancelled)
     gateway.jobs.wake(row.id)
     is_preferred = _WANTS_OBJECT in call.headers.get("prefer", "")
     if is_preferred or _OPENAI_CLIENT_HEADER in call.headers:

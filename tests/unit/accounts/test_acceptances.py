@@ -24,7 +24,7 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
         assert round_trips == [
             ["begin", "limit_locks", "add_request", "add_generation", "add_attempt", "add_transfer", "hold_amount"],
             [*COMMIT_OF_A_GROUP],
-            ["begin", "limit_locks", "complete_generation", "set_attempt", "add_media", "complete_request"],
+            ["begin", "limit_locks", "complete_generation", "set_attempt", "add_media", "end_generation_request"],
             ["add_usage", "add_transfer", "end_hold", *COMMIT_OF_A_GROUP],
         ]
         round_trips.clear()
@@ -35,7 +35,7 @@ async def test_an_image_costs_four_round_trips_and_many_at_once_share_them(
             assert 0 < sent[name] < IMAGES / 2, name
         # While the balance is locked, nothing waits for the gateway.
         assert all("commit" in names for names in round_trips if {"hold_unseen", "end_hold"} & {*names})
-        assert sent["complete_generation"] == sent["complete_request"] == IMAGES
+        assert sent["complete_generation"] == sent["end_generation_request"] == IMAGES
         assert len(round_trips) < 2 * IMAGES
 
 

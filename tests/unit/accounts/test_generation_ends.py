@@ -34,7 +34,7 @@ class Statements:
 def generation_end(request_id: str, cost: int, attempt_id: str) -> GenerationEnd:
     changes: list[Change] = [
         ("set_attempt", {"id": attempt_id}),
-        ("complete_request", {"id": request_id}),
+        ("end_generation_request", {"id": request_id}),
         ("complete_generation", {"id": request_id}),
     ]
     hold_end = EndedHold(OrgId("org_1"), request_id, Nanos(10), Nanos(cost))
@@ -49,8 +49,8 @@ async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_onc
         ("complete_generation", "req_2"),
         ("set_attempt", "att_1"),
         ("set_attempt", "att_2"),
-        ("complete_request", "req_1"),
-        ("complete_request", "req_2"),
+        ("end_generation_request", "req_1"),
+        ("end_generation_request", "req_2"),
     ]
     assert [name for name, _ in tx.ran[6:]] == ["add_usage", "add_transfer", "end_hold"]
     by_name = dict(tx.ran[6:])
@@ -63,4 +63,4 @@ async def test_a_lost_lease_ends_the_transaction_before_anything_shared_is_chang
     tx = Statements("req_2")
     with pytest.raises(LeaseLost):
         await write_generation_ends(tx, [generation_end("req_1", 4, "att_1"), generation_end("req_2", 3, "att_2")])  # type: ignore[arg-type]
-    assert {name for name, _ in tx.ran} == {"complete_generation", "set_attempt", "complete_request"}
+    assert {name for name, _ in tx.ran} == {"complete_generation", "set_attempt", "end_generation_request"}

@@ -232,7 +232,7 @@ async def test_an_image_costs_two_transactions(open_gateway: OpenGateway, monkey
         accepted, completed = await transactions(running, monkeypatch)
         assert accepted == ["add_request", "add_generation", "add_attempt", "add_transfer", "hold_amount"]
         assert completed == [
-            "complete_generation", "set_attempt", "add_media", "complete_request",
+            "complete_generation", "set_attempt", "add_media", "end_generation_request",
             "add_usage", "add_transfer", "end_hold",
         ]  # fmt: skip
         record = (await running.records())[0]

@@ -58,11 +58,13 @@ UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, 
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
 RETURNING key_id, created_at_ms, hold, labels;
 
--- name: complete_request
--- Complete the request of a generation. Changes nothing the second time.
-UPDATE requests SET status = 'completed', cost = :cost, duration_ms = :duration_ms,
+-- name: end_generation_request
+-- End the request of a generation; like `end_request`, but together with those of others.
+UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
+    error_message = :error_message, response_bytes = COALESCE(:response_bytes, response_bytes),
     provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
-    input_tokens = :input_tokens, output_tokens = :output_tokens, cost_lines = :cost_lines
+    input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
+    cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
 
 -- name: set_response_bytes
