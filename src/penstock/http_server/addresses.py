@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any
 
 _IPV6_PREFIX = 64  # what one customer of a network has at least, so its addresses count as one
 
@@ -29,6 +30,11 @@ class Proxies:
         """
         hosts = [_without_port(part.strip()) for part in forwarded.split(",")]
         return next((host for host in reversed(hosts) if host and not self.trust(host)), hosts[0])
+
+
+def host_and_port(name: Any) -> tuple[str, int] | None:
+    """The address and the port in the name of a socket; None if it has none, such as that of a Unix socket."""
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) and len(name) >= 2 else None
 
 
 @lru_cache(maxsize=4096)

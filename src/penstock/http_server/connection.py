@@ -1,8 +1,6 @@
 """One HTTP/1.1 connection of a client: answers its requests in turn, and ends it if the client is too slow.
 
-`uvicorn.Server` makes a `CallerConnection` for each client that connects. Of what uvicorn does not document,
-`ServerState`, `FlowControl` and the functions for addresses are used. pyproject.toml allows only the minor release that
-was tested.
+`uvicorn.Server` makes a `CallerConnection` for each client that connects, as for any class that is its option `http`.
 """
 
 import asyncio
@@ -10,15 +8,13 @@ import socket
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
-from uvicorn.server import ServerState
 
 from penstock.errors import InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
-from penstock.http_server.addresses import Proxies, address_group
+from penstock.http_server.addresses import Proxies, address_group, host_and_port
+from penstock.http_server.flow import Flow
 from penstock.http_server.open_connections import OpenConnections
 from penstock.http_server.request_head import HEALTH_PATHS, LINE, PLACES
 from penstock.http_server.request_parser import RequestParser
@@ -29,6 +25,7 @@ from penstock.interrupts import CallerLine
 from penstock.values import new_id
 
 _ABORT_SECONDS = 1.0
+_BODY_BYTES = 64 * 1024  # of a body that the application has not taken yet; then reading is paused
 _HEAD_END = b"\r\n\r\n"
 # So many bytes of further requests may wait unparsed while the first one is being answered.
 _WAITING_BYTES = 64 * 1024
@@ -43,6 +40,14 @@ _TOO_MANY_BYTES = InvalidRequest(
     f"At most {_WAITING_BYTES} bytes may be sent before the response to the first request."
 )
 _TOO_MANY_REQUESTS = InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
+
+
+class ServerState(Protocol):
+    """What the connections of a server share."""
+
+    connections: set[Any]
+    tasks: set[asyncio.Task[None]]
+    default_headers: list[tuple[bytes, bytes]]
 
 
 class CallerConnection(asyncio.Protocol):
@@ -76,17 +81,17 @@ class CallerConnection(asyncio.Protocol):
     # --------------------------------------------------------------------------------------------------- connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._server_state.connections.add(self)  # type: ignore[arg-type]
+        self._server_state.connections.add(self)
         self.transport = ResponseTransport(transport)
-        self.flow = FlowControl(transport)
-        client = get_remote_addr(transport)
+        self.flow = Flow(transport)
+        client = host_and_port(transport.get_extra_info("peername"))
         # What ASGI tells the application about all requests of this connection.
         self._scope = {
             "type": "http",
             "asgi": self._asgi,
-            "server": get_local_addr(transport),
+            "server": host_and_port(transport.get_extra_info("sockname")),
             "client": client,
-            "scheme": "https" if is_ssl(transport) else "http",
+            "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
             "root_path": "",
             LINE: self._line,
             PLACES: self.open_connections.limit,
@@ -319,7 +324,7 @@ class CallerConnection(asyncio.Protocol):
         if self.unanswered:  # otherwise this request was answered before its end
             cycle = self.unanswered[-1]
             cycle.add_body(body)
-            if len(cycle.body) > HIGH_WATER_LIMIT:
+            if len(cycle.body) > _BODY_BYTES:
                 self.flow.pause_reading()
 
     def end_request(self) -> None:

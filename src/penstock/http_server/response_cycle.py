@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.flow_control import FlowControl
 
 from penstock.errors import Problem
+from penstock.http_server.flow import Flow
 from penstock.http_server.request_head import ARRIVED
 from penstock.http_server.response_transport import ResponseTransport
 
@@ -53,7 +53,7 @@ class ResponseCycle:
         self,
         scope: dict[str, Any],
         transport: ResponseTransport,
-        flow: FlowControl,
+        flow: Flow,
         default_headers: Sequence[Header],
         end_response: Callable[[], None],
         *,

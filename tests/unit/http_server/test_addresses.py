@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.http_server.addresses import Proxies, address_group
+from penstock.http_server.addresses import Proxies, address_group, host_and_port
 
 PROXIES = Proxies(["192.0.2.1", "198.51.100.0/24", "2001:db8::1"])
 
@@ -54,3 +54,17 @@ def test_the_client_is_the_last_address_that_is_no_proxy(forwarded: str, client:
 )
 def test_addresses_of_one_network_count_as_one(host: str, group: str) -> None:
     assert address_group(host) == group
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (("192.0.2.1", 80), ("192.0.2.1", 80)),
+        (("2001:db8::1", 443, 0, 0), ("2001:db8::1", 443)),
+        ("/run/penstock.sock", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_address_of_a_socket_is_in_its_name(name: object, found: object) -> None:
+    assert host_and_port(name) == found

@@ -5,8 +5,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 import pytest
-from uvicorn.protocols.http.flow_control import FlowControl
 
+from penstock.http_server.flow import Flow
 from penstock.http_server.request_head import ARRIVED
 from penstock.http_server.response_cycle import Message, ResponseCycle
 from penstock.http_server.response_transport import ResponseTransport
@@ -27,7 +27,7 @@ class Cycle(ResponseCycle):
         self.completed = 0
         transport: Any = ResponseTransport(self.sent)
         scope: dict[str, Any] = {"type": "http", "method": method, "http_version": http_version}
-        flow = FlowControl(transport)
+        flow = Flow(transport)
         super().__init__(
             scope, transport, flow, [DATE], self._complete, keep_alive=keep_alive, expects_continue=expects_continue
         )
