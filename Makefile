@@ -132,6 +132,17 @@ test-clients: setup ## Run the tests with vendors' clients that make test does n
 
 # Installed into build/servers or SERVERS_FOLDER, each with its own requirements, unless they are there already; what
 # cannot be had is skipped with the reason.
+# uvicorn calls the inner methods of its server by itself, and may change them with each minor release.
+UVICORN ?= 0.53.0 0.54.0
+.PHONY: test-uvicorn
+test-uvicorn: setup ## Test the HTTP server with each of the releases UVICORN of uvicorn
+	@for version in $(UVICORN); do \
+		folder=$$(mktemp -d); \
+		$(RUN) pip install --quiet --no-deps --target $$folder uvicorn==$$version; \
+		PYTHONPATH=$$folder $(RUN) pytest -q tests/unit/http_server $(ARGS); \
+		rm -r $$folder; \
+	done
+
 .PHONY: test-servers
 test-servers: setup ## Run the tests with real servers of other projects, such as llama.cpp; downloads gigabytes
 	$(RUN) tests.servers

@@ -1,6 +1,6 @@
 """Listen, serve, and on SIGTERM finish running calls before stopping.
 
-`_Server` extends `uvicorn.Server`, whose inner methods are not documented; see `connection` for the pinned version.
+`_Server` extends `uvicorn.Server`, whose inner methods are not documented; see `make test-uvicorn`.
 """
 
 import asyncio
