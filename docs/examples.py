@@ -156,11 +156,11 @@ class Story:
                     return
                 await asyncio.sleep(0.05)
 
-    async def until_ended(self, video_id: str) -> None:
-        """Poll a video, without an example, until it has ended."""
+    async def until_ended(self, video_id: str, path: str = "videos") -> None:
+        """Poll a video, or another job, without an example, until it has ended."""
         async with asyncio.timeout(60):
             while True:
-                found = await self.call("GET", f"/compat/v1/videos/{video_id}", shown=False)
+                found = await self.call("GET", f"/compat/v1/{path}/{video_id}", shown=False)
                 if found["status"] in ("completed", "failed"):
                     return
                 await asyncio.sleep(0.05)
@@ -208,7 +208,17 @@ async def make_things(story: Story) -> str:
     messages = [{"role": "user", "content": "Hello there"}]
     await story.call("POST", "/compat/v1/chat/completions", {"model": "atelier/echo", "messages": messages})
     await story.call("POST", "/compat/v1/responses", {"model": "atelier/echo", "input": "Hello there"})
-    await story.call("POST", "/compat/v1/audio/speech?dryRun=true", {"model": "atelier/voice", "input": "Hello there."})
+    speech = {"model": "atelier/voice", "input": "Hello there."}
+    await story.call("POST", "/compat/v1/audio/speech?dryRun=true", speech)
+    await story.call("GET", "/compat/v1/audio/voices?model=atelier/voice&search=alloy")
+    await story.call("GET", "/compat/v1/audio/models")
+    await story.call("POST", "/compat/v1/audio/speech", speech, headers={"Accept": "application/json"})
+    sound = await story.call("POST", "/compat/v1/audio/speech", speech, headers={"Prefer": "respond-async"})
+    await story.until_ended(sound["id"], "audio/generations")
+    await story.call("GET", f"/compat/v1/audio/generations/{sound['id']}")
+    await story.call("GET", "/compat/v1/audio/generations?limit=1")
+    await story.call("GET", f"/compat/v1/audio/generations/{sound['id']}/content")
+    await story.call("DELETE", f"/compat/v1/audio/generations/{sound['id']}")
     await story.until_made(waiting["id"])
     await story.until_made(later["id"])
     return str(made["id"])

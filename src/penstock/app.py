@@ -63,6 +63,7 @@ from penstock.provenance.policy import operators_policy
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
+from penstock.speech.file import SpeechFile
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.store.opening import open_store
@@ -134,8 +135,9 @@ async def build_gateway(
         catalog = Catalog(providers.discover(), settings, environ, clock)
         _log_shutdowns(catalog, clock)
         tasks = {**local.child_tasks(catalog.providers.known.values()), **sealer.TASKS}
-        counts = (settings.image_workers or None, settings.sound_workers)
-        pools = [WorkerPool(each, tasks=tasks, report_protections=_protections_log()) for each in counts]
+        counts = ((settings.image_workers or None, False), (settings.sound_workers, True))
+        report = _protections_log()
+        pools = [WorkerPool(n, tasks=tasks, has_spare=spare, report_protections=report) for n, spare in counts]
         pool, sound_pool = [await stack.enter_async_context(each) for each in pools]
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
         local_servers = local.start_servers(catalog.providers.known.values(), pool, sound_pool)
@@ -147,14 +149,10 @@ async def build_gateway(
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         metrics = Metrics(_listed_models(catalog))
         operators_policy(settings)  # raises if they cannot be met
-        seals = sealer.Sealer(
-            pool,
-            clock,
-            metrics,
-            open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC)),
-            video_bytes=settings.provenance_video_bytes,
-            gateway_url=settings.base_url if settings.provenance_name_gateway else "",
-        )
+        signing = open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC))
+        own_url = settings.base_url if settings.provenance_name_gateway else ""
+        video_bytes = settings.provenance_video_bytes
+        seals = sealer.Sealer(pool, clock, metrics, signing, video_bytes=video_bytes, gateway_url=own_url)
         upstream = Upstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)
@@ -207,6 +205,7 @@ async def build_gateway(
             delays=Delays(clock),
             worker_pool=pool,
             sound_pool=sound_pool,
+            output_makers={"speech": SpeechFile},
             write_probe=WriteProbe(store, clock),
             metrics=metrics,
             tracing=tracing,

@@ -88,7 +88,7 @@ _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high", "xhigh", "max")
 
 # Lists return the texts of up to a hundred requests, so every text has a limit; most models have a lower one.
 PROMPT_LENGTH_MAX = 32_000
-SPEECH_LENGTH_MAX = 20_000  # of a call whose sound is streamed: about twenty minutes
+SPEECH_LENGTH_MAX = 100_000  # about two hours
 _SHAPE_LENGTH_MAX = 64
 
 _MODEL = text_field("model", "Model identifier.", required=True, max_length=256)
@@ -328,6 +328,9 @@ SPEECH = field_table(
         default=DEFAULT_RATE,
         handling="emulated",
     ),
+    *_ASYNCHRONOUS,
+    text_field("idempotency_key", "A repeated key returns the first sound, and costs nothing.", max_length=256),
+    object_field("metadata", "Your own pairs of strings, stored with a sound that is kept."),
     *_RECORDS,
     _PROVIDER,
 )

@@ -1,6 +1,8 @@
 """The parts of a gateway, as one value."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from penstock.accounts.acceptances import Acceptances
 from penstock.accounts.alerts import Alerts
@@ -10,6 +12,7 @@ from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.generation_ends import GenerationEnds
 from penstock.accounts.keys import Keys
 from penstock.accounts.labels import LabelValues
+from penstock.accounts.prices import Line
 from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
@@ -34,15 +37,33 @@ from penstock.models.vendor_accounts import VendorAccounts
 from penstock.provenance.sealer import Sealer
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
+from penstock.schema import Request, StoredOutput
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.tracing import Tracing
+from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
+from penstock.values import OrgId
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
 from penstock.webhooks.sender import Sender
+
+
+class OutputMaker(Protocol):
+    """Has a provider make the output of one attempt, where that is more than a call and perhaps polls."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What the provider bills so far, line by line."""
+
+    async def make(self, note_progress: Callable[[float], Awaitable[None]]) -> StoredOutput:
+        """Make and store the output. Raises AttemptFailed, OutputNotStored or a Problem."""
+
+
+# Makes it for a request, with the media id that its file is to have.
+MakesOutputs = Callable[["Gateway", Candidate, Request, str, OrgId], OutputMaker]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,6 +107,7 @@ class Gateway:
     sound_pool: WorkerPool  # for streams of sound, which last as long as they are listened to
     server_models: ServerModels
     live_models: LiveModels
+    output_makers: Mapping[str, MakesOutputs]  # by task; the outputs of other tasks are files of providers' replies
     write_probe: WriteProbe
     tracing: Tracing | None = None  # None: off
     metrics: Metrics = field(default_factory=Metrics)

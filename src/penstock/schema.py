@@ -12,8 +12,9 @@ from penstock.long_bodies.buffers import Buffer
 from penstock.long_bodies.long_body import LongBody
 from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 
+SOUND_TASKS = ("speech", "sound")  # that make sounds, which are all read at one endpoint
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
-MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video"}
+MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "speech": "speech"}
 
 # --------------------------------------------------------------------------------------------------------------- calls
 
@@ -135,6 +136,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial_images: int = 0  # how many unfinished images a stream shows, where the provider sends them
     follows_input: bool = False  # a video has the shape of its input, because the caller wrote none
     provenance: Provenance | None = None  # None: as with `off`
+    is_job: bool = False  # nobody waits for it: what a crash interrupts is asked of the provider again
 
     @property
     def n(self) -> int:
@@ -272,6 +274,8 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     height: int | None = None
     revised_prompt: str | None = None
     credentials: ContentCredentials | None = None
+    seconds: float | None = None  # of a sound
+    voice: str | None = None  # that spoke, by the provider's name
 
     @property
     def credentials_field(self) -> dict[str, Any]:

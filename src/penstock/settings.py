@@ -245,6 +245,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sound_workers: Annotated[
         int, Meta(ge=1, description="How many streams of sound are converted at once, each in a child process.")
     ] = 16
+    open_voice_list: Annotated[
+        bool, Meta(description="Whether the lists of voices and of speech models need no key, as Open WebUI asks.")
+    ] = False
 
     provenance: Annotated[
         Literal["", "off", "keep", "sign"],

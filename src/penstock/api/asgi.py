@@ -245,14 +245,15 @@ class AsgiApp:
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
         caller = _ANONYMOUS
-        if route.needs_key:
-            authorization = headers.get("authorization")
+        authorization = headers.get("authorization")
+        is_open = route.is_voice_list and self._gateway.settings.open_voice_list and not authorization
+        if needs_key := route.needs_key and not is_open:
             caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(
                 authorization, scope.get("client")
             )
         state.caller = caller
         state.share_of = self._shares.enter(caller.org_id, scope.get(PLACES, _PLACES))
-        if route.needs_key:
+        if needs_key:
             check_scope(caller.scopes, route.access, route.path)
         if caller.requests_per_minute is not None and route.takes_work:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)

@@ -57,6 +57,7 @@ class Route(msgspec.Struct, frozen=True):
     also: tuple[tuple[int, str], ...] = ()  # further responses: status and schema
     modality: str | None = None
     kind: str | None = None  # of its refused calls in the records
+    is_voice_list: bool = False  # needs no key where `open_voice_list` is set
     is_tagged: bool = False  # its response has an entity tag, and status 304 for a caller who has it already
     # May call a provider and cost money: refusals are recorded, and every error says whether repeating it is safe.
     generation: bool = False

@@ -23,6 +23,7 @@ from penstock.api.endpoints import (
     settings,
     spend,
     usage,
+    voices,
     webhooks,
 )
 from penstock.api.endpoints.accounts import (
@@ -32,7 +33,15 @@ from penstock.api.endpoints.accounts import (
     DELETE_QUERY,
 )
 from penstock.api.endpoints.alerts import ALERTS_QUERY
-from penstock.api.endpoints.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
+from penstock.api.endpoints.generations import (
+    DRY_RUN,
+    REPLAY,
+    SOUNDS_QUERY,
+    SPEECH_QUERY,
+    VIDEOS_QUERY,
+    list_sounds,
+    list_videos,
+)
 from penstock.api.endpoints.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.endpoints.labels import BUDGET_FIELDS, LABEL_FIELDS
 from penstock.api.endpoints.models import MODEL_QUERY, MODELS_QUERY
@@ -48,8 +57,8 @@ from penstock.api.route import Route
 from penstock.chat import repeats
 from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, VIDEO
 from penstock.gateway import Gateway
-from penstock.generations import endpoints, retrieve, verify
-from penstock.generations.cancel import cancel_video
+from penstock.generations import endpoints, retrieve, sounds, verify
+from penstock.generations.cancel import cancel_sound, cancel_video
 from penstock.generations.payloads import retrieve_payloads
 from penstock.generations.purge import purge
 from penstock.http_server.request_head import HEALTH_PATHS
@@ -87,8 +96,17 @@ ROUTES: tuple[Route, ...] = (
           fields=RESPONSES, query=DRY_RUN, gives="ModelResponse", also=((200, "Estimate"),), kind="chat",
           generation=True, drains=True),
     Route("POST", "/compat/v1/audio/speech", create_speech, "Speak a text", takes="json", fields=SPEECH,
-          query=DRY_RUN, headers=REPLAY, gives="Estimate", gives_sound=True, modality=MODALITY, kind="speech",
-          generation=True, drains=True),
+          query=SPEECH_QUERY, headers=REPLAY, gives="Speech", gives_sound=True,
+          also=((200, "Estimate"), (202, "Sound")), modality=MODALITY, kind="speech", generation=True, drains=True),
+    Route("GET", "/compat/v1/audio/voices", voices.list_voices, "List voices", query=voices.VOICES_QUERY,
+          gives="VoiceList", is_voice_list=True),
+    Route("GET", "/compat/v1/audio/models", voices.list_speech_models, "List speech models", gives="SpeechModelList",
+          is_voice_list=True),
+    Route("GET", "/compat/v1/audio/generations", list_sounds, "List sounds", query=SOUNDS_QUERY, gives="SoundList"),
+    Route("GET", "/compat/v1/audio/generations/{id}", sounds.sound, "Retrieve a sound", gives="Sound"),
+    Route("GET", "/compat/v1/audio/generations/{id}/content", files.download_sound, "Download a sound", gives="file"),
+    Route("DELETE", "/compat/v1/audio/generations/{id}", cancel_sound, "Cancel a sound", status=204,
+          also=((200, "SoundDeleted"),)),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
           query=MODEL_QUERY, gives="Model"),

@@ -57,10 +57,10 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoState:
-    """A video, and how long to wait before it is asked for again; None when it has ended."""
+class JobState:
+    """A video or a sound, and how long to wait before it is asked for again; None when it has ended."""
 
-    video: dict[str, Any]
+    job: dict[str, Any]
     pause_seconds: float | None
 
 
@@ -80,6 +80,17 @@ class GatewayClient:
         """Send a JSON body."""
         return self._send("POST", path, query, body)
 
+    def start(self, path: str, body: dict[str, Any]) -> Reply:
+        """Send a JSON body to an endpoint that otherwise waits for its result, and do not wait."""
+        return self._send("POST", path, {}, body, prefer="respond-async")
+
+    def stream_bytes(self, path: str, body: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+        """Send a JSON body and yield the bytes of the response when they arrive, with the id of the request."""
+        with self._open(self._request("POST", self.url + path, body)) as response:
+            request_id = _headers(response).get("x-request-id", "")
+            for chunk in _chunks(response):
+                yield request_id, chunk
+
     def get_request(self, request_id: str) -> Reply:
         """Read the record of a request. Anything but an id is refused: with dots and slashes it would be the path of
         something else, and the id may come from an agent.
@@ -88,13 +99,20 @@ class GatewayClient:
             raise CallFailed("the id of a request is needed, such as that in the response to a call")
         return self.get(f"/v1/requests/{request_id}")
 
-    def get_video(self, video_id: str) -> VideoState:
+    def get_video(self, video_id: str) -> JobState:
         """Read a video that may be unfinished; the gateway says when to ask again."""
-        reply = self.get(f"/compat/v1/videos/{video_id}")
+        return self._get_job(f"/compat/v1/videos/{video_id}")
+
+    def get_sound(self, sound_id: str) -> JobState:
+        """Read a sound that may be unfinished; the gateway says when to ask again."""
+        return self._get_job(f"/compat/v1/audio/generations/{sound_id}")
+
+    def _get_job(self, path: str) -> JobState:
+        reply = self.get(path)
         if reply.body["status"] in ("completed", "failed"):
-            return VideoState(reply.body, None)
+            return JobState(reply.body, None)
         pause_ms = reply.headers.get("openai-poll-after-ms")
-        return VideoState(reply.body, int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
+        return JobState(reply.body, int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
 
     def delete(self, path: str) -> Reply:
         """Delete or cancel a resource."""
@@ -134,11 +152,14 @@ class GatewayClient:
         request.add_unredirected_header("authorization", f"Bearer {self._key}")
         return request
 
-    def _send(self, method: str, path: str, query: dict[str, Any], body: dict[str, Any] | None = None) -> Reply:
+    def _send(
+        self, method: str, path: str, query: dict[str, Any], body: dict[str, Any] | None = None, *, prefer: str = ""
+    ) -> Reply:
         given = urlencode(_given(query))
-        with self._open(
-            self._request(method, f"{self.url}{path}?{given}" if given else self.url + path, body)
-        ) as response:
+        request = self._request(method, f"{self.url}{path}?{given}" if given else self.url + path, body)
+        if prefer:
+            request.add_header("prefer", prefer)
+        with self._open(request) as response:
             content = b"".join(_chunks(response))
         try:
             return Reply(json.loads(content) if content else None, _headers(response))

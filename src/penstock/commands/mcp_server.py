@@ -190,8 +190,8 @@ class _Tools:
         while True:
             state = await asyncio.to_thread(self._gateway.get_video, video_id)
             if state.pause_seconds is None:
-                return state.video
-            await context.report_progress(state.video.get("progress") or 0, 100, state.video["status"])
+                return state.job
+            await context.report_progress(state.job.get("progress") or 0, 100, state.job["status"])
             await asyncio.sleep(state.pause_seconds)
 
     def _fetch(self, url: str) -> bytes:

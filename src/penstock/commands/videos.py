@@ -75,11 +75,11 @@ def _await_video(gateway: GatewayClient, video_id: str) -> dict[str, Any]:
     try:
         with percentage("Starting") as bar:
             while (state := gateway.get_video(video_id)).pause_seconds is not None:
-                found = state.video
+                found = state.job
                 text = f"{found['model']} {found['status'].replace('_', ' ')}"
                 bar.update(description=text, completed=found.get("progress") or 0)
                 time.sleep(state.pause_seconds)
-            return state.video
+            return state.job
     except KeyboardInterrupt:
         say(f"The video keeps rendering. To wait for it again: penstock video --resume {video_id}")
         raise

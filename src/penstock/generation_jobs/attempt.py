@@ -1,6 +1,8 @@
 """One attempt: part of a generation's outputs from one provider, from the request that is sent to its recorded end."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +11,8 @@ import msgspec
 from penstock.accounts.prices import Line, actual_lines, failed_cost, is_callers_risk, reported_line
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
-from penstock.gateway import Gateway
-from penstock.generation_jobs.job import Job, billed_cost, record_attempt
+from penstock.gateway import Gateway, OutputMaker
+from penstock.generation_jobs.job import Job, billed_cost, is_cancel_requested, record_attempt, store_progress
 from penstock.generation_jobs.orphans import keep_late_job
 from penstock.generation_jobs.outputs import store_outputs
 from penstock.generation_jobs.parts import AttemptResult, Part
@@ -30,7 +32,7 @@ from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
 from penstock.upstream.translate import with_seed_of_part
 from penstock.upstream.watch import AttemptWatch
-from penstock.values import ZERO, InputFile, Nanos, new_id
+from penstock.values import ZERO, InputFile, Nanos, nanos, new_id
 
 _FIND_PAUSES_SECONDS = (1.0, 4.0, 15.0)  # before each time that a provider is asked for a job
 _INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
@@ -71,20 +73,30 @@ class _Attempt:
         self.stored_intent = job.history.take_unsent(part)
         self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
         self.is_accepted = earlier is not None and earlier.ref is not None
+        make = gateway.output_makers.get(job.request.task)
+        media_id = f"med_{self.id.removeprefix('att_')}00"
+        self.maker = make and make(gateway, part.candidate, job.request, media_id, job.org_id)
         self._record = partial(record_attempt, gateway, job, self.id)
 
     async def run(self) -> AttemptResult | Failure:
         made: Result | None = None
         polling = Polling(self.gateway, self.job, self.candidate, self._submit_again)
+        outputs: tuple[StoredOutput, ...]
         try:
-            result = await self._submit_or_resume()
-            made = await polling.wait_until_done(result)
-            outputs = await store_outputs(self.gateway, self.job, self.part, self.id, made)
+            if self.maker:
+                outputs = await self._make(self.maker)
+                made = Result()
+            else:
+                result = await self._submit_or_resume()
+                made = await polling.wait_until_done(result)
+                outputs = await store_outputs(self.gateway, self.job, self.part, self.id, made)
         except OutputNotStored:
             await self._record_failure(Failure("unfetched", _NOT_STORED), made, is_ours=True)
             raise
         except (Cancelled, UpstreamTimeout):
-            if polling.ended:
+            if self.maker:
+                await self._record("cancelled", cost=self._spent, loss=self._spent)
+            elif polling.ended:
                 await self._record_bill(polling.ended)
             raise
         except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
@@ -102,7 +114,9 @@ class _Attempt:
         a loss, unless the price is for the caller's own work; if the failure `is_ours`, it always is.
         """
         model, request = self.candidate.model, self.job.request
-        if made:
+        if self.maker:
+            cost = self._spent
+        elif made:
             cost = billed_cost(self.candidate, request, self.part.count, made)
         else:
             cost = failed_cost(model, request, failure.cost_usd, failure.usage)
@@ -124,12 +138,58 @@ class _Attempt:
 
     def _price_lines(self, result: Result, outputs: Sequence[StoredOutput]) -> tuple[Line, ...]:
         """The cost that the provider reports, else the price of what was delivered."""
+        if self.maker:
+            return self.maker.lines
         if result.cost_usd is not None:
             return (reported_line(result.cost_usd),)
         pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)  # 0: not known
         return actual_lines(
             self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=result.usage
         )
+
+    # --------------------------------------------------------------------------------------------------------- making
+
+    async def _make(self, maker: OutputMaker) -> tuple[StoredOutput]:
+        """Have the output made while this waits. What a crash interrupted is made again for a job, which nobody waits
+        for; another caller has left, and would pay for what it does not get.
+        """
+        is_job = self.job.request.is_job
+        if self.earlier is not None and not is_job:
+            raise AttemptFailed(unknown_outcome(_INTERRUPTED))
+        with nullcontext() if is_job else self.job.running.send_guard.sending():
+            if self.earlier is None and self.stored_intent is None:
+                await self._store_intent()
+            failpoint("submit.intent_committed")
+            self.job.running.send_guard.unsent_attempts.discard(self.id)
+            with span("submit"):
+                return (await self._unless_cancelled(maker),)
+
+    async def _unless_cancelled(self, maker: OutputMaker) -> StoredOutput:
+        """The output, or Cancelled as soon as a cancel is requested."""
+        making = asyncio.ensure_future(maker.make(self._note_progress))
+        try:
+            with self.job.running.wakeups.waiting() as wakeup:
+                while not making.done():
+                    woken = asyncio.ensure_future(wakeup.wait())
+                    await asyncio.wait({making, woken}, return_when=asyncio.FIRST_COMPLETED)
+                    woken.cancel()
+                    if wakeup.is_set() and await is_cancel_requested(self.gateway, self.job):
+                        raise Cancelled()
+                    wakeup.clear()
+            return await making
+        finally:
+            making.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await making
+
+    async def _note_progress(self, progress: float) -> None:
+        await store_progress(self.gateway, self.job, Result(status="in_progress", progress=progress))
+
+    @property
+    def _spent(self) -> Nanos:
+        """What the provider bills for what was made so far."""
+        lines = self.maker.lines if self.maker else ()
+        return Nanos(sum(nanos(line.cost_usd) for line in lines))
 
     # ----------------------------------------------------------------------------------------------------- submission
 

@@ -34,6 +34,7 @@ from penstock.values import ZERO, Nanos, dollars, nanos
 from penstock.webhooks import events
 
 log = structlog.get_logger()
+_EVENT_OBJECTS = {"video": "video", "speech": "audio", "sound": "audio"}  # by task; the others are images
 
 
 class NewResult(msgspec.Struct, frozen=True):
@@ -310,7 +311,7 @@ def _message(
 
 def event_name(row: GenerationRow, status: str) -> str:
     """The name of a webhook event, such as `video.completed`."""
-    return f"{'video' if row.task == 'video' else 'image'}.{status}"
+    return f"{_EVENT_OBJECTS.get(row.task, 'image')}.{status}"
 
 
 def failure_event_body(row: GenerationRow, message: str) -> bytes:

@@ -203,6 +203,14 @@ async def check_lease(tx: Transaction, job: Job, *, is_progress: bool = False) -
         raise LeaseLost(job.id)
 
 
+async def store_progress(gateway: Gateway, job: Job, result: Result) -> None:
+    """Store `in_progress` when the provider has begun, and then each five percent of progress."""
+    percent = job.new_percent(result)
+    if percent is not None:
+        await gateway.steps.add(Step(job.running.lease, percent=percent), job.org_id)
+        job.note_percent(percent)
+
+
 async def confirm_survival(gateway: Gateway, job: Job) -> None:
     """Note that this process survived a round of work: the crashes before it had another cause."""
     if job.running.lease.crashes:

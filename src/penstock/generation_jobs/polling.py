@@ -13,8 +13,7 @@ from penstock.clock import Clock
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generation_jobs.job import Job, confirm_survival, is_cancel_requested
-from penstock.jobs.steps import Step
+from penstock.generation_jobs.job import Job, confirm_survival, is_cancel_requested, store_progress
 from penstock.providers.spec import FailureKind, Result
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
@@ -77,7 +76,7 @@ class Polling:
         lost = _LostJob(self.provider.name, clock)
         rounds = 0
         while not result.done:
-            await self._store_progress(result)
+            await store_progress(self.gateway, self.job, result)
             if rounds and not self.op.safe_to_resubmit:  # one that is sent again starts from nothing
                 await confirm_survival(self.gateway, self.job)
             rounds += 1
@@ -161,13 +160,6 @@ class Polling:
     @property
     def _is_callers_risk(self) -> bool:
         return is_callers_risk(self.candidate.model, self.job.request)
-
-    async def _store_progress(self, result: Result) -> None:
-        """Store `in_progress` when the provider has begun, and then each five percent of progress."""
-        percent = self.job.new_percent(result)
-        if percent is not None:
-            await self.gateway.steps.add(Step(self.job.running.lease, percent=percent), self.job.org_id)
-            self.job.note_percent(percent)
 
 
 class _LostJob:

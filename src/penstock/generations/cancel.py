@@ -1,4 +1,4 @@
-"""Cancel a video: at once if nothing was sent to a provider, else by asking the provider."""
+"""Cancel a video or a sound: at once if nothing was sent to a provider, else by asking the provider."""
 
 from penstock.accounts.generation_ends import write_generation_ends
 from penstock.errors import Cancelled
@@ -6,6 +6,7 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs.finish import NewFailure, failed_end, report_failure
 from penstock.generation_jobs.rows import GenerationRow
 from penstock.generations.retrieve import get_video_row
+from penstock.generations.sounds import get_sound_row
 from penstock.schema import Call, Response
 from penstock.store.base import Transaction
 
@@ -15,12 +16,21 @@ _WANTS_OBJECT = "return=representation"
 
 
 async def cancel_video(gateway: Gateway, call: Call) -> Response:
-    """Request the cancel of a video. One that was sent to a provider may be completed all the same.
+    """Request the cancel of a video; see `_cancel`."""
+    return await _cancel(gateway, call, await get_video_row(gateway, call.path["id"], call.caller.org_id), "video")
+
+
+async def cancel_sound(gateway: Gateway, call: Call) -> Response:
+    """Request the cancel of a sound; see `_cancel`."""
+    return await _cancel(gateway, call, await get_sound_row(gateway, call.path["id"], call.caller.org_id), "audio")
+
+
+async def _cancel(gateway: Gateway, call: Call, row: GenerationRow, kind: str) -> Response:
+    """Request the cancel of a job. One that was sent to a provider may be completed all the same.
 
     The response is empty, as the interface says. Callers that prefer an object (`Prefer: return=representation`) get
     one, and so do OpenAI's own clients, which cannot read an empty response.
     """
-    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     cancelled = NewFailure(Cancelled())
 
     async def write(tx: Transaction) -> bool:
@@ -45,6 +55,6 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
     is_preferred = _WANTS_OBJECT in call.headers.get("prefer", "")
     if is_preferred or _OPENAI_CLIENT_HEADER in call.headers:
         headers = {"preference-applied": _WANTS_OBJECT} if is_preferred else {}
-        shown = {"id": row.id, "object": "video.deleted", "deleted": row.is_unfinished}
+        shown = {"id": row.id, "object": f"{kind}.deleted", "deleted": row.is_unfinished}
         return Response(json=shown, headers=headers)
     return Response(status=204)

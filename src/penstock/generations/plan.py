@@ -24,7 +24,7 @@ from penstock.recordings.rows import RecordingRow
 from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.translate import with_defaults
-from penstock.values import InputFile, OrgId
+from penstock.values import InputFile, Nanos, OrgId
 
 
 class PlannedCall(msgspec.Struct, frozen=True):
@@ -111,17 +111,23 @@ async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, 
     inputs = await _load_inputs(gateway, org_id, validated, validated.inputs)
     choice, request = order_candidates(choice, validated, _describe_inputs(inputs))
     route = choice.route
-    plan = Plan(tuple(_planned_candidate(candidate, request) for candidate in route.candidates), forced=route.forced)
+    holds = [highest_cost(candidate.model, request) for candidate in route.candidates]
+    plan = live_plan(route, holds)
     return PlannedCall(validated, request, plan, route.candidates, inputs, choice=choice)
 
 
-def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandidate:
+def live_plan(route: Route, holds: Sequence[Nanos]) -> Plan:
+    """The plan to ask the candidates of a route; `holds` are the most that each may cost."""
+    return Plan(tuple(map(_planned_candidate, route.candidates, holds)), forced=route.forced)
+
+
+def _planned_candidate(candidate: Candidate, hold: Nanos) -> PlannedCandidate:
     return PlannedCandidate(
         provider=candidate.provider.slug,
         model=candidate.model.id,
         upstream=candidate.model.upstream,
         prices=snapshot_prices(candidate.model.prices),
-        hold=highest_cost(candidate.model, request),
+        hold=hold,
         send=candidate.model.op.send,
         account=candidate.account_id,
     )

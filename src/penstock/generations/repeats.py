@@ -24,19 +24,19 @@ async def repeated_images(
         message = f"The idempotency key was used for a call that asked for something else, {first.id}."
         raise UnprocessableRequest(message, param="idempotency_key")
     headers = {"idempotent-replayed": "true", "x-request-id": first.id, "x-service-request-id": first.id}
-    row = first if is_async else await _finished(gateway, call, first)
+    row = first if is_async else await finished_row(gateway, call, first)
     if is_async and row.status != "completed":
         return Response(status=202, json=respond.image_status(row), headers={**respond.poll_headers(row), **headers})
     response = await image_result(gateway, row.org_id, row.id, call.base_url)
     return msgspec.structs.replace(response, headers={**response.headers, **headers})
 
 
-async def _finished(gateway: Gateway, call: Call, row: GenerationRow) -> GenerationRow:
+async def finished_row(gateway: Gateway, call: Call, row: GenerationRow) -> GenerationRow:
     """The generation when it has ended. Raises the problem of a call that waits no longer."""
     until = gateway.clock.monotonic() + gateway.settings.image_wait_seconds
     while row.is_unfinished:
         if gateway.clock.monotonic() >= until:
-            raise unfinished_problem(row.id)
+            raise unfinished_problem(row.id, row.task)
         with gateway.interrupts.allowed(call.line):
             await gateway.clock.sleep(_PAUSE_SECONDS)
         row = await get_generation(gateway.store, row.id, row.org_id) or row

@@ -137,6 +137,46 @@ def image_status(row: GenerationRow) -> dict[str, Any]:
     return body
 
 
+# -------------------------------------------------------------------------------------------------------------- sounds
+
+
+def sound(
+    row: ShownRow, names: Mapping[str, str], *, urls: Sequence[str] | None = None, upstream_id: str | None = None
+) -> dict[str, Any]:
+    """The object of a sound: that of a video without a size; see `video`."""
+    result = row.decode_result()
+    seconds = next((output.seconds for output in result.outputs), None) if result else None
+    own = {"object": "audio", "seconds": "" if seconds is None else f"{seconds:g}"}
+    return _job(row, names, own, urls, upstream_id)
+
+
+def speech(
+    row: GenerationRow,
+    request: Request,
+    result: GenerationResult,
+    data: Mapping[str, Any],
+    url_expires_at: int | None,
+) -> dict[str, Any]:
+    """The result of a call of speech in JSON; `data` has the file or its URL."""
+    output = result.outputs[0]
+    return {
+        "id": row.id,
+        "object": "audio.speech",
+        "created": row.created_at_ms // 1000,
+        "model": row.model,
+        "voice": output.voice,
+        "seconds": output.seconds,
+        "output_format": request.values.get("response_format", "mp3"),
+        "data": [{**data, **output.credentials_field}],
+        "metadata": _result_metadata(result, row.model, url_expires_at),
+    }
+
+
+def usd_text(cost: Nanos) -> str:
+    """A cost in a header."""
+    return format(dollars(cost), "f")
+
+
 # -------------------------------------------------------------------------------------------------------------- videos
 
 
@@ -161,20 +201,30 @@ def video(
     provider's id while the video is unfinished.
     """
     request = row.decode_request()
+    measures = _measures(row, request, row.decode_result())
+    return _job(row, names, {"object": "video", "seconds": measures.seconds, "size": measures.size}, urls, upstream_id)
+
+
+def _job(
+    row: ShownRow,
+    names: Mapping[str, str],
+    own: Mapping[str, Any],
+    urls: Sequence[str] | None,
+    upstream_id: str | None,
+) -> dict[str, Any]:
+    """What the objects of videos and sounds have in common, with their `own` fields."""
+    request = row.decode_request()
     result = row.decode_result()
-    measures = _measures(row, request, result)
     body: dict[str, Any] = {
         "id": row.id,
-        "object": "video",
+        **own,
         "created_at": row.created_at_ms // 1000,
         "completed_at": _seconds(row.completed_at_ms),
         "expires_at": _seconds(row.expires_at_ms),
         "status": row.status,
         "model": row.model,
         "progress": row.progress,
-        "prompt": request.values.get("prompt", "") if request else "",
-        "seconds": measures.seconds,
-        "size": measures.size,
+        "prompt": _prompt(request),
         "output": None,
         "error": error(row) if row.status == "failed" else None,
         "metadata": {
@@ -188,6 +238,7 @@ def video(
                 "url": url,
                 "content_type": output.content_type,
                 "size_bytes": output.size_bytes,
+                **({"seconds": output.seconds} if output.seconds is not None else {}),
                 **output.credentials_field,
             }
             for url, output in zip(urls, result.outputs, strict=True)
@@ -196,6 +247,12 @@ def video(
         if request and request.n > 1:
             body["outputs"] = outputs
     return body
+
+
+def _prompt(request: Request | None) -> str:
+    """The text that a job was asked for by."""
+    values = request.values if request else {}
+    return str(values.get("prompt") or values.get("input") or "")
 
 
 def _caller_metadata(request: Request | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Return images and videos after they were accepted: their state, their result and their files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -30,7 +30,7 @@ from penstock.long_bodies.json_encoding import encode_with_files
 from penstock.media.rows import MediaRow, list_media
 from penstock.package_extras import ExtraMissing, check_extra
 from penstock.recordings.replay_headers import response_headers
-from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
+from penstock.schema import SOUND_TASKS, Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.paging import Pager
 from penstock.values import OrgId
 
@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 async def image_status(gateway: Gateway, call: Call) -> Response:
     """The state of an asynchronous image request or, once it is completed, its result."""
     row = await get_generation(gateway.store, call.path["id"], call.caller.org_id)
-    if row is None or row.task == "video":
+    if row is None or row.task in ("video", *SOUND_TASKS):
         raise NotFound(f"No such image request: {call.path['id']}.")
     if row.status != "completed":
         return Response(json=respond.image_status(row), headers=respond.poll_headers(row))
@@ -84,7 +84,7 @@ async def _images_response(gateway: Gateway, completed: CompletedGeneration, bas
     for position, output in enumerate(completed.result.outputs):
         if in_base64:
             in_memory = completed.outputs[position] if position < len(completed.outputs) else None
-            data.append(respond.image(output, b64_json=await _base64(gateway, output, in_memory)))
+            data.append(respond.image(output, b64_json=await base64_of(gateway, output, in_memory)))
         else:
             url = await gateway.media.signed_url(output.media_id, until_ms, base_url)
             data.append(respond.image(output, url=url))
@@ -93,7 +93,7 @@ async def _images_response(gateway: Gateway, completed: CompletedGeneration, bas
     return Response(json=respond.images(completed.row, completed.result, data, url_expires_at), headers=headers)
 
 
-async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str | FileAsBase64:
+async def base64_of(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str | FileAsBase64:
     """A file in base64; a large one is encoded when it is sent."""
     data = in_memory.data if in_memory else None
     if data is None:
@@ -102,9 +102,10 @@ async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | No
     return text if len(data) > LONG_FILE_BYTES else str(text)
 
 
-def unfinished_problem(request_id: str) -> Problem:
-    """The error of a call that no longer waits for its image, which is still being made."""
-    message = f"The image is not finished yet; its result will be at /compat/v1/images/{request_id}."
+def unfinished_problem(request_id: str, task: str = "image") -> Problem:
+    """The error of a call that no longer waits for its image or its sound, which is still being made."""
+    what, path = ("sound", "audio/generations") if task in SOUND_TASKS else ("image", "images")
+    message = f"The {what} is not finished yet; its result will be at /compat/v1/{path}/{request_id}."
     return UpstreamTimeout(message, should_retry=False, recorded=True)
 
 
@@ -160,14 +161,28 @@ async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | Non
     """OpenAI's list, oldest or newest first: up to `limit` videos that follow the video `after`."""
     if after:
         await get_video_row(gateway, after, call.caller.org_id, param="after")
-    pager = Pager(gateway.store, "generation", "req", ShownRow)
+    return await list_jobs(gateway, call, "generation", _video_object, limit, after, ascending=ascending)
+
+
+async def list_jobs(
+    gateway: Gateway,
+    call: Call,
+    noun: str,
+    show: Callable[[Gateway, str, ShownRow], Awaitable[dict[str, object]]],
+    limit: int,
+    after: str | None,
+    *,
+    ascending: bool,
+) -> Response:
+    """A list of videos or sounds as OpenAI's lists are; see Pager for the `noun`."""
+    pager = Pager(gateway.store, noun, "req", ShownRow)
     if ascending:
         rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
     else:
         rows, has_more = await pager.rows(call.caller.org_id, limit, high=after)
     data = []
     for row in rows:
-        data.append(msgspec.Raw(_encode(await _video_object(gateway, call.base_url, row))))
+        data.append(msgspec.Raw(_encode(await show(gateway, call.base_url, row))))
         await asyncio.sleep(0)  # all prompts together may have megabytes
     return Response(
         json={
@@ -235,14 +250,18 @@ async def get_video_row(gateway: Gateway, video_id: str, org_id: OrgId, *, param
 async def _video_object(gateway: Gateway, base_url: str, row: ShownRow) -> dict[str, object]:
     names = gateway.catalog.providers.names
     if row.status != "completed":
-        attempts = await list_last_attempts(gateway.store, row.id)
-        upstream_id = next((attempt.upstream_id for attempt in reversed(attempts) if attempt.upstream_id), None)
-        return respond.video(row, names, upstream_id=upstream_id)
+        return respond.video(row, names, upstream_id=await upstream_id(gateway, row))
     result = row.decode_result()
     if result is None or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         return respond.video(row, names)
     urls = [await gateway.media.signed_url(output.media_id, row.expires_at_ms, base_url) for output in result.outputs]
     return respond.video(row, names, urls=urls)
+
+
+async def upstream_id(gateway: Gateway, row: ShownRow) -> str | None:
+    """The id that the last provider gave to an unfinished job, if it did."""
+    attempts = await list_last_attempts(gateway.store, row.id)
+    return next((attempt.upstream_id for attempt in reversed(attempts) if attempt.upstream_id), None)
 
 
 def source_headers(plan: Plan, result: GenerationResult | None) -> dict[str, str]:

@@ -11,7 +11,7 @@ import msgspec
 from penstock.accounts.labels import call_labels
 from penstock.errors import InvalidRequest
 from penstock.event_loop import LONG_BYTES
-from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
+from penstock.fields import AUTO, EDIT, IMAGE, SPEECH, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.generations.idempotency_keys import idempotency_key
 from penstock.generations.input_sources import InputSource, check_frames, take_inputs
@@ -108,6 +108,13 @@ def video(call: Call, settings: Settings) -> ValidatedCall:
     return _validated_call(call, settings, "video", values, extras, inputs)
 
 
+def speech(call: Call, settings: Settings, fields: Mapping[str, Any], *, is_job: bool) -> ValidatedCall:
+    """A call of speech whose sound is kept; its fields are checked already, as far as all speech needs them."""
+    values, extras = _check_fields(SPEECH, fields)
+    validated = _validated_call(call, settings, "speech", values, extras)
+    return msgspec.structs.replace(validated, request=msgspec.structs.replace(validated.request, is_job=is_job))
+
+
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
@@ -182,7 +189,7 @@ def _validated_call(
         provenance=provenance_of_call(values.get("provenance"), call.headers, settings, call.caller.provenance),
     )
     key = idempotency_key(call, values, task)
-    if task != "video" and "metadata" in extras:
+    if "metadata" in extras:
         raise InvalidRequest("`metadata` is not stored with images; use `labels` or `user`.", param="metadata")
     replay = replay_options(call.headers, call.caller.replay_mode)  # a dry run is checked as a live call is
     if call.dry_run:
@@ -207,8 +214,10 @@ def _partial_images(values: Mapping[str, Any]) -> int:
 
 
 def _add_defaults(settings: Settings, task: str, values: dict[str, Any]) -> None:
-    """Add the operator's defaults where they differ from the interface's. The images of a stream are in its events."""
-    if task == "video":
+    """Add the operator's defaults for images where they differ from the interface's. The images of a stream are in its
+    events.
+    """
+    if task in ("video", "speech"):
         return
     if values.get("stream"):
         values["response_format"] = "b64_json"

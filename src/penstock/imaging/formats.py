@@ -16,7 +16,7 @@ MAX_SIDE = {"avif": 1600, "webp": 16_383, "jpeg": 65_500, "gif": 65_535}
 
 Polarity = Literal["alpha", "white", "black"]  # how the area to edit is marked in a mask
 
-_EXTENSIONS = {"image/jpeg": "jpg", SVG_TYPE: "svg"}
+_EXTENSIONS = {"image/jpeg": "jpg", SVG_TYPE: "svg", "audio/mpeg": "mp3"}
 
 
 def disposition(content_type: str) -> str:
@@ -26,4 +26,5 @@ def disposition(content_type: str) -> str:
 
 def extension(content_type: str) -> str:
     """Return the extension of a file name, without the dot: `jpg` for `image/jpeg`, `mp4` for `video/mp4`."""
-    return _EXTENSIONS.get(content_type, content_type.partition("/")[2])
+    bare = content_type.partition(";")[0]
+    return _EXTENSIONS.get(bare, bare.partition("/")[2])

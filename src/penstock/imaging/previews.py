@@ -14,10 +14,14 @@ from PIL import Image
 
 from penstock.imaging.convert import BadImage, ImageFile, encode
 from penstock.imaging.formats import MAX_PIXELS
+from penstock.imaging.sniff import sniff
 
 # This runs in a child process (see workers.py): decoders read bytes that a provider chose.
 
 Variant = Literal["thumbnail", "spritesheet"]
+
+# The only demuxer that may read each type. One that may choose for itself reads playlists, which name other files.
+_DEMUXERS = {"video/mp4": "mov", "video/quicktime": "mov", "video/webm": "matroska"}
 
 THUMBNAIL_SIDE = 640
 SHEET_COLUMNS = 5
@@ -28,8 +32,13 @@ LONG_SECONDS = 60.0  # of a longer video, only key frames are decoded
 
 def preview(data: bytes, variant: Variant, width: int = THUMBNAIL_SIDE) -> ImageFile:
     """A frame near the beginning as WebP, at most so wide, or a sheet of up to 25 frames as JPEG. Raises BadImage."""
+    found = sniff(data)
+    demuxer = _DEMUXERS.get(found.content_type) if found else None
+    if demuxer is None:
+        raise BadImage("The file type is not that of a video.")
+    options = {"format_whitelist": demuxer, "protocol_whitelist": ""}
     try:
-        with av.open(io.BytesIO(data), "r") as container:
+        with av.open(io.BytesIO(data), "r", format=demuxer, options=options) as container:
             stream = next(iter(container.streams.video), None)
             if stream is None or stream.width * stream.height > MAX_PIXELS:
                 raise BadImage("The file has no video of a usable size.")

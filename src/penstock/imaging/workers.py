@@ -56,8 +56,9 @@ TASKS: Mapping[str, ChildTask] = {
     "image.is_cleaned_svg": _task("svg:is_cleaned"),
     "video.measure": _task("video:measure"),
     "video.preview": _task("previews:preview", cpu_seconds=30, wall_seconds=90),
+    "sound.measure": ChildTask("penstock.sound.measure:measure", cpu_seconds=120, wall_seconds=300, import_first=True),
     "sound.convert": ChildTask(
-        "penstock.sound.convert:convert", cpu_seconds=120, streams=True, takes_pieces=True, import_first=True
+        "penstock.sound.convert:convert", cpu_seconds=600, streams=True, takes_pieces=True, import_first=True
     ),
 }
 
@@ -83,9 +84,13 @@ class WorkerPool:
         *,
         tasks: Mapping[str, ChildTask] | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        has_spare: bool = False,
         report_protections: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
-        """`report_protections` is called for each child, with the names of the protections that are active in it."""
+        """`report_protections` is called for each child, with the names of the protections that are active in it. With
+        a spare, one child more than are in use waits for its first task as soon as there has been one: a stream's first
+        byte does not wait for a child to start then.
+        """
         # At least two, because long tasks leave one child free.
         self.workers = max(2, workers if workers is not None else available_cores())
         self._tasks = {**TASKS, **(tasks or {})}
@@ -94,6 +99,8 @@ class WorkerPool:
         self._idle: list[Child] = []  # the one that was used last is at the end
         self._children: set[Child] = set()
         self._exits: set[asyncio.Task[int]] = set()
+        self._has_spare = has_spare
+        self._spare: asyncio.Task[Child] | None = None  # it has not seen any file, so it may take anybody's
         self._closed = False
         self._report_protections = report_protections
 
@@ -106,6 +113,10 @@ class WorkerPool:
     @property
     def pids(self) -> list[int]:
         return sorted(child.pid for child in self._children)
+
+    async def spare_pid(self) -> int | None:
+        """The process that waits for its first task, if there is one."""
+        return (await self._spare).pid if self._spare is not None else None
 
     async def run(
         self,
@@ -173,6 +184,9 @@ class WorkerPool:
     async def close(self) -> None:
         """Kill every child; tasks under way fail."""
         self._closed = True
+        if self._spare is not None:
+            with contextlib.suppress(OSError):
+                self._children.add(await self._spare)
         for child in list(self._children):
             self._discard_child(child)
         while self._exits:
@@ -216,11 +230,25 @@ class WorkerPool:
         if self._idle and len(self._children) >= self.workers:
             self._discard_child(self._idle.pop(0))
         try:
-            child = await self._fork_server.start(for_org)
+            child = await self._new_child(for_org)
         except OSError as error:  # no processes, descriptors or memory left
             raise WorkFailed("crashed", f"No child process could be started: {error.strerror}.") from error
         self._children.add(child)
         return child
+
+    async def _new_child(self, for_org: OrgId) -> Child:
+        """The spare child, or one that is started now."""
+        spare, self._spare = self._spare, None
+        if self._has_spare:
+            self._spare = asyncio.ensure_future(self._fork_server.start(for_org))
+            self._spare.add_done_callback(_ignore_failure)
+        if spare is not None:
+            with contextlib.suppress(OSError):
+                child = await spare
+                if child.is_alive():
+                    child.org_id = for_org
+                    return child
+        return await self._fork_server.start(for_org)
 
     def _return_child(self, child: Child, reply: Done | Failed) -> None:
         child.tasks_done += 1
@@ -237,6 +265,12 @@ class WorkerPool:
         exiting = asyncio.ensure_future(child.wait())
         self._exits.add(exiting)
         exiting.add_done_callback(self._exits.discard)
+
+
+def _ignore_failure(spare: asyncio.Task[Child]) -> None:
+    """A spare child that could not be started is not missed: whoever needs one starts it."""
+    if not spare.cancelled():
+        spare.exception()
 
 
 class ChildStream:

@@ -1,4 +1,4 @@
-"""Hold the bytes of a video while it is downloaded: few in memory, more in a temporary file."""
+"""Hold the bytes of a video or a sound while they arrive: few in memory, more in a temporary file."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ _MEMORY_BYTES = LONG_FILE_BYTES  # thousands of videos may end at the same time
 
 
 class Download:
-    """Takes the bytes of a video as they arrive. Leaving the context deletes the temporary file, if there is one."""
+    """Takes the bytes of a file as they arrive. Leaving the context deletes the temporary file, if there is one."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -32,6 +32,10 @@ class Download:
             self._file.close()
             self._path.unlink(missing_ok=True)
 
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
     def write(self, data: bytes) -> None:
         """Add the next bytes. Raises OSError when the disk is full."""
         self._size_bytes += len(data)
@@ -43,7 +47,7 @@ class Download:
             self._file.write(data)
 
     def _open_file(self) -> None:
-        self._path = self._scratch / f"{secrets.token_hex(8)}.video"
+        self._path = self._scratch / f"{secrets.token_hex(8)}.part"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file = os.fdopen(descriptor, "wb")
         self._file.writelines(self._pieces)

@@ -242,6 +242,13 @@ class Sealer:
             "inputs": _archives(request),
         }
 
+    def unsealed(self, request: Request) -> ContentCredentials | None:
+        """What is told of an output whose kind is never sealed, such as sound."""
+        policy = request.provenance
+        if policy is None or policy.mode == "off":
+            return None
+        return self._checked(policy, request.task, ContentCredentials("unsupported_format"))
+
     async def _sign(self, data: bytes) -> bytes | None:
         """Answer a child that seals; nothing is signed with a certificate that has expired."""
         signing = self.signing

@@ -17,8 +17,9 @@ from penstock.providers.spec import (
 )
 from penstock.providers.speech import PRICES, Speech, openai_names
 
-# Voices that every account has, in the order of OPENAI_VOICES: Sarah, Will, Callum, Matilda, Eric, George, Jessica,
-# Brian, Alice, Laura, Liam, Lily, Daniel.
+# Voices that every account has, in the order of OPENAI_VOICES; ids and names are those of ComfyUI's nodes for
+# ElevenLabs, read 2026-11-18.
+_NAMES = "Sarah Will Callum Matilda Eric George Jessica Brian Alice Laura Liam Lily Daniel"
 _VOICES = """
     EXAVITQu4vr4xnSDxMaL bIHbv24MWeRgasZH58o N2lVS1w4EtoT3dr4eOWO XrExE9yKIg1WjnnlVkGX cjVigY5qzO86Huf0OWal
     JBFqnCBsd6RMkjVDRZzb cgSgspJ2msm6clMCkdW9 nPczCjzI2devNBz1zQrb Xb7hH8MSUJpSbSDYk0k2 FGY2WhTYpPnrIDTdsKH5
@@ -31,6 +32,7 @@ _SPEECH = Speech(
         "opus": {"?output_format": "opus_48000_64"},
     },
     openai_voices=openai_names(_VOICES),
+    voice_names=dict(zip(_VOICES.split(), _NAMES.split(), strict=True)),
     speeds=(0.7, 1.2),
     max_characters=5000,
 )

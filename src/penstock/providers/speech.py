@@ -42,6 +42,7 @@ class Speech:
     max_characters: int = 4096  # of one call; longer texts are split
     voices: Mapping[str, str] = field(default_factory=dict)  # names and descriptions; empty: any name is sent
     openai_voices: Mapping[str, str] = field(default_factory=dict)
+    voice_names: Mapping[str, str] = field(default_factory=dict)  # of voices whose ids say nothing
     speeds: tuple[float, float] | None = None  # what the row `speed` may be sent; the gateway does the rest
     pcm_rate: int = DEFAULT_RATE
     latin_only: bool = False  # a text without a Latin letter or a digit is refused

@@ -21,7 +21,13 @@ _MARKED = ("wav", "opus", "flac", "mp4", "webm")  # formats whose first bytes ca
 
 
 async def caller_sound(
-    gateway: Gateway, plan: SpeechPlan, request: SpeechRequest, pieces: AsyncIterator[bytes], for_org: OrgId
+    gateway: Gateway,
+    plan: SpeechPlan,
+    request: SpeechRequest,
+    pieces: AsyncIterator[bytes],
+    for_org: OrgId,
+    *,
+    wait_seconds: float = _WAIT_SECONDS,
 ) -> AsyncGenerator[bytes, None]:
     """The sound as the caller wants it. What the provider sent is looked at, whatever it was asked for.
 
@@ -36,7 +42,7 @@ async def caller_sound(
     elif is_plain and {found, request.output_format} <= {"pcm", "wav"} and rate and _same(rate, request):
         sound = _with_other_header(whole, found, rate, request)
     else:
-        sound = _converted(gateway, plan, request, whole, for_org, found, rate)
+        sound = _converted(gateway, plan, request, whole, for_org, found, rate, wait_seconds)
     async with aclosing(sound):
         async for data in sound:
             yield data
@@ -139,6 +145,7 @@ async def _converted(
     for_org: OrgId,
     found: str,
     rate: int,
+    wait_seconds: float,
 ) -> AsyncGenerator[bytes, None]:
     """The sound from a child process, which gets the provider's while it arrives."""
     arguments = {
@@ -151,7 +158,7 @@ async def _converted(
     feeding: asyncio.Task[None] | None = None
     try:
         async with gateway.sound_pool.stream(
-            "sound.convert", for_org=for_org, wait_seconds=_WAIT_SECONDS, **arguments
+            "sound.convert", for_org=for_org, wait_seconds=wait_seconds, **arguments
         ) as child:
             feeding = asyncio.create_task(_feed(child, pieces))
             while data := await child.read():

@@ -4,6 +4,7 @@ from functools import partial
 
 import msgspec
 
+from penstock.accounts.labels import call_labels
 from penstock.accounts.limits import check_model
 from penstock.chat.failover import first_response
 from penstock.chat.reserved import ReservedCall, reserve
@@ -15,7 +16,8 @@ from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model
 from penstock.schema import Call, Request, Response
-from penstock.speech.mock import mock_speech, speech_replay, with_replay_header
+from penstock.speech.kept import keep_speech, read_kept
+from penstock.speech.mock import for_mock, mock_speech, speech_replay, with_replay_header
 from penstock.speech.plan import SpeechPlan, make_plan
 from penstock.speech.pricing import max_cost, quote
 from penstock.speech.provider_sound import ProviderSound
@@ -54,11 +56,20 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
     with span("validate"):
         request = read_speech_request(call)
         check_model(call.caller, request.model, gateway.catalog.public_id(request.model))
+        kept = read_kept(gateway, call, request)
+        labels = call_labels(call, call.json.get("labels"))
         planned = await _plan(gateway, call, request)
     if call.dry_run:
         return _estimate(planned)
+    if kept:
+        holds = [planned.most(candidate) for candidate in planned.route.candidates]
+        if planned.replay == "mocked":
+            kept = msgspec.structs.replace(kept, request=for_mock(kept.request))
+        return with_replay_header(await keep_speech(gateway, call, kept, planned.choice, holds), planned.replay)
+    if labels:
+        labels = await gateway.label_values.limited(call.caller.org_id, labels)
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
-    recorded = Request(task=_TASK, model=request.model, values=request.records)
+    recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels)
     reserved = ReservedCall(gateway, await reserve(gateway, call, recorded, amount, MODALITY))
     response = await first_response(reserved, planned.route, partial(_ask, reserved, planned))
     return with_replay_header(response, planned.replay)

@@ -9,7 +9,7 @@ from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.models.routing import Route
 from penstock.recordings.replay_headers import has_replay_header, no_match, replay_options, response_headers
-from penstock.schema import Call, Response
+from penstock.schema import Call, Request, Response
 from penstock.speech.request import SpeechRequest
 
 
@@ -36,6 +36,12 @@ def mock_speech(gateway: Gateway, request: SpeechRequest) -> tuple[SpeechRequest
     mock = gateway.catalog.mock("speech")
     plain = msgspec.structs.replace(request, voice=None, extras={}, preferences=None)
     return plain, Route((replace(mock, model=replace(mock.model, prices=())),))
+
+
+def for_mock(request: Request) -> Request:
+    """The request of a kept sound for the built-in voice; see `mock_speech`."""
+    values = {name: value for name, value in request.values.items() if name != "voice"}
+    return msgspec.structs.replace(request, values=values, extras={})
 
 
 def with_replay_header(response: Response, replay: str | None) -> Response:

@@ -11,7 +11,7 @@ from penstock.providers.spec import Model, Price
 from penstock.schema import Quote
 from penstock.speech.plan import SpeechPlan
 from penstock.speech.voices import speech_of
-from penstock.values import ZERO, Nanos, nanos
+from penstock.values import Nanos, nanos
 
 # Speech at the usual speed has about 15 characters a second. The most that it may take is held: ten, and three where
 # one character is a syllable.
@@ -77,10 +77,26 @@ def make_bill(
     sound it sent, if that could be measured. Of a call that ended early, only what came is counted where the price
     depends on the sound.
     """
+    lines, tokens = _bill_lines(plan, begun, usage, seconds, is_whole=is_whole)
+    cost = nanos(sum((line.cost_usd for line in lines), Decimal(0)))
+    return Bill(tokens, cost_lines(lines, cost), cost)
+
+
+def bill_lines(
+    plan: SpeechPlan, begun: int, usage: Mapping[str, int | float], seconds: float | None, *, is_whole: bool
+) -> tuple[Line, ...]:
+    """The lines of `make_bill`, not yet rounded."""
+    return tuple(_bill_lines(plan, begun, usage, seconds, is_whole=is_whole)[0])
+
+
+def _bill_lines(
+    plan: SpeechPlan, begun: int, usage: Mapping[str, int | float], seconds: float | None, *, is_whole: bool
+) -> tuple[list[Line], dict[str, int]]:
+    """The lines of a bill, and the tokens that were used."""
     price = _price(plan.model)
     parts = plan.parts[:begun]
     if price is None or not parts:
-        return Bill(_tokens(usage), (), ZERO)
+        return [], _tokens(usage)
     text = "".join(parts)
     heard = seconds if seconds is not None else float(_usual_seconds(text))
     tokens: dict[str, int] = {}
@@ -94,9 +110,7 @@ def make_bill(
         billed = usage.get("billed") if price.is_counted_by_provider and is_whole else None
         quantity = Decimal(str(billed)) if billed is not None else _quantity(price, parts, heard)
         lines = [Line(price.usd, price.unit, quantity)]
-    lines = [line for line in lines + _each(price, len(parts)) if line.quantity]
-    cost = nanos(sum((line.cost_usd for line in lines), Decimal(0)))
-    return Bill(tokens, cost_lines(lines, cost), cost)
+    return [line for line in lines + _each(price, len(parts)) if line.quantity], tokens
 
 
 def depends_on_text_only(model: Model) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.prices import Line
+from penstock.chat.pricing import Bill
 from penstock.chat.stream import StreamBroken, WaitingTimes, idle_seconds
 from penstock.chat.streamed_call import EXTRA_SECONDS
 from penstock.event_loop import LONG_BYTES, run_aside
@@ -16,6 +18,7 @@ from penstock.net.response import ByteStream, OpenResponse
 from penstock.providers.speech import Speech, SpeechPart
 from penstock.sound.formats import SAMPLE_BYTES
 from penstock.speech.plan import SpeechPlan
+from penstock.speech.pricing import bill_lines, make_bill
 from penstock.speech.voices import speech_of
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
@@ -24,7 +27,7 @@ from penstock.values import OrgId
 
 _MAX_EVENT_BYTES = 16 * 2**20
 _MAX_JSON_BYTES = 64 * 2**20
-_MAX_SOUND_BYTES = 256 * 2**20  # of one call: an hour and a half of 24 kHz samples
+_MAX_SOUND_BYTES = 640 * 2**20  # of one call: almost four hours of 24 kHz samples
 _ERROR_BYTES = 64 * 1024
 _TEXTS = ("application/json", "text/html", "text/plain", "application/problem+json")
 
@@ -32,13 +35,22 @@ _TEXTS = ("application/json", "text/html", "text/plain", "application/problem+js
 class ProviderSound:
     """The sound that one provider makes of a call, while it arrives. Closing it ends the request that is under way."""
 
-    def __init__(self, gateway: Gateway, candidate: Candidate, plan: SpeechPlan, for_org: OrgId) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        candidate: Candidate,
+        plan: SpeechPlan,
+        for_org: OrgId,
+        *,
+        max_seconds: float | None = None,
+    ) -> None:
+        """`max_seconds` is how long the provider may take, and whoever reads; without it, as long as a stream may."""
         self._gateway = gateway
         self._candidate = candidate
         self._plan = plan
         self._for_org = for_org
         self._speech: Speech = speech_of(plan.model)
-        self.times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
+        self.times = WaitingTimes(gateway.clock, max_seconds or gateway.settings.stream_seconds)
         self.begun = 0  # parts of the text that the provider was sent
         self.usage: dict[str, int | float] = {}
         self._part_usage: dict[str, int | float] = {}  # of the part that is spoken: later counts replace earlier ones
@@ -47,6 +59,19 @@ class ProviderSound:
     def seconds(self, rate: int) -> float:
         """How long the received sound is, if it has so many 16-bit samples a second."""
         return self.size_bytes / SAMPLE_BYTES / rate
+
+    def bill_lines(self, *, is_whole: bool) -> tuple[Line, ...]:
+        """What the sound that came so far costs, line by line."""
+        return bill_lines(self._plan, self.begun, self.usage, self._heard, is_whole=is_whole)
+
+    def bill(self, *, is_whole: bool) -> Bill:
+        """What the sound that came so far costs."""
+        return make_bill(self._plan, self.begun, self.usage, self._heard, is_whole=is_whole)
+
+    @property
+    def _heard(self) -> float | None:
+        """How many seconds of sound came; None where only a decoder could tell."""
+        return self.seconds(self._speech.pcm_rate) if self._plan.asked_format in ("pcm", "wav") else None
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The bytes of the sound, and an empty piece at the end of each part of the text.
@@ -59,7 +84,7 @@ class ProviderSound:
                 self._candidate,
                 self._plan.body(text),
                 idle_seconds=idle_seconds(self._candidate.provider, self._gateway.settings),
-                total_seconds=2 * (self._gateway.settings.stream_seconds + EXTRA_SECONDS),
+                total_seconds=2 * (self.times.max_seconds + EXTRA_SECONDS),
                 for_org=self._for_org,
                 size_bytes=len(text),
             )
@@ -138,6 +163,15 @@ class ProviderSound:
             raise StreamBroken("reported an error", data)
         self._part_usage.update({name: count for name, count in part.usage.items() if _is_count(count)})
         return part.sound
+
+
+def no_sound(candidate: Candidate, problem: BaseException) -> Failure:
+    """Why a provider made no sound, or not all of it."""
+    name = candidate.provider.name
+    if isinstance(problem, StreamBroken) and problem.event:
+        return failure_in_body(candidate, problem.event)
+    what = str(problem) if isinstance(problem, StreamBroken) else "did not send any sound"
+    return Failure("unreadable", f"{name} {what}.")
 
 
 def _is_count(count: Any) -> bool:

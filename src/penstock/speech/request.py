@@ -8,13 +8,17 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.fields import SPEECH, check_field
 from penstock.models.preferences import FIELD
-from penstock.schema import Call
+from penstock.schema import Call, Request
 from penstock.sound.formats import DEFAULT_RATE, WITH_RATE, SoundFormat
 from penstock.upstream.extra_fields import check_extras_size
 
 _MAX_VOICE_LENGTH = 256
+STREAMED_LENGTH_MAX = 20_000  # characters of a text whose caller waits: about twenty minutes of sound
 # What the gateway does itself, whatever the model can.
-_OWN = ("model", "input", "voice", "response_format", "stream_format", "sample_rate", "speed", "session_id", FIELD)
+_OWN = (
+    "model", "input", "voice", "response_format", "stream_format", "sample_rate", "speed", "session_id", "labels",
+    "metadata", "media_retention", "webhook_url", "idempotency_key", FIELD,
+)  # fmt: skip
 
 
 class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,15 @@ def read_speech_request(call: Call) -> SpeechRequest:
     extras = {name: value for name, value in body.items() if name not in SPEECH}
     if extras:
         check_extras_size(extras, call.size_bytes)
+    return _speech_request(fields, extras)
+
+
+def stored_speech_request(request: Request) -> SpeechRequest:
+    """The call of speech that a stored request is of; it was checked when it was accepted."""
+    return _speech_request({**request.values, "model": request.model}, request.extras)
+
+
+def _speech_request(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> SpeechRequest:
     return SpeechRequest(
         model=fields["model"],
         text=fields["input"],

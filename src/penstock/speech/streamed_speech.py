@@ -19,13 +19,12 @@ from penstock.sound.formats import content_type
 from penstock.speech.conversion import caller_sound
 from penstock.speech.events import PlainSound, SoundEvents, SpeechForm
 from penstock.speech.plan import SpeechPlan
-from penstock.speech.pricing import depends_on_text_only, make_bill, max_cost
-from penstock.speech.provider_sound import ProviderSound
+from penstock.speech.pricing import depends_on_text_only, max_cost
+from penstock.speech.provider_sound import ProviderSound, no_sound
 from penstock.speech.request import SpeechRequest
-from penstock.speech.voices import speech_of
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
+from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.upstream.watch import INTERRUPTED, AttemptWatch
 from penstock.values import dollars
 
@@ -44,9 +43,7 @@ class Speaking(msgspec.Struct, frozen=True):
 
     def bill(self, *, is_whole: bool) -> Bill:
         """What the sound that came so far costs."""
-        is_raw = self.plan.asked_format in ("pcm", "wav")
-        seconds = self.source.seconds(speech_of(self.plan.model).pcm_rate) if is_raw else None
-        return make_bill(self.plan, self.source.begun, self.source.usage, seconds, is_whole=is_whole)
+        return self.source.bill(is_whole=is_whole)
 
 
 async def speak(speaking: Speaking) -> Response:
@@ -64,7 +61,7 @@ async def speak(speaking: Speaking) -> Response:
             first = await anext(sound)
     except (StopAsyncIteration, *_BROKEN) as problem:
         await sound.aclose()
-        raise AttemptFailed(_failure(speaking, problem)) from problem
+        raise AttemptFailed(no_sound(speaking.candidate, problem)) from problem
     except BaseException:
         await sound.aclose()
         raise
@@ -84,15 +81,6 @@ def _headers(speaking: Speaking) -> dict[str, str]:
     if plan.voice and plan.voice.isascii() and plan.voice.isprintable():
         headers["x-service-voice"] = plan.voice
     return headers
-
-
-def _failure(speaking: Speaking, problem: BaseException) -> Failure:
-    """Why there was no sound."""
-    name = speaking.candidate.provider.name
-    if isinstance(problem, StreamBroken) and problem.event:
-        return failure_in_body(speaking.candidate, problem.event)
-    what = str(problem) if isinstance(problem, StreamBroken) else "did not send any sound"
-    return Failure("unreadable", f"{name} {what}.")
 
 
 async def _pass_on(
@@ -174,7 +162,7 @@ def _note_problem(speaking: Speaking, error: Exception) -> Problem:
         case AttemptFailed():
             problem = UpstreamError(error.failure.message)
         case StreamBroken():
-            problem = UpstreamError(_failure(speaking, error).message)
+            problem = UpstreamError(no_sound(speaking.candidate, error).message)
         case _:
             problem = UpstreamError(f"{name} closed the connection before the end of the sound.")
     speaking.watch.fail("broken")

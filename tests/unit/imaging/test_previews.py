@@ -1,6 +1,7 @@
 """Images made from videos."""
 
 import io
+from pathlib import Path
 
 import av
 import pytest
@@ -56,3 +57,11 @@ def test_a_video_of_one_frame_has_previews() -> None:
 def test_what_is_no_video_is_refused(data: bytes) -> None:
     with pytest.raises(BadImage):
         preview(data, "thumbnail")
+
+
+@pytest.mark.parametrize("variant", ["thumbnail", "spritesheet"])
+def test_a_playlist_opens_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
+    (tmp_path / "neighbour.mp4").write_bytes(video(5))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadImage, match="file type"):
+        preview(b"ffconcat version 1.0\nfile neighbour.mp4\n", variant)

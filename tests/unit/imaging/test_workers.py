@@ -360,3 +360,24 @@ async def test_a_task_waits_for_one_child_however_many_another_organization_has_
         await pool.run("image.normalise_input", for_org=OrgId("org_b"), load=load)
         assert ended_at_its_turn[0] - ended_before <= 2, "the one that ran, and one whose result had just come"
         await asyncio.gather(*many)
+
+
+async def test_a_spare_child_takes_the_next_organization_at_once() -> None:
+    async def convert(pool: WorkerPool, org: str) -> int:
+        arguments: dict[str, Any] = {"source": "pcm", "source_rate": 24_000, "target": "wav", "rate": 24_000}
+        async with pool.stream("sound.convert", for_org=OrgId(org), **arguments) as child:
+            await child.write(b"\1\0" * 24_000)
+            await child.end_file()
+            await child.end()
+            while await child.read():
+                pass
+            return max(pool.pids)
+
+    async with WorkerPool(2, has_spare=True) as pool:
+        first = await convert(pool, "org_1")
+        spare = await pool.spare_pid()
+        assert spare not in (None, first)
+        await convert(pool, "org_2")
+        assert spare in pool.pids, "it was waiting, and has its own organization now"
+        assert await pool.spare_pid() not in (None, spare), "the next one waits already"
+    assert pool.pids == []

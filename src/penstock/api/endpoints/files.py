@@ -7,7 +7,7 @@ import msgspec
 from penstock.api.problems import close_stream
 from penstock.api.route import Query
 from penstock.gateway import Gateway
-from penstock.generations import retrieve
+from penstock.generations import retrieve, sounds
 from penstock.media.thumbnails import THUMBNAIL_WIDTHS
 from penstock.schema import Call, Response
 
@@ -42,6 +42,11 @@ async def download_video(gateway: Gateway, call: Call) -> Response:
     if call.query.get("variant") in ("thumbnail", "spritesheet"):
         return await retrieve.video_preview(gateway, call, call.query["variant"])
     return await read_first_chunk(await retrieve.video_content(gateway, call))
+
+
+async def download_sound(gateway: Gateway, call: Call) -> Response:
+    """Send the file of a sound, or the range of it that was asked for."""
+    return await read_first_chunk(await sounds.sound_content(gateway, call))
 
 
 async def read_first_chunk(response: Response) -> Response:

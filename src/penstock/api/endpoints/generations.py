@@ -1,10 +1,10 @@
-"""Query parameters and headers of calls that make images and videos, and the list of videos."""
+"""Query parameters and headers of calls that make images, videos and speech, and the lists of videos and sounds."""
 
 from penstock.api import query
 from penstock.api.paging import LIMIT
 from penstock.api.route import Header, Query
 from penstock.gateway import Gateway
-from penstock.generations import retrieve
+from penstock.generations import retrieve, sounds
 from penstock.schema import Call, Response
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES
 
@@ -15,6 +15,20 @@ VIDEOS_QUERY = (
     LIMIT,
     Query(name="after", about="Id of a video; returns what follows it."),
     Query(name="order", one_of=("asc", "desc"), default="desc", about="Oldest or newest first."),
+)
+SOUNDS_QUERY = (
+    LIMIT,
+    Query(name="after", about="Id of a sound; returns what follows it."),
+    Query(name="order", one_of=("asc", "desc"), default="desc", about="Oldest or newest first."),
+)
+SPEECH_QUERY = (
+    *DRY_RUN,
+    Query(
+        name="data",
+        one_of=("url", "b64_json"),
+        default="url",
+        about="How a response in JSON has the sound: by URL, or in base64.",
+    ),
 )
 
 REPLAY = (
@@ -33,6 +47,11 @@ REPLAY = (
         about="`instant`, `real`, or milliseconds to the first and last byte, such as `100,900`.",
     ),
 )
+
+
+async def list_sounds(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(SOUNDS_QUERY, call.query)
+    return await sounds.list_sounds(gateway, call, asked["limit"], asked["after"], ascending=asked["order"] == "asc")
 
 
 async def list_videos(gateway: Gateway, call: Call) -> Response:

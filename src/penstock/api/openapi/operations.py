@@ -78,7 +78,27 @@ OPERATIONS: Mapping[str, Operation] = {
     "create_speech": Operation(
         "Sound",
         "Speaks a text. The body of the response is the sound itself, while the provider makes it; with "
-        f"`stream_format` `sse` it comes in server-sent events. {_DRY_RUN}",
+        "`stream_format` `sse` it comes in server-sent events. A caller that accepts only JSON gets the URL of a "
+        f"sound that is kept; with `Prefer: respond-async` the response is a 202 and a sound to poll. {_DRY_RUN}",
+    ),
+    "list_voices": Operation(
+        "Sound",
+        "Lists the voices of the models that the key may use, each with the names of OpenAI's that it speaks for. "
+        "`model` takes the voices of one model.",
+    ),
+    "list_speech_models": Operation("Sound", "Lists the models that speak, in the form that Open WebUI reads."),
+    "list_sounds": Operation(
+        "Sound", "Lists the kept sounds of the organization, newest first unless `order` is `asc`."
+    ),
+    "sound": Operation(
+        "Sound",
+        "Returns the status of a kept sound; when it is `completed`, `output` has a URL that works for a while.",
+    ),
+    "download_sound": Operation("Sound", "Returns the file of a completed sound. Ranges are supported."),
+    "cancel_sound": Operation(
+        "Sound",
+        "Cancels a sound that is not finished; it is free then. A finished sound is not deleted: purge its payloads "
+        "for that. OpenAI's clients get an object instead of an empty response.",
     ),
     "list_models": Operation(
         "Models",

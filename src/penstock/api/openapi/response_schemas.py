@@ -23,6 +23,7 @@ from penstock.api.openapi.schema_parts import (
     ref,
 )
 from penstock.imaging.formats import ALL_FORMATS
+from penstock.sound.formats import SOUND_FORMATS
 from penstock.states import VIDEO
 
 # -------------------------------------------------------------------------------------------------------------- errors
@@ -48,6 +49,15 @@ _ATTEMPT = closed_object(
 _IMAGE = closed_object(
     {}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT, "content_credentials": CREDENTIALS}
 )
+_IMAGE_METADATA = closed_object(
+    {**_EXECUTION, "cost": MONEY},
+    optional={
+        "attempts": array(_ATTEMPT),
+        "missing": INTEGER,
+        "url_expires_at": MOMENT,
+        "content_credentials": TEXT,
+    },
+)
 _IMAGE_RESULT = closed_object(
     {
         "id": TEXT,
@@ -55,15 +65,7 @@ _IMAGE_RESULT = closed_object(
         "size": SIZE,
         "output_format": one_of(*ALL_FORMATS),
         "data": array(_IMAGE),
-        "metadata": closed_object(
-            {**_EXECUTION, "cost": MONEY},
-            optional={
-                "attempts": array(_ATTEMPT),
-                "missing": INTEGER,
-                "url_expires_at": MOMENT,
-                "content_credentials": TEXT,
-            },
-        ),
+        "metadata": _IMAGE_METADATA,
     }
 )
 _IMAGE_STATUS = closed_object(
@@ -98,6 +100,56 @@ _VIDEO = closed_object(
         "error": or_null(closed_object({"code": TEXT, "message": TEXT})),
     },
     optional={"outputs": array(_VIDEO_OUTPUT)},
+)
+_SOUND_OUTPUT = closed_object(
+    {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER},
+    optional={"seconds": NUMBER, "content_credentials": CREDENTIALS},
+)
+_SOUND = closed_object(
+    {
+        "id": TEXT,
+        "object": always("audio"),
+        "created_at": MOMENT,
+        "completed_at": or_null(MOMENT),
+        "expires_at": or_null(MOMENT),
+        "status": one_of(*VIDEO),
+        "model": TEXT,
+        "prompt": TEXT,
+        "seconds": TEXT,
+        "progress": INTEGER,
+        "output": or_null(_SOUND_OUTPUT),
+        "error": or_null(closed_object({"code": TEXT, "message": TEXT})),
+        "metadata": _VIDEO_METADATA,
+    },
+    optional={"outputs": array(_SOUND_OUTPUT)},
+)
+_SPEECH = closed_object(
+    {
+        "id": TEXT,
+        "object": always("audio.speech"),
+        "created": MOMENT,
+        "model": TEXT,
+        "voice": or_null(TEXT),
+        "seconds": or_null(NUMBER),
+        "output_format": one_of(*SOUND_FORMATS),
+        "data": array(closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "content_credentials": CREDENTIALS})),
+        "metadata": _IMAGE_METADATA,
+    }
+)
+_VOICE = closed_object(
+    {
+        "id": TEXT,
+        "object": always("audio.voice"),
+        "name": TEXT,
+        "provider": TEXT,
+        "models": array(TEXT),
+        "languages": array(TEXT),
+        "gender": or_null(TEXT),
+        "description": or_null(TEXT),
+        "openai_names": array(TEXT),
+        "preview_url": or_null(TEXT),
+        "type": one_of("preset", "account"),
+    }
 )
 _ESTIMATE = closed_object(
     {
@@ -236,6 +288,27 @@ SCHEMAS: Mapping[str, Schema] = {
         }
     ),
     "VideoDeleted": closed_object({"id": TEXT, "object": always("video.deleted"), "deleted": FLAG}),
+    "Speech": _SPEECH,
+    "Sound": _SOUND,
+    "SoundList": closed_object(
+        {
+            "object": always("list"),
+            "data": array(ref("Sound")),
+            "first_id": or_null(TEXT),
+            "last_id": or_null(TEXT),
+            "has_more": FLAG,
+        }
+    ),
+    "SoundDeleted": closed_object({"id": TEXT, "object": always("audio.deleted"), "deleted": FLAG}),
+    "VoiceList": closed_object(
+        {
+            "object": always("list"),
+            "data": array(_VOICE),
+            "voices": array(closed_object({"id": TEXT, "name": TEXT})),
+            "has_more": FLAG,
+        }
+    ),
+    "SpeechModelList": closed_object({"models": array(closed_object({"id": TEXT}))}),
     "Estimate": _ESTIMATE,
     "ChatCompletion": _COMPLETION,
     "ModelResponse": _RESPONSE,

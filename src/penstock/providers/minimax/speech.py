@@ -43,6 +43,7 @@ SPEAK = Operation(
         reply="json",
         read=read_sound,
         max_characters=5000,
+        # Names of the system voices in Replicate's schema of speech-02 and speech-2.8, read 2026-11-18.
         openai_voices=openai_names(
             "Wise_Woman Casual_Guy Elegant_Man Lively_Girl Patient_Man Imposing_Manner Inspirational_girl "
             "Deep_Voice_Man Calm_Woman Sweet_Girl_2 Young_Knight Lovely_Girl Determined_Man"
