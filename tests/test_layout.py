@@ -44,6 +44,7 @@ DECODERS = {
     ("sound", "convert"): set[str](),
     ("sound", "decode"): set[str](),
     ("sound", "encode"): set[str](),
+    ("sound", "measure"): set[str](),
 }
 
 LINES_MAX = 400

@@ -34,9 +34,7 @@ _SOURCES = {
     "upscale": _Source("images", "upscale", _GENERATE, "Enlarge an image."),
     "video": _Source("videos", "video", _GENERATE, "Make a video: start it, wait until it is done, and save it."),
     "speech": _Source("speech", "speech", _GENERATE, "Speak a text, and save the sound while it arrives."),
-    "voices": _Source(
-        "speech", "voices", _GENERATE, "List voices, with the names of OpenAI's voices that they speak for."
-    ),
+    "voices": _Source("speech", "voices", _GENERATE, "List voices, and which of OpenAI's voices they speak for."),
     "chat": _Source(
         "chat", "chat", _GENERATE, "Send a message to a chat model, and print its response while it arrives."
     ),

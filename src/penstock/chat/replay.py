@@ -31,7 +31,7 @@ from penstock.recordings.replay_headers import (
 )
 from penstock.recordings.rows import RecordedResult, RecordingRow
 from penstock.schema import Call, Fingerprint, Output, Request, Response, StoredOutput
-from penstock.values import ZERO
+from penstock.values import ZERO, OrgId
 
 log = structlog.get_logger()
 Chunks = tuple[tuple[int, int], ...]  # when each came, in milliseconds, and its size
@@ -44,8 +44,8 @@ _COST = re.compile(rb'"cost":[0-9.eE+-]+,"cost_currency"')  # as the gateway wri
 _FREE = b'"cost":0,"cost_currency"'
 
 
-class ChatReplay(msgspec.Struct, frozen=True):
-    """How a call with a replay mode is answered."""
+class CallReplay(msgspec.Struct, frozen=True):
+    """How a call of chat or speech with a replay mode is answered."""
 
     status: Literal["live", "mocked", "recorded", "replayed"]
     options: ReplayOptions
@@ -53,7 +53,7 @@ class ChatReplay(msgspec.Struct, frozen=True):
     found: RecordingRow | None = None  # that is replayed
 
 
-async def plan_replay(gateway: Gateway, call: Call, chat: ChatRequest) -> ChatReplay | None:
+async def plan_replay(gateway: Gateway, call: Call, chat: ChatRequest) -> CallReplay | None:
     """Find out how a call is answered if it, or its key, has a replay mode; None without one.
 
     Raises InvalidRequest for a wrong header, and RecordingNotFound where a recording is required and none matches.
@@ -66,9 +66,16 @@ async def plan_replay(gateway: Gateway, call: Call, chat: ChatRequest) -> ChatRe
     kind, body = ("response", chat.responses.body) if chat.responses else ("chat", chat.body)
     model = gateway.catalog.public_id(chat.model)
     fingerprint = await run_aside(call.size_bytes, chat_fingerprint, kind, model, body, bytes(call.body), options.match)
+    return await find_source(gateway, call.caller.org_id, options, fingerprint)
+
+
+async def find_source(gateway: Gateway, org_id: OrgId, options: ReplayOptions, fingerprint: Fingerprint) -> CallReplay:
+    """Find the recording that answers a call of chat or speech, or how it is answered without one. Raises as
+    `plan_replay`.
+    """
     if options.may_replay:
-        if found := await gateway.recordings.find(call.caller.org_id, options, fingerprint):
-            return ChatReplay("replayed", options, fingerprint, found)
+        if found := await gateway.recordings.find(org_id, options, fingerprint):
+            return CallReplay("replayed", options, fingerprint, found)
         if options.mode == "replay-or-error":
             raise no_match()
     if options.records and gateway.settings.payloads == "none":
@@ -79,14 +86,14 @@ async def plan_replay(gateway: Gateway, call: Call, chat: ChatRequest) -> ChatRe
         status = "mocked"
     elif options.records:
         status = "recorded"
-    return ChatReplay(status, options, fingerprint)
+    return CallReplay(status, options, fingerprint)
 
 
 # ------------------------------------------------------------------------------------------------------------- replays
 
 
 async def replay_chat(
-    gateway: Gateway, call: Call, chat: ChatRequest, form: ResponseForm, request: Request, replay: ChatReplay
+    gateway: Gateway, call: Call, chat: ChatRequest, form: ResponseForm, request: Request, replay: CallReplay
 ) -> Response:
     """Answer with the recorded bytes, at no cost and without any provider."""
     found = replay.found
@@ -94,10 +101,10 @@ async def replay_chat(
     recorded = found.decode_result()
     ((output, file),) = await gateway.recordings.list_files(found)
     data = _COST.sub(_FREE, await gateway.recordings.read_file(file))
-    due_ms = _due_ms(gateway, call, replay, found.duration_ms)
+    due_ms = due_times(gateway, call, replay, found.duration_ms)
     is_stream = output.content_type == _STREAM
     if not is_stream:
-        await _wait(gateway, due_ms[1])
+        await wait_until(gateway, due_ms[1])
     reservation = await reserve(gateway, call, request, ZERO, "vision" if chat.images else None)
     call.release_body()
     reserved = ReservedChat(gateway, reservation, chat=chat, form=form)
@@ -109,7 +116,7 @@ async def replay_chat(
     if not is_stream:
         return Response(body=data, headers=headers)
     pieces = _pieces(data, recorded.chunks)
-    times = _times(recorded.chunks, due_ms, gateway.clock.steady_ms(), replay.options.latency)
+    times = piece_times(recorded.chunks, due_ms, gateway.clock.steady_ms(), replay.options.latency)
     chunks = _PacedPieces(gateway, list(zip(times, pieces, strict=True)))
     return Response(chunks=chunks, headers={**_HEADERS, **headers}, media_type=_STREAM)
 
@@ -135,7 +142,7 @@ def _pieces(data: bytes, chunks: Chunks) -> list[bytes]:
     return [*pieces, data[start:]]
 
 
-def _due_ms(gateway: Gateway, call: Call, replay: ChatReplay, recorded_ms: int) -> tuple[int, int]:
+def due_times(gateway: Gateway, call: Call, replay: CallReplay, recorded_ms: int) -> tuple[int, int]:
     """When the first and the last byte are due; the call waits on its connection."""
     now = gateway.clock.steady_ms()
     due_ms = replay_times(replay.options.latency, recorded_ms, now)
@@ -143,7 +150,7 @@ def _due_ms(gateway: Gateway, call: Call, replay: ChatReplay, recorded_ms: int) 
     return due_ms
 
 
-def _times(chunks: Chunks, due_ms: tuple[int, int], now_ms: int, latency: str) -> list[int]:
+def piece_times(chunks: Chunks, due_ms: tuple[int, int], now_ms: int, latency: str) -> list[int]:
     """When each chunk is due: as in the recording, or in proportion between the first and the last byte."""
     if not chunks:
         return [due_ms[1]]
@@ -155,7 +162,7 @@ def _times(chunks: Chunks, due_ms: tuple[int, int], now_ms: int, latency: str) -
     return [*[first + (end - first) * (at_ms - start) // length for at_ms, _ in chunks[:-1]], end]
 
 
-async def _wait(gateway: Gateway, due_ms: int) -> None:
+async def wait_until(gateway: Gateway, due_ms: int) -> None:
     seconds = (due_ms - gateway.clock.steady_ms()) / 1000
     if seconds > 0:
         await gateway.clock.sleep(seconds)
@@ -175,7 +182,7 @@ class _PacedPieces:
         if not self._pieces:
             raise StopAsyncIteration
         due_ms, piece = self._pieces.pop()
-        await _wait(self._gateway, due_ms)
+        await wait_until(self._gateway, due_ms)
         return piece
 
     async def aclose(self) -> None:
@@ -185,7 +192,7 @@ class _PacedPieces:
 # ------------------------------------------------------------------------------------------- live, mocked and recorded
 
 
-async def with_source(gateway: Gateway, call: Call, replay: ChatReplay, response: Response) -> Response:
+async def with_source(gateway: Gateway, call: Call, replay: CallReplay, response: Response) -> Response:
     """The response of a call with a replay mode that no recording answered: it says how it was made, and is recorded if
     the mode asks for it. A chat does not fail because it cannot be recorded.
     """
@@ -201,9 +208,9 @@ async def with_source(gateway: Gateway, call: Call, replay: ChatReplay, response
             made_id = recorder.id if await recorder.store(body, "application/json", ()) else None
             status = "recorded" if made_id else "live"
     elif status == "mocked":
-        due_ms = _due_ms(gateway, call, replay, 0)
+        due_ms = due_times(gateway, call, replay, 0)
         if response.chunks is None:
-            await _wait(gateway, due_ms[1])
+            await wait_until(gateway, due_ms[1])
         else:
             response = msgspec.structs.replace(response, chunks=_DelayedStream(gateway, response.chunks, due_ms))
     return msgspec.structs.replace(response, headers={**response.headers, **response_headers(status, made_id)})
@@ -212,7 +219,7 @@ async def with_source(gateway: Gateway, call: Call, replay: ChatReplay, response
 class _Recorder:
     """Stores the recording of one call."""
 
-    def __init__(self, gateway: Gateway, call: Call, replay: ChatReplay, executed_model: str) -> None:
+    def __init__(self, gateway: Gateway, call: Call, replay: CallReplay, executed_model: str) -> None:
         self.id = recording_id(call.id)
         self._gateway = gateway
         self._call = call
@@ -299,7 +306,7 @@ class _DelayedStream:
 
     async def __anext__(self) -> bytes:
         chunk = await anext(self._source)
-        await _wait(self._gateway, self._due_ms[any(end in chunk for end in _ENDS)])
+        await wait_until(self._gateway, self._due_ms[any(end in chunk for end in _ENDS)])
         return chunk
 
     async def aclose(self) -> None:

@@ -3,10 +3,11 @@
 import asyncio
 import base64
 import hashlib
+import re
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Meta
@@ -21,6 +22,9 @@ from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, Recordings
 from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingFileRow, RecordingRow
 from penstock.schema import Output, StoredOutput
+from penstock.sound.formats import SOUND_FORMATS, SoundFormat
+from penstock.sound.formats import content_type as sound_type
+from penstock.sound.sniff import sound_format
 from penstock.store.base import ConstraintViolated, Store
 from penstock.values import OrgId, is_id, iso, new_id
 
@@ -36,8 +40,10 @@ _TASKS = {
     "video": ("video",),
     "chat": ("chat",),
     "response": ("chat",),
+    "speech": ("speech",),
 }
 _MOST_CHUNKS = 100_000
+_PLAIN_SAMPLES = re.compile(r"audio/pcm;rate=[1-9][0-9]{3,5};channels=1")
 # Names of files with text, which must not look like recordings themselves.
 _TEXTS = {"application/json": "txt", "text/event-stream": "sse"}
 
@@ -275,7 +281,7 @@ def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
     if len(request) > _REQUEST_BYTES_MAX:
         raise InvalidRequest(f"`request` has more than {_REQUEST_BYTES_MAX} bytes.", param="request")
     if recording.files and (recording.task == "chat") != all(file.content_type in _TEXTS for file in recording.files):
-        raise InvalidRequest("`files` of a chat have text, and of all others images or videos.", param="files")
+        raise InvalidRequest("`files` of a chat have text, and of all others images, videos or sound.", param="files")
     outputs = [
         StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
         for file, content in zip(recording.files, _contents(recording, media), strict=True)
@@ -286,13 +292,13 @@ def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
 def _contents(recording: RecordingFile, media: Mapping[str, bytes]) -> list[bytes]:
     if not 0 < len(recording.files) <= _FILES_MAX:
         raise InvalidRequest(f"A recording has 1 to {_FILES_MAX} files.", param="files")
-    contents = [_content(number, file, media) for number, file in enumerate(recording.files)]
+    contents = [_content(number, file, media, recording.kind) for number, file in enumerate(recording.files)]
     if sum(map(len, contents)) > _MEDIA_BYTES_MAX:
         raise InvalidRequest(f"The files of a recording have at most {_MEDIA_BYTES_MAX} bytes.", param="files")
     return contents
 
 
-def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes:
+def _content(number: int, file: _MediaFile, media: Mapping[str, bytes], recording_kind: str) -> bytes:
     """The bytes of a media file. Raises InvalidRequest when they are missing or of another content type.
 
     An SVG is not recognised by its first bytes: see `_check_svg`.
@@ -310,10 +316,22 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
     if file.content_type in _TEXTS:
         _check_text(file.content_type, content, where)
         return content
+    if recording_kind == "speech":
+        _check_sound(file.content_type, content, where)
+        return content
     found = sniff(content)
     if file.content_type != SVG_TYPE and (found is None or found.content_type != file.content_type):
         raise InvalidRequest(f"`{where}` is not {file.content_type}.", param=where)
     return content
+
+
+def _check_sound(content_type: str, content: bytes, where: str) -> None:
+    """Raise InvalidRequest for a sound that is not what its type says. Plain samples can be anything."""
+    if _PLAIN_SAMPLES.fullmatch(content_type):
+        return
+    found = cast(SoundFormat | None, sound_format(content))
+    if found not in SOUND_FORMATS or found == "pcm" or sound_type(found) != content_type:
+        raise InvalidRequest(f"`{where}` is not {content_type}.", param=where)
 
 
 def _check_text(content_type: str, content: bytes, where: str) -> None:

@@ -16,6 +16,8 @@ from penstock.schema import Fingerprint, Request
 IGNORED_FIELDS = frozenset(
     {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "labels", "media_retention"}
 )
+# Of speech, the text is the prompt; formats and speeds are made of one recording.
+_SPEECH_IGNORED = frozenset({"input", "response_format", "speed", "stream_format", "sample_rate"})
 
 
 def make_fingerprint(
@@ -31,12 +33,14 @@ def make_fingerprint(
     body.
     """
     kind = request.task
+    ignored = IGNORED_FIELDS | _SPEECH_IGNORED if kind == "speech" else IGNORED_FIELDS
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
     values = {**defaults, **request.values, **request.extras}
     digests = [[role, input_digest(source)] for role, source in inputs]
-    compared = {name: value for name, value in values.items() if name not in IGNORED_FIELDS}
+    compared = {name: value for name, value in values.items() if name not in ignored}
     standard = msgspec.json.encode([kind, model, dict(sorted(compared.items())), digests], order="deterministic")
-    prompt = {"prompt": values.get("prompt")}
+    text = "input" if kind == "speech" else "prompt"
+    prompt = {text: values.get(text)}
     exact = msgspec.json.encode([kind, model, {**compared, **prompt}, digests], order="deterministic")
     everything = {**values, "model": model, "image": digests}
     return Fingerprint(

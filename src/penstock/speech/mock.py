@@ -1,4 +1,4 @@
-"""Replay headers on calls of speech: mocks are served, recordings do not exist, and nothing is silently live."""
+"""Replay headers on calls of speech, and the mock."""
 
 from dataclasses import replace
 from typing import Literal
@@ -8,23 +8,31 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.models.routing import Route
-from penstock.recordings.replay_headers import has_replay_header, no_match, replay_options, response_headers
+from penstock.recordings.replay_headers import (
+    ReplayOptions,
+    has_replay_header,
+    no_match,
+    replay_options,
+    response_headers,
+)
 from penstock.schema import Call, Request, Response
 from penstock.speech.request import SpeechRequest
 
 
-def speech_replay(call: Call) -> Literal["live", "mocked"] | None:
-    """How the call is answered if it, or its key, has a replay mode; None without one.
-
-    Raises InvalidRequest for a mode that would record, and RecordingNotFound where a recording is required.
-    """
+def speech_replay(call: Call) -> ReplayOptions | None:
+    """The replay options of a call if it, or its key, has a replay mode; None without one."""
     if call.caller.replay_mode is None and not has_replay_header(call.headers):
         return None
     options = replay_options(call.headers, call.caller.replay_mode)
-    if options is None or options.mode == "off" or call.dry_run:
-        return None
+    return None if options is None or options.mode == "off" or call.dry_run else options
+
+
+def kept_replay(options: ReplayOptions) -> Literal["live", "mocked"]:
+    """How a call whose sound is kept is answered. Raises InvalidRequest for a mode that would record, and
+    RecordingNotFound where a recording is required: only speech that is passed on has recordings.
+    """
     if options.records:
-        message = "Speech is not recorded: use another mode of `X-Service-Replay`, such as `mock` or `off`."
+        message = "Speech that is kept is not recorded: use another mode of `X-Service-Replay`, such as `mock`."
         raise InvalidRequest(message, param="X-Service-Replay")
     if options.mode == "replay-or-error":
         raise no_match()
@@ -44,8 +52,8 @@ def for_mock(request: Request) -> Request:
     return msgspec.structs.replace(request, values=values, extras={})
 
 
-def with_replay_header(response: Response, replay: str | None) -> Response:
-    """The response with the header that says how it was made, for calls with a replay mode."""
+def with_replay_header(response: Response, replay: str | None, recording: str | None = None) -> Response:
+    """The response with the headers that say how it was made, for calls with a replay mode."""
     if replay is None:
         return response
-    return msgspec.structs.replace(response, headers={**response.headers, **response_headers(replay, None)})
+    return msgspec.structs.replace(response, headers={**response.headers, **response_headers(replay, recording)})

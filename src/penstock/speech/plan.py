@@ -44,24 +44,32 @@ class SpeechPlan(msgspec.Struct, frozen=True):
         return body
 
 
-def make_plan(model: Model, request: SpeechRequest) -> SpeechPlan:
-    """What the model is asked for. Raises InvalidRequest if it does not support the call."""
+def make_plan(model: Model, request: SpeechRequest, *, is_recorded: bool = False) -> SpeechPlan:
+    """What the model is asked for. Raises InvalidRequest if it does not support the call.
+
+    A sound that `is_recorded` is asked for at the usual speed, so that any can be made of it.
+    """
     speech = speech_of(model)
     values = {**request.extras, **request.values}
     _check(model, request, values)
-    sent_speed, tempo = _speeds(speech.speeds, request.speed)
+    sent_speed, tempo = _speeds(None if is_recorded else speech.speeds, request.speed)
     if sent_speed != 1:
         values["speed"] = sent_speed
     parts = split_text(request.text, speech.max_characters)
     asked = _asked_format(model, request, is_joined=len(parts) > 1, tempo=tempo)
     plan = SpeechPlan(model, model_voice(model, request.voice), asked, tempo, tuple(parts), values)
+    check_codecs(plan, request)
+    return plan
+
+
+def check_codecs(plan: SpeechPlan, request: SpeechRequest) -> None:
+    """Raise InvalidRequest if the sound must be converted and the library for that is missing."""
     if _needs_codecs(plan, request) and not has_extra(_EXTRA):
         raise InvalidRequest(
-            f"{model.id} makes {quoted(speech.formats)}; other formats, speeds and rates need an extra of the gateway: "
-            f"{how_to_install(_EXTRA)}.",
+            f"{plan.model.id} makes {quoted(speech_of(plan.model).formats)}; other formats, speeds and rates need an "
+            f"extra of the gateway: {how_to_install(_EXTRA)}.",
             param="response_format",
         )
-    return plan
 
 
 def _check(model: Model, request: SpeechRequest, values: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.errors import InvalidRequest, RecordingNotFound
+from penstock.errors import RecordingNotFound
 from tests import sounds
 from tests.gateway import OpenGateway, sqlite_only
 from tests.unit.chat.chat_calls import last_record
@@ -21,10 +21,8 @@ async def test_a_mock_is_spoken_by_the_built_in_voice_for_nothing(open_gateway: 
 
 
 @sqlite_only
-async def test_what_would_record_is_refused_and_what_needs_a_recording_is_not_found(open_gateway: OpenGateway) -> None:
+async def test_what_needs_a_recording_is_not_found_and_other_modes_are_live(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        with pytest.raises(InvalidRequest):
-            await speak(running, headers={"x-service-replay": "record"})
         with pytest.raises(RecordingNotFound):
             await speak(running, headers={"x-service-replay": "replay-or-error"})
         response = await speak(running, headers={"x-service-replay": "replay-or-live"})
