@@ -28,7 +28,7 @@ _LOW_USD: Mapping[bool, Mapping[str, str]] = {
     False: {"image": "0.02", "call": "0.02", "compute_second": "0.0003"},
     True: {"second": "0.02", "call": "0.10", "compute_second": "0.0003"},
 }
-_IMAGE_LEAST_USD = "0.10"
+_IMAGE_LEAST_USD = Decimal("0.10")
 _SECOND_LEAST_USD = "0.30"
 
 
@@ -68,13 +68,18 @@ def with_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]
 def with_least(prices: Sequence[Price], *, is_video: bool) -> tuple[Price, ...]:
     """The same prices, of which those that are too low to be what an output costs are held with an amount for that."""
     low = _LOW_USD[is_video]
-    image_usd, second_usd = ("0", _SECOND_LEAST_USD) if is_video else (_IMAGE_LEAST_USD, "0")
     return tuple(
-        replace(price, least_usd=image_usd, least_second_usd=second_usd)
-        if Decimal(price.usd) < Decimal(low.get(price.unit, "0"))
-        else price
+        _with_least(price, is_video=is_video) if Decimal(price.usd) < Decimal(low.get(price.unit, "0")) else price
         for price in prices
     )
+
+
+def _with_least(price: Price, *, is_video: bool) -> Price:
+    if is_video:
+        return replace(price, least_second_usd=_SECOND_LEAST_USD)
+    if price.unit == "compute_second":  # how long it computes is not known before
+        return replace(price, least_usd=str(_IMAGE_LEAST_USD))
+    return replace(price, least_usd=str(min(_IMAGE_LEAST_USD, _CEILING_MAX * Decimal(price.usd))))
 
 
 def _with_frame_ceilings(schema: Schema, rows: Sequence[Param], prices: Sequence[Price]) -> tuple[Price, ...]:

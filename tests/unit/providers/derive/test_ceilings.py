@@ -1,6 +1,6 @@
 """A price for all resolutions is held for the largest that a call may mean."""
 
-from penstock.providers.derive.ceilings import with_ceilings
+from penstock.providers.derive.ceilings import with_ceilings, with_least
 from penstock.providers.spec import Param, Price, converted, passthrough
 from penstock.values import EDIT_VIDEO
 
@@ -51,3 +51,10 @@ def test_a_price_by_the_megapixels_of_all_frames_is_held_for_60_frames_a_second(
     ]
     (named,) = with_ceilings({}, (passthrough("video_url"),), (by_frames,))
     assert named.ceiling == "12", "for a minute, as above"
+
+
+def test_a_low_price_of_an_image_is_held_ten_times_and_never_for_more_than_a_dime() -> None:
+    prices = [Price(unit=unit, usd=usd) for unit, usd in (("image", "0.003"), ("call", "0.015"), ("image", "0.04"))]
+    assert [price.least_usd for price in with_least(prices, is_video=False)] == ["0.030", "0.10", "0"]
+    (second,) = with_least([Price(unit="second", usd="0.005")], is_video=True)
+    assert (second.least_usd, second.least_second_usd) == ("0", "0.30")
