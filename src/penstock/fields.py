@@ -11,7 +11,7 @@ from penstock.errors import InvalidRequest, quoted
 from penstock.imaging.formats import ALL_FORMATS
 from penstock.long_bodies.buffers import Buffer
 from penstock.sound.formats import DEFAULT_RATE, SAMPLE_RATES, SOUND_FORMATS
-from penstock.values import SHORT_SIDES
+from penstock.values import IMAGE_FORMS, SHORT_SIDES
 
 # -------------------------------------------------------------------------------------------------------------- fields
 
@@ -129,9 +129,7 @@ _FRAME = (
     ),
 )
 _OUTPUT = (
-    text_field(
-        "response_format", "How images are returned.", one_of=("url", "b64_json"), default="url", handling="emulated"
-    ),
+    text_field("response_format", "How images are returned.", one_of=IMAGE_FORMS, default="url", handling="emulated"),
     text_field("output_format", "File format of the images.", one_of=ALL_FORMATS, default="png", handling="emulated"),
     integer_field(
         "output_compression", "Quality of jpeg, webp, avif.", low=1, high=100, default=100, handling="emulated"

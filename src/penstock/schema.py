@@ -43,6 +43,7 @@ class Caller:
     org_nanos_per_month: int | None = None  # of all keys of the organization together
     models: tuple[str, ...] | None = None  # that it may use: ids, or beginnings of ids that end with `*`; None: all
     replay_mode: str | None = None
+    image_response_format: str | None = None  # of calls that name none; None: as the settings say
     labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
     declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
     provenance: str | None = None  # what its organization asks of Content Credentials; None: as the settings say

@@ -239,5 +239,6 @@ def _parse_retention(text: str) -> Retention:
 
 # -------------------------------------------------------------------------------------------------------------- replay
 
+IMAGE_FORMS = ("url", "b64_json")  # how images are returned
 REPLAY_MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
 REPLAY_MATCHES = ("standard", "strict", "exact", "specific", "pinned")

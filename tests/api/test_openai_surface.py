@@ -76,6 +76,25 @@ async def test_the_operator_can_set_openais_defaults(open_gateway: OpenGateway) 
         assert checked_json("ImageResult", shaped)["size"] != "80x48"
 
 
+async def test_a_key_can_have_another_form_of_images_than_others(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, image_response_format="b64_json") as api:
+        made = (await api.call("POST", "/v1/keys", {"image_response_format": "url"})).json
+        assert made["image_response_format"] == "url"
+
+        async def image(**more: Any) -> dict[str, Any]:
+            body = {"model": "image-1", "prompt": "a pear", "size": "64x64", **more}
+            response = await api.call("POST", "/compat/v1/images/generations", body, key=made["key"])
+            found: dict[str, Any] = checked_json("ImageResult", response)["data"][0]
+            return found
+
+        assert "url" in await image()
+        assert "b64_json" in await image(response_format="b64_json")
+        assert "b64_json" in checked_json("ImageResult", await api.image())["data"][0]
+        changed = await api.call("PATCH", f"/v1/keys/{made['id']}", {"image_response_format": None})
+        assert changed.json["image_response_format"] is None
+        assert "b64_json" in await image()
+
+
 # --------------------------------------------------------------------------------------------------------------- videos
 
 

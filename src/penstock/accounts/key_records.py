@@ -1,6 +1,6 @@
 """The row of an API key, the record that the API shows of it, and the check of its values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from penstock.accounts.labels import checked_labels, decode_labels, encode_label
 from penstock.errors import InvalidRequest, PermissionDenied
 from penstock.store.base import Row, Store
 from penstock.store.related import read_related
-from penstock.values import REPLAY_MODES, ZERO, Nanos, OrgId, dollars, iso, nanos
+from penstock.values import IMAGE_FORMS, REPLAY_MODES, ZERO, Nanos, OrgId, dollars, iso, nanos
 
 ADMIN = "admin"  # manages the keys and the webhooks of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
@@ -40,6 +40,7 @@ class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
     nanos_per_month: int | None = None
     models: str | None = None
     replay_mode: str | None = None
+    image_response_format: str | None = None
     expires_at_ms: int | None = None
     labels: str | None = None
 
@@ -75,6 +76,7 @@ def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:
         "usd_per_month": _amount(row.nanos_per_month),
         "models": decode_models(row.models),
         "replay_mode": row.replay_mode,
+        "image_response_format": row.image_response_format,
         "expires_at": _time(row.expires_at_ms),
         "labels": decode_labels(row.labels),
         "last_used_at": _time(usage.last_used_at_ms),
@@ -156,12 +158,17 @@ def _checked_nanos(name: str, usd: Any) -> int | None:
     return amount
 
 
-def _checked_replay_mode(name: str, mode: Any) -> str | None:
-    if mode is None:
-        return None
-    if mode not in REPLAY_MODES:
-        raise InvalidRequest(f"`{name}` must be one of: {', '.join(REPLAY_MODES)}.", param=name)
-    return str(mode)
+def _one_of(*choices: str) -> Callable[[str, Any], str | None]:
+    """A check of an option that is one of these, or None."""
+
+    def check(name: str, value: Any) -> str | None:
+        if value is None:
+            return None
+        if value not in choices:
+            raise InvalidRequest(f"`{name}` must be one of: {', '.join(choices)}.", param=name)
+        return str(value)
+
+    return check
 
 
 def _checked_labels(name: str, labels: Any) -> str | None:
@@ -209,7 +216,8 @@ _OPTIONS = {
     "usd_per_month": ("nanos_per_month", _checked_nanos),
     "models": ("models", _checked_models),
     "expires_at": ("expires_at_ms", _checked_expiry),
-    "replay_mode": ("replay_mode", _checked_replay_mode),
+    "replay_mode": ("replay_mode", _one_of(*REPLAY_MODES)),
+    "image_response_format": ("image_response_format", _one_of(*IMAGE_FORMS)),
     "labels": ("labels", _checked_labels),
 }
 OPTIONS = tuple(_OPTIONS)

@@ -69,6 +69,7 @@ class _CallerRow(msgspec.Struct, frozen=True, kw_only=True):
     nanos_per_month: int | None
     models: str | None
     replay_mode: str | None
+    image_response_format: str | None
     expires_at_ms: int | None
     billing: str
     org_nanos_per_month: int | None
@@ -325,6 +326,7 @@ def _caller(row: _CallerRow) -> Caller:
         org_nanos_per_month=row.org_nanos_per_month,
         models=None if (models := decode_models(row.models)) is None else tuple(models),
         replay_mode=row.replay_mode,
+        image_response_format=row.image_response_format,
         labels=decode_labels(row.labels),
         declared_labels=decode_declared(row.declared_labels),
         provenance=row.provenance,
@@ -340,6 +342,7 @@ _DEFAULT_COLUMNS: Row = {
     "nanos_per_month": None,
     "models": None,
     "replay_mode": None,
+    "image_response_format": None,
     "expires_at_ms": None,
     "labels": None,
 }

@@ -57,6 +57,9 @@ def create_key(
     ] = None,
     expires_at: Annotated[str | None, typer.Option(help="When the key stops working, such as 2027-01-31.")] = None,
     replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls without a replay header.")] = None,
+    image_response_format: Annotated[
+        str | None, typer.Option(help="How images are returned to calls that name no form: url or b64_json.")
+    ] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="A declared label of all its calls, as name=value. May be repeated.")
     ] = None,
@@ -81,6 +84,7 @@ def create_key(
             models=model or None,
             expires_at=expires_at,
             replay_mode=replay_mode,
+            image_response_format=image_response_format,
             labels=labels or None,
         )
 

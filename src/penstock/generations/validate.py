@@ -20,7 +20,7 @@ from penstock.net import guard
 from penstock.provenance.policy import provenance_of_call
 from penstock.recordings.fingerprints import input_digest
 from penstock.recordings.replay_headers import ReplayOptions, replay_options
-from penstock.schema import Call, Request
+from penstock.schema import Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream.extra_fields import check_extras_size
 from penstock.values import (
@@ -172,7 +172,7 @@ def _validated_call(
     extras: dict[str, Any],
     inputs: tuple[InputSource, ...] = (),
 ) -> ValidatedCall:
-    _add_defaults(settings, task, values)
+    _add_defaults(settings, call.caller, task, values)
     if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
@@ -213,16 +213,17 @@ def _partial_images(values: Mapping[str, Any]) -> int:
     return values.get("partial_images", 0) if values.get("stream") and is_one else 0
 
 
-def _add_defaults(settings: Settings, task: str, values: dict[str, Any]) -> None:
-    """Add the operator's defaults for images where they differ from the interface's. The images of a stream are in its
-    events.
+def _add_defaults(settings: Settings, caller: Caller, task: str, values: dict[str, Any]) -> None:
+    """Add the defaults of the key and of the operator for images where they differ from the interface's. The images of
+    a stream are in its events.
     """
+    image_form = caller.image_response_format or settings.image_response_format
     if task in ("video", "speech"):
         return
     if values.get("stream"):
         values["response_format"] = "b64_json"
-    elif settings.image_response_format != TABLES[task]["response_format"].default:
-        values.setdefault("response_format", settings.image_response_format)
+    elif image_form != TABLES[task]["response_format"].default:
+        values.setdefault("response_format", image_form)
     has_shape = any(name in values for name in ("size", "aspect_ratio", "resolution"))
     if task == "edit" and not has_shape and settings.edit_size != TABLES[task]["size"].default:
         values["size"] = settings.edit_size

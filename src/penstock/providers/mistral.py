@@ -26,8 +26,8 @@ CHAT = chat_operation(
     *ignored("user", "stream_options", "logit_bias", "store"),
     finish_reasons={b"model_length": b"length"},
 )
-# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns. Large 4 cost half of
-# that until its launch offer ended on 2026-10-20, and some lists still have that price.
+# Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns. Large 4 cost half
+# as much until its launch offer ended on 2026-10-20, and some lists still have that price.
 MODELS = """
     mistral-large-4     1.36  4.18  0.136
     mistral-large-2512  0.5   1.5   0.05

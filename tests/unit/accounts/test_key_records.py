@@ -29,6 +29,7 @@ def test_bad_values_are_named() -> None:
         "models": [[], "flux", [7], [""], ["a*b"], ["x"] * 201],
         "expires_at": ["soon", 7, "2026-13-01"],
         "replay_mode": ["rewind"],
+        "image_response_format": ["png", 1, ["url"]],
     }
     for name, values in bad.items():
         for value in values:

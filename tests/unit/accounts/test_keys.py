@@ -294,6 +294,7 @@ async def test_a_key_record_has_the_fields_of_the_interface(database: Database) 
             "models": None,
             "labels": {},
             "replay_mode": None,
+            "image_response_format": None,
             "expires_at": None,
             "last_used_at": None,
             "spent_today": 0,
@@ -461,6 +462,7 @@ BAD_VALUES = [
     ("usd_per_day", "1e12"),
     ("usd_per_day", [1]),
     ("replay_mode", "sometimes"),
+    ("image_response_format", "png"),
     ("replay_mode", ["off"]),
 ]
 

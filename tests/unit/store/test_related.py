@@ -27,6 +27,7 @@ async def test_rows_are_read_by_ids_of_one_organization(tmp_path: Path) -> None:
                 "models": None,
                 "expires_at_ms": None,
                 "replay_mode": None,
+                "image_response_format": None,
                 "labels": None,
                 "created_at_ms": 1,
             }

@@ -16,7 +16,7 @@ from penstock.fields import Field, array_field, field_table, integer_field, numb
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import KEY
-from penstock.values import REPLAY_MODES, OrgId
+from penstock.values import IMAGE_FORMS, REPLAY_MODES, OrgId
 
 KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
 
@@ -31,6 +31,7 @@ KEY_FIELDS = field_table(
     array_field("models", "Models that the key may use: ids, or beginnings that end with `*`; null for all."),
     text_field("expires_at", "When the key stops working, in ISO 8601."),
     text_field("replay_mode", "Replay mode of calls that name none.", one_of=REPLAY_MODES),
+    text_field("image_response_format", "How images are returned to calls that name no form.", one_of=IMAGE_FORMS),
     object_field("labels", "Labels of all calls with this key, which calls cannot change."),
 )
 CHANGE_FIELDS: Mapping[str, Field] = {name: row for name, row in KEY_FIELDS.items() if name != "scopes"}

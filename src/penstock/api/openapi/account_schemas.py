@@ -27,6 +27,7 @@ from penstock.api.openapi.schema_parts import (
     ref,
 )
 from penstock.states import KEY, MESSAGE
+from penstock.values import IMAGE_FORMS
 
 _ATTEMPT = closed_object(
     {
@@ -138,6 +139,7 @@ _KEY = {
     "usd_per_month": or_null(MONEY),
     "models": or_null(array(TEXT)),
     "replay_mode": or_null(TEXT),
+    "image_response_format": or_null(one_of(*IMAGE_FORMS)),
     "expires_at": or_null(TIME),
     "labels": LABELS,
     "last_used_at": or_null(TIME),

@@ -3,7 +3,7 @@
 -- name: get_caller
 -- The active key with this digest, and how its organization is billed.
 SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
-    keys.nanos_per_month, keys.models, keys.replay_mode, keys.expires_at_ms, keys.labels, orgs.billing,
+    keys.nanos_per_month, keys.models, keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels, orgs.billing,
     orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance
 FROM keys JOIN orgs ON orgs.id = keys.org_id
 WHERE keys.digest = :digest AND keys.status = 'active';
@@ -11,14 +11,16 @@ WHERE keys.digest = :digest AND keys.status = 'active';
 -- name: add_key
 -- Add a key. Only its digest and its last four characters are stored.
 INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, requests_per_minute, concurrent_requests, nanos_per_day,
-    nanos_per_month, models, replay_mode, expires_at_ms, labels, created_at_ms)
+    nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels, created_at_ms)
 VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :requests_per_minute, :concurrent_requests, :nanos_per_day,
-    :nanos_per_month, :models, :replay_mode, :expires_at_ms, :labels, :created_at_ms);
+    :nanos_per_month, :models, :replay_mode, :image_response_format, :expires_at_ms, :labels,
+    :created_at_ms);
 
 -- name: set_key
 -- Change the name and the limits of a key. A revoked key stays as it is.
 UPDATE keys SET name = :name, requests_per_minute = :requests_per_minute, concurrent_requests = :concurrent_requests,
     nanos_per_day = :nanos_per_day, nanos_per_month = :nanos_per_month, models = :models, replay_mode = :replay_mode,
+    image_response_format = :image_response_format,
     expires_at_ms = :expires_at_ms, labels = :labels
 WHERE id = :id AND org_id = :org_id AND status = 'active';
 
@@ -30,7 +32,7 @@ WHERE id = :id AND org_id = :org_id AND status = 'active';
 -- name: get_key
 -- One key of an organization.
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
-    nanos_per_day, nanos_per_month, models, replay_mode, expires_at_ms, labels
+    nanos_per_day, nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels
 FROM keys WHERE id = :id AND org_id = :org_id;
 
 -- name: get_key_org
@@ -40,7 +42,7 @@ SELECT org_id FROM keys WHERE id = :id;
 -- name: list_{older|newer}_keys
 -- A page {downwards|upwards} from an id.
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
-    nanos_per_day, nanos_per_month, models, replay_mode, expires_at_ms, labels
+    nanos_per_day, nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels
 FROM keys
 WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY id {DESC|ASC} LIMIT :limit;

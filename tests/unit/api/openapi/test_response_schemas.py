@@ -34,6 +34,7 @@ EXAMPLES: dict[str, Any] = {
         "usd_per_month": None,
         "models": ["atelier/*"],
         "replay_mode": None,
+        "image_response_format": None,
         "expires_at": None,
         "labels": {"customer": "acme"},
         "last_used_at": "2026-01-31T12:00:00Z",

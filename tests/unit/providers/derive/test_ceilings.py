@@ -54,7 +54,7 @@ def test_a_price_by_the_megapixels_of_all_frames_is_held_for_60_frames_a_second(
 
 
 def test_a_low_price_of_an_image_is_held_ten_times_and_never_for_more_than_a_dime() -> None:
-    prices = [Price(unit=unit, usd=usd) for unit, usd in (("image", "0.003"), ("call", "0.015"), ("image", "0.04"))]
+    prices = (Price(unit="image", usd="0.003"), Price(unit="call", usd="0.015"), Price(unit="image", usd="0.04"))
     assert [price.least_usd for price in with_least(prices, is_video=False)] == ["0.030", "0.10", "0"]
     (second,) = with_least([Price(unit="second", usd="0.005")], is_video=True)
     assert (second.least_usd, second.least_second_usd) == ("0", "0.30")

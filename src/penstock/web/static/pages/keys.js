@@ -28,6 +28,7 @@ function asTexts(key) {
     name: key.name ?? "",
     models: (key.models ?? []).join(" "),
     replay_mode: key.replay_mode ?? "",
+    image_response_format: key.image_response_format ?? "",
     expires_at: key.expires_at?.slice(0, 10) ?? "",
   };
 }
@@ -77,6 +78,9 @@ function KeyForm({ title, verb, before, admin, onSave, onClose }) {
         help="Model IDs separated by spaces. openai/* allows every model starting with openai/." />
       <${SelectField} label="Replay mode" value=${texts.replay_mode} onInput=${set("replay_mode")} wrong=${wrong("replay_mode")}
         options=${[["", "None"], ...MODES.map((mode) => [mode, mode])]} help="Used when a call doesn't set its own." />
+      <${SelectField} label="Images are returned as" value=${texts.image_response_format} onInput=${set("image_response_format")}
+        wrong=${wrong("image_response_format")} options=${[["", "The gateway's default"], ["url", "url"], ["b64_json", "b64_json"]]}
+        help="Used when a call names no response_format. Some clients can only read b64_json." />
       ${admin && html`<label class="check"><input type="checkbox" id="key-admin" checked=${isAdmin}
           onChange=${(event) => setIsAdmin(event.target.checked)} />May manage keys (admin)</label>`}
       ${state.problem && !state.problem.param && html`<${Problem} problem=${state.problem} />`}
