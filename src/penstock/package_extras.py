@@ -25,9 +25,14 @@ def how_to_install(extra: str) -> str:
     return f"pip install '.[{extra}]' in a clone of Penstock"
 
 
+def has_library(name: str) -> bool:
+    """Whether a library is installed, by the name under which it is imported."""
+    return find_spec(name) is not None
+
+
 def has_extra(extra: str) -> bool:
     """Whether the libraries of an extra are installed."""
-    return all(find_spec(library) is not None for library in LIBRARIES[extra])
+    return all(map(has_library, LIBRARIES[extra]))
 
 
 def check_extra(extra: str, what: str) -> None:

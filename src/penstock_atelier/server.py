@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -40,7 +39,6 @@ MARKERS = {
     "[fail]": ("broken", "The video failed because its prompt contains [fail]."),
     "[refuse]": ("refused", "The video was refused because its prompt contains [refuse]."),
 }
-_NO_VIDEOS = "Rendering videos needs an extra: pip install '.[atelier]' in a clone of Penstock"
 _RENDERER_FAILED = "The renderer failed."
 _REPORTED_JOBS_KEPT = 8  # a poll may be repeated
 _FINISHED_JOBS_KEPT = 64  # also those that were never polled
@@ -244,8 +242,6 @@ class AtelierServer:
     # --------------------------------------------------------------------------------------------------------- videos
 
     def _start_job(self, request: VideoRequest, for_org: OrgId) -> Reply:
-        if find_spec("av") is None:
-            return _reply({"message": _NO_VIDEOS}, 400)
         job_id = _new_id("video")
         job = VideoJob()
         self._jobs[job_id] = job

@@ -120,6 +120,7 @@ CLIP = Operation(
     takes_extras=False,
     model_field=None,
     poll_seconds=0.5,
+    libraries=("av",),
     params=complete_table(
         "video",
         _PROMPT,

@@ -149,10 +149,7 @@ def wan(name: str, upstream: str, max_prompt: int, prices: tuple[Price, ...], *r
 
 
 def happy_horse(version: str, usd: str, usd_1080p: str) -> tuple[Model, Model]:
-    """HappyHorse, with a model for text and one for an image that the video begins with.
-
-    The prices are those outside of China. Lists with 0.124 and 0.22 have Beijing's, 0.9 and 1.6 yuan a second.
-    """
+    """HappyHorse, for text and for a first image. Lists with lower prices have Beijing's, from 0.9 yuan a second."""
     name = f"happyhorse-{version}"
     prices = (comfy_price(usd_1080p, **{"parameters.resolution": "1080P"}), comfy_price(usd))
     seconds = wan_duration(*range(3, 16))

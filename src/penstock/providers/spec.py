@@ -235,6 +235,7 @@ class Operation:
     settings: Mapping[str, Any] = field(default_factory=dict)
     partial_image_tokens: int | None = None  # of an unfinished image, where they are streamed with OpenAI's events
     speech: Speech | None = None  # how a model speaks, and how its sound comes back
+    libraries: tuple[str, ...] = ()  # without which it cannot run in this process, by the names of their modules
     responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
     _rows: Mapping[str, Param] = field(init=False, repr=False, compare=False)  # the params by their names
 

@@ -6,6 +6,7 @@ from typing import Any
 from penstock import json_schema
 from penstock.errors import InputsNotTaken, InvalidRequest, quoted
 from penstock.fields import number_text
+from penstock.package_extras import has_library
 from penstock.providers.row_names import INPUT_ROWS, main_field, row_words
 from penstock.providers.spec import Model, Param
 from penstock.schema import Request
@@ -17,6 +18,7 @@ from penstock.values import INPUT_VIDEOS
 
 def check(model: Model, request: Request) -> None:
     """Raise InvalidRequest if the model's table does not allow the request. Input images are for `check_inputs`."""
+    check_libraries(model)
     check_extras(model, request.extras)
     values = table_values(request, 1, {})
     for row in model.op.params:
@@ -25,6 +27,13 @@ def check(model: Model, request: Request) -> None:
         check_row(model, row, values.get(row.name))
         if row.convert and row.name in request.extras:
             _check_convertible(model, row, values[row.name])
+
+
+def check_libraries(model: Model) -> None:
+    """Raise InvalidRequest if a library is missing by which the gateway itself makes the outputs of a model."""
+    if missing := next((name for name in model.op.libraries if not has_library(name)), None):
+        message = f"{model.id} needs the library `{missing}`, which is not installed in the gateway."
+        raise InvalidRequest(message, param="model")
 
 
 def check_row(model: Model, row: Param, value: Any) -> None:

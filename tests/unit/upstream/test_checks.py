@@ -1,5 +1,6 @@
 """Values of fields are checked against the rows of a model's table."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,14 @@ def test_limits_of_provider_fields_are_checked(seed: Any) -> None:
     is_number = type(seed) in (int, float)
     expected = "`seed` of lab/brush must be " + ("from 0 to 9." if is_number else "a number.")
     assert refusal(small_model(SEED), request(extras={"seed": seed})).message == expected
+
+
+def test_a_model_whose_library_is_missing_is_refused_before_the_call_is_accepted() -> None:
+    brush = small_model()
+    brush = replace(brush, op=replace(brush.op, libraries=("json", "no_such_library")))
+    expected = "lab/brush needs the library `no_such_library`, which is not installed in the gateway."
+    assert refusal(brush, request()).message == expected
+    checks.check(replace(brush, op=replace(brush.op, libraries=("json",))), request())
 
 
 def test_provider_fields_are_translated() -> None:
