@@ -150,9 +150,7 @@ async def build_gateway(
         metrics = Metrics(_listed_models(catalog))
         operators_policy(settings)  # raises if they cannot be met
         signing = open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC))
-        own_url = settings.base_url if settings.provenance_name_gateway else ""
-        video_bytes = settings.provenance_video_bytes
-        seals = sealer.Sealer(pool, clock, metrics, signing, video_bytes=video_bytes, gateway_url=own_url)
+        seals = sealer.open_sealer(pool, clock, metrics, signing, settings)
         upstream = Upstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)

@@ -279,6 +279,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = ""
     provenance_name_gateway: Annotated[bool, Meta(description="Let seals name this gateway by its public_url.")] = False
+    provenance_aigc_producer: Annotated[
+        str, Meta(max_length=200, description="Producer in the AIGC label of China's GB 45438; empty: no label.")
+    ] = ""
     provenance_video_bytes: Annotated[
         int,
         Meta(ge=0, le=250_000_000, description="Largest video that is sealed; it is held in memory meanwhile."),

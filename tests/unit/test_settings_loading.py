@@ -197,7 +197,15 @@ def test_no_message_repeats_the_value() -> None:
     kinds = get_type_hints(Settings, include_extras=True)
     for name, variable, _, _ in settings_description.rows():
         files = ("ca_file", "provenance_certificate", "provenance_key", "provenance_anchors")
-        if not variable or name in ("data", "host", "media", "router", "invoice_issuer", *files):
+        if not variable or name in (
+            "data",
+            "host",
+            "media",
+            "router",
+            "invoice_issuer",
+            "provenance_aigc_producer",
+            *files,
+        ):
             continue  # tables, and text of any kind
         if get_args(kinds[name])[0] == tuple[str, ...] and name not in ("egress_allow_cidrs", "trusted_proxies"):
             continue  # lists of any text

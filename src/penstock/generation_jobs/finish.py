@@ -83,6 +83,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),
         *(("add_media", row) for row in gateway.media.output_rows(job.org_id, job.id, new.outputs, until)),
+        *([_expired_inputs(job.row, now)] if job.request.inputs else ()),
         *(("add_seal", row) for row in gateway.media.seal_rows(job.org_id, job.id, new.outputs)),
         _completed_request(job, new, charged, now),
     ]
@@ -90,8 +91,6 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         changes.append(("release_recording_claim", {"request_id": job.id}))
     if job.history.has_unknown_outcome:
         changes.append(orphans.first_checks(gateway, job.row))
-    if job.request.inputs:
-        changes.append(_expired_inputs(job.row, now))
     if new.recording:
         changes += recordings.new_recording(_recording_row(job, new.recording, new, now), copies)
     message = _message(job.row, "completed", now, outputs=_event_outputs(new, urls))

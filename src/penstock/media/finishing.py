@@ -23,20 +23,21 @@ class Finisher:
         self.sealer = sealer
 
     async def finish_svg(
-        self, data: Buffer, request: Request, *, for_org: OrgId
+        self, data: Buffer, request: Request, origin: Origin, *, for_org: OrgId
     ) -> tuple[SealedImage, ContentCredentials | None]:
         """Return a vector image without scripts and references; never the original, whatever the reason.
 
         Raises UnusableFile, and NotSealed as `finish_image` does.
         """
-        had_seal = find_marks(data).c2pa_bytes > 0
         try:
+            image, credentials = await self.sealer.seal_svg(data, request, origin, for_org=for_org)
+            if image is not None:
+                return image, credentials
             with span("convert"):
-                image = await self._pool.run("image.clean_svg", for_org=for_org, data=data)
+                made = await self._pool.run("image.clean_svg", for_org=for_org, data=data)
         except WorkFailed as error:
             raise UnusableFile(error.message) from error
-        status = "removed" if had_seal else "unsupported_format" if self.sealer.signs(request) else "none"
-        return SealedImage(**image), self.sealer.check(request, status)
+        return SealedImage(**made), credentials
 
     async def finish_image(
         self, data: Buffer, found: FileInfo, request: Request, origin: Origin, *, for_org: OrgId

@@ -246,7 +246,7 @@ class Transfer:
         """Bring the bytes of an output into the form in which they are stored."""
         found = sniff(data)
         if found is None and request.task != "video" and is_svg(data):
-            return await self._finisher.finish_svg(data, request, for_org=for_org)
+            return await self._finisher.finish_svg(data, request, origin, for_org=for_org)
         if found is None:
             raise UnusableFile("the file type is unknown", may_change=may_change)
         if found.content_type.startswith("image/") and request.task != "video":

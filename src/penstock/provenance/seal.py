@@ -10,16 +10,19 @@ from functools import lru_cache
 from typing import Any
 
 import c2pa
+import msgspec
 
 from penstock.imaging.convert import ImageFile, convert
-from penstock.imaging.formats import OutputFormat
+from penstock.imaging.formats import SVG_TYPE, OutputFormat
 from penstock.imaging.marks import find_marks
+from penstock.imaging.svg import clean
 from penstock.provenance.certificates import PURPOSES
 from penstock.provenance.statement import ASSERTION, INPUT, PARENT, Case, manifest
+from penstock.provenance.xmp import packet, with_xmp
 
 SIGNABLE = frozenset(
     {
-        "image/png", "image/jpeg", "image/webp", "image/avif", "image/gif",
+        "image/png", "image/jpeg", "image/webp", "image/avif", "image/gif", SVG_TYPE,
         "video/mp4", "video/quicktime",
         "audio/mpeg", "audio/wav", "audio/flac", "audio/mp4",
     }
@@ -57,6 +60,13 @@ def seal_image(
     return {"data": made, "content_type": image.content_type, "width": image.width, "height": image.height, **told}
 
 
+def seal_svg(data: bytes, plan: Mapping[str, Any], sign: Sign) -> dict[str, Any]:
+    """Clean a vector image, and seal the result as the plan says; see `seal_file`."""
+    image = clean(data)
+    made, told = _seal(data, SVG_TYPE, image, plan, sign)
+    return {"data": made, "content_type": SVG_TYPE, "width": image.width, "height": image.height, **told}
+
+
 def seal_file(data: bytes, content_type: str, plan: Mapping[str, Any], sign: Sign) -> dict[str, Any]:
     """Seal a file as the plan says.
 
@@ -88,7 +98,9 @@ def _seal(
         parent = (original, content_type) if case == "carried" else None
         inputs = [f"{INPUT}{number}" for number, _ in plan["inputs"]]
         statement = manifest(case, plan["facts"], converted=is_converted, inputs=inputs)
-        sealed, label = _sign(output, statement, parent, plan, sign)
+        xmp = packet(plan["facts"]) if case == "created" else b""
+        marked = with_xmp(output.data, output.content_type, xmp) if xmp else output.data
+        sealed, label = _sign(msgspec.structs.replace(output, data=marked), statement, parent, plan, sign)
     except (c2pa.C2paError, ValueError) as error:
         # The vendor's seal is still there if nothing was changed.
         return output.data, told | {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}

@@ -22,6 +22,7 @@ from penstock.provenance.signing import Signing
 from penstock.provenance.statement import source_type
 from penstock.provenance.statuses import GOOD_STATUSES
 from penstock.schema import ContentCredentials, Provenance, Request, VendorSeal
+from penstock.settings import Settings
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.tracing import span
 from penstock.values import INPUT_VIDEOS, OrgId, iso
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 _IN_CHILD = "penstock.provenance.seal"
 TASKS: Mapping[str, ChildTask] = {
     "provenance.seal": ChildTask(f"{_IN_CHILD}:seal_image", 30, 90, signs=True),
+    "provenance.seal_svg": ChildTask(f"{_IN_CHILD}:seal_svg", 30, 90, signs=True),
     "provenance.seal_video": ChildTask(f"{_IN_CHILD}:seal_file", 30, 90, signs=True, long=True),
     "provenance.read": ChildTask(f"{_IN_CHILD}:read_file", 30, 90),
     "provenance.archive": ChildTask(f"{_IN_CHILD}:archive_input", 30, 90),
@@ -87,6 +89,7 @@ class Sealer:
         *,
         video_bytes: int,
         gateway_url: str = "",
+        aigc_producer: str = "",
     ) -> None:
         """Without `signing`, marks are only found. A video of more than `video_bytes` is not sealed."""
         self._pool = pool
@@ -95,6 +98,7 @@ class Sealer:
         self.signing = signing
         self._video_bytes = video_bytes
         self._gateway_url = gateway_url
+        self._aigc_producer = aigc_producer
 
     async def seal_image(
         self,
@@ -129,6 +133,26 @@ class Sealer:
             if error.kind == "refused":
                 raise
             return None, self._checked(policy, request.task, self._failed(f"{error.kind}: {error.message}", origin))
+        credentials = self._checked(policy, request.task, self._told(made, marks, request, origin))
+        return SealedImage(made["data"], made["content_type"], made["width"], made["height"]), credentials
+
+    async def seal_svg(
+        self, data: Buffer, request: Request, origin: Origin, *, for_org: OrgId
+    ) -> tuple[SealedImage | None, ContentCredentials | None]:
+        """Clean a vector image and seal it, in one step; its provider's seal becomes the parent.
+
+        Returns None instead of an image if it is not cleaned here. Raises WorkFailed if it cannot be cleaned, and
+        NotSealed.
+        """
+        policy = request.provenance
+        if policy is None or policy.mode == "off":
+            return None, None
+        marks = find_marks(data)
+        if not self._needs_child(policy, marks, is_converted=True):
+            status = "removed" if marks.c2pa_bytes else "none"
+            return None, self._checked(policy, request.task, _untouched(status, marks))
+        plan = self._plan(policy, marks, request, origin)
+        made = await self._pool.run("provenance.seal_svg", for_org=for_org, sign=self._sign, data=data, plan=plan)
         credentials = self._checked(policy, request.task, self._told(made, marks, request, origin))
         return SealedImage(made["data"], made["content_type"], made["width"], made["height"]), credentials
 
@@ -233,7 +257,13 @@ class Sealer:
         if policy.prompt:
             said["prompt"] = str(request.values.get("prompt", ""))
         kind = source_type(request.task, with_video=with_video, is_model=origin.is_model and not origin.is_mock)
-        facts = {"version": __version__, "source_type": kind, "when": when, "request": said}
+        facts = {
+            "version": __version__,
+            "source_type": kind,
+            "when": when,
+            "request": said,
+            "aigc_producer": self._aigc_producer,
+        }
         return {
             "mode": policy.mode,
             "has_seal": marks.c2pa_bytes > 0,
@@ -282,6 +312,21 @@ class Sealer:
         if policy.required and credentials.status not in GOOD_STATUSES:
             raise NotSealed(credentials.status)
         return credentials
+
+
+def open_sealer(
+    pool: WorkerPool, clock: Clock, metrics: Metrics, signing: Signing | None, settings: Settings
+) -> Sealer:
+    """The sealer that the settings ask for."""
+    return Sealer(
+        pool,
+        clock,
+        metrics,
+        signing,
+        video_bytes=settings.provenance_video_bytes,
+        gateway_url=settings.base_url if settings.provenance_name_gateway else "",
+        aigc_producer=settings.provenance_aigc_producer,
+    )
 
 
 def _archives(request: Request) -> list[tuple[int, bytes]]:

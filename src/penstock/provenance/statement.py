@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from penstock.provenance.xmp import SOURCE_TYPES
+
 Case = Literal["created", "carried"]
 
 SPEC_VERSION = "2.4"
 ASSERTION = "org.penstock.request"
 PARENT = "parent"  # the id of the provider's file among the ingredients
 INPUT = "input"  # that of an input, with its number behind it
-_SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 # What made an output, in IPTC's words.
 MODEL = "trainedAlgorithmicMedia"
 MODEL_AND_INPUT = "compositeWithTrainedAlgorithmicMedia"
@@ -36,7 +37,7 @@ def manifest(case: Case, facts: Mapping[str, Any], *, converted: bool, inputs: S
     if case == "created":
         created = {
             "action": "c2pa.created",
-            "digitalSourceType": _SOURCE_TYPES + facts["source_type"],
+            "digitalSourceType": SOURCE_TYPES + facts["source_type"],
             "softwareAgent": {"name": facts["request"]["executed_model"]},
             "when": facts["when"],
         }

@@ -12,6 +12,8 @@ import pytest
 from penstock.api.endpoints.requests import list_requests, retrieve_request
 from penstock.errors import ProvenanceUnavailable
 from penstock.generations.endpoints import edit_images, make_images
+from penstock.imaging.marks import find_marks
+from penstock.imaging.svg import clean, is_cleaned
 from penstock.media.storage import storage_key
 from penstock.provenance.seal import read_file, read_state
 from tests.fake_providers import faults
@@ -50,7 +52,10 @@ async def test_the_seal_of_a_provider_survives_a_conversion(open_gateway: OpenGa
     async with open_gateway(provenance="keep") as running:
         running.lab.images.always(faults.altered(data=[{"b64_json": SIGNED}]))
         kept = await make_images(running.gateway, running.call(MODEL))
-        assert kept.json["data"][0]["content_credentials"] == {"status": "kept"}
+        assert kept.json["data"][0]["content_credentials"] == {
+            "status": "kept",
+            "digital_source_type": "trainedAlgorithmicMedia",
+        }
         carried = await make_images(running.gateway, running.call({**MODEL, "output_format": "jpeg"}))
         told = carried.json["data"][0]["content_credentials"]
         assert (told["status"], told["vendor"]["state"]) == ("carried", "Valid")
@@ -137,3 +142,49 @@ async def test_the_credentials_of_an_input_are_repeated_or_counted_as_left_out(o
         assert "content_credentials" not in off.json["data"][0]
         kept = await running.rows("SELECT request FROM generations")
         assert sorted(b'"credentials":"' in bytes(row["request"]) for row in kept) == [False, True]
+
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><script>alert(1)</script><rect width="5"/></svg>'
+
+
+async def test_a_vector_image_is_cleaned_and_then_sealed(open_gateway: OpenGateway) -> None:
+    """It can still be told from one that was not cleaned, which recordings from elsewhere must be."""
+    async with open_gateway(provenance="sign") as running:
+        running.lab.images.always(faults.altered(data=[{"b64_json": base64.b64encode(SVG).decode()}]))
+        made = await make_images(running.gateway, running.call(MODEL))
+        told = made.json["data"][0]["content_credentials"]
+        assert told["status"] == "signed"
+        file = await stored_file(running, told["manifest"])
+        assert b"script" not in file
+        state = read_state(file, "image/svg+xml", "")
+        assert state
+        assert (state["state"], state["manifest"]) == ("Valid", told["manifest"])
+        assert is_cleaned(file)["is_cleaned"]
+        scripted = file.replace(b"<rect", b"<script></script><rect")
+        for bad in (scripted, file + b"<x/>", file.replace(b"AA", b"&#65;A", 1)):
+            assert not is_cleaned(bad)["is_cleaned"]
+        off = await make_images(running.gateway, running.call({**MODEL, "provenance": "keep"}))
+        assert off.json["data"][0]["content_credentials"] == {"status": "none"}
+
+
+async def test_the_seal_of_a_vector_image_is_carried_through_cleaning(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="keep") as running:
+        signed = base64.b64encode(signed_by_vendor(clean(SVG).data, "image/svg+xml")).decode()
+        running.lab.images.always(faults.altered(data=[{"b64_json": signed}]))
+        made = await make_images(running.gateway, running.call(MODEL))
+        told = made.json["data"][0]["content_credentials"]
+        assert (told["status"], told["vendor"]["state"]) == ("carried", "Valid")
+
+
+async def test_images_that_are_signed_say_in_their_xmp_how_they_were_made(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign", provenance_aigc_producer="Acme") as running:
+        for output_format in ("png", "jpeg", "webp"):
+            made = await make_images(running.gateway, running.call({**MODEL, "output_format": output_format}))
+            told = made.json["data"][0]["content_credentials"]
+            file = await stored_file(running, told["manifest"])
+            marks = find_marks(file)
+            assert (marks.digital_source_type, marks.aigc) == ("trainedAlgorithmicMedia", True)
+            assert b"Acme" in file
+            state = read_state(file, f"image/{output_format}", "")
+            assert state
+            assert state["state"] == "Valid"
