@@ -40,7 +40,10 @@ _SOURCES = {
     ),
     "models": _Source("models", "app", _GENERATE, "List models, or search for one."),
     "mcp": _Source(
-        "mcp", "mcp", _GENERATE, "Let agents make images and videos with a gateway, over the Model Context Protocol."
+        "mcp",
+        "mcp",
+        _GENERATE,
+        "Let agents make images, videos and speech with a gateway, over the Model Context Protocol.",
     ),
     "requests": _Source("requests", "list_requests", _ACCOUNT, "List requests with their cost, newest first."),
     "spend": _Source(

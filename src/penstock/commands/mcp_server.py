@@ -1,4 +1,4 @@
-"""The tools that agents get: models and prices, images, edits, upscales, videos, and request records.
+"""The tools that agents get: models and prices, images, edits, upscales, videos, speech, and request records.
 
 Needs the extra `mcp`. A tool returns the gateway's response as text, a link to each file, and a small preview of each
 image that can be decoded, which is done in a confined child process as in the gateway.
@@ -8,7 +8,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -17,7 +17,7 @@ from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 
 from penstock import __version__
 from penstock.commands.call_options import given, input_url
-from penstock.commands.gateway_client import CallFailed, GatewayClient
+from penstock.commands.gateway_client import CallFailed, GatewayClient, JobState
 from penstock.imaging.formats import SVG_TYPE
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.values import OrgId
@@ -25,13 +25,15 @@ from penstock.values import OrgId
 _IMAGES = "/compat/v1/images/generations"
 _EDITS = "/compat/v1/images/edits"
 _VIDEOS = "/compat/v1/videos"
+_SPEECH = "/compat/v1/audio/speech"
+_VOICES = "/compat/v1/audio/voices"
 _PREVIEW_SIDE = 384
 _NO_ORG = OrgId("")  # all previews are for the agents of one key
 _URLS = ("https://", "http://", "data:")
 
 _INSTRUCTIONS = (
-    "Generates, edits and enlarges images and makes videos through a Penstock gateway. Call list_models first to learn "
-    "the ids of models and what they cost, and estimate_cost before anything expensive."
+    "Generates, edits and enlarges images, makes videos and speaks texts through a Penstock gateway. Call list_models "
+    "first to learn the ids of models and what they cost, and estimate_cost before anything expensive."
 )
 
 
@@ -46,6 +48,8 @@ def build_server(gateway: GatewayClient, *, reads_files: bool) -> MCPServer:
         tools.edit_image,
         tools.upscale_image,
         tools.make_video,
+        tools.make_speech,
+        tools.list_voices,
         tools.get_request,
     ):
         server.tool(structured_output=False)(_explaining(tool))
@@ -93,16 +97,18 @@ class _Tools:
     ) -> str:
         """Return what a call would cost, in millionths of a dollar, and make nothing.
 
-        kind: image, edit, upscale or video. parameters: other fields of the call, such as size, n or seconds.
+        kind: image, edit, upscale, video or speech, whose text is the prompt. parameters: other fields of the call,
+        such as size, n or seconds.
         """
-        paths = {"image": _IMAGES, "edit": _EDITS, "upscale": _EDITS, "video": _VIDEOS}
+        paths = {"image": _IMAGES, "edit": _EDITS, "upscale": _EDITS, "video": _VIDEOS, "speech": _SPEECH}
         if kind not in paths:
             raise CallFailed(f"kind must be one of: {', '.join(paths)}")
         sources = self._inputs(images or [])
         inputs: dict[str, Any] = {"image": sources or None}
         if kind == "video":
             inputs = {"input_reference": [{"image_url": source} for source in sources] or None}
-        body = {"model": model, **given({"prompt": prompt or None, **inputs}), **(parameters or {})}
+        text = "input" if kind == "speech" else "prompt"
+        body = {"model": model, **given({text: prompt or None, **inputs}), **(parameters or {})}
         return json.dumps((await asyncio.to_thread(self._gateway.post, paths[kind], body, dryRun=True)).body)
 
     async def generate_image(
@@ -162,12 +168,35 @@ class _Tools:
         fields = given({"seconds": _number_text(seconds), "size": size, "input_reference": references})
         body = {"model": model, "prompt": prompt, **fields, **(parameters or {})}
         created = await asyncio.to_thread(self._gateway.post, _VIDEOS, body)
-        found = await self._await_video(created.body["id"], context)
-        if found["status"] == "failed":
-            raise CallFailed(f"{found['error']['message']} ({found['error']['code']})")
-        outputs = found.get("outputs") or [found["output"]]
-        links = [_link(output["url"], output["content_type"], output["size_bytes"]) for output in outputs]
-        return [_text(found), *links]
+        return _job_blocks(await _await_job(self._gateway.get_video, created.body["id"], context))
+
+    async def make_speech(
+        self,
+        text: str,
+        model: str,
+        context: Context,
+        voice: str | None = None,
+        response_format: str | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> list[ContentBlock]:
+        """Speak a text into a file, and wait until it is done.
+
+        voice: as list_voices names it. response_format: mp3, opus, aac, flac or wav. parameters: other fields, such as
+        speed or instructions.
+        """
+        fields = given({"voice": voice, "response_format": response_format})
+        body = {"model": model, "input": text, **fields, **(parameters or {})}
+        created = await asyncio.to_thread(self._gateway.start, _SPEECH, body)
+        return _job_blocks(await _await_job(self._gateway.get_sound, created.body["id"], context))
+
+    async def list_voices(self, model: str | None = None, search: str | None = None) -> str:
+        """List voices, with the models that have them and the names of OpenAI's voices that they speak for.
+
+        model: only voices of this model. search: only voices with these words.
+        """
+        found = await asyncio.to_thread(partial(self._gateway.get, _VOICES, model=model, search=search))
+        shown = ("id", "name", "provider", "models", "openai_names", "description")
+        return json.dumps([{name: voice[name] for name in shown} for voice in found.body["data"]])
 
     async def get_request(self, request_id: str) -> str:
         """Return the record of a request: status, cost, attempts and errors."""
@@ -186,14 +215,6 @@ class _Tools:
                     blocks += await _preview(pool, content)
         return blocks
 
-    async def _await_video(self, video_id: str, context: Context) -> dict[str, Any]:
-        while True:
-            state = await asyncio.to_thread(self._gateway.get_video, video_id)
-            if state.pause_seconds is None:
-                return state.job
-            await context.report_progress(state.job.get("progress") or 0, 100, state.job["status"])
-            await asyncio.sleep(state.pause_seconds)
-
     def _fetch(self, url: str) -> bytes:
         return b"".join(part for _, part in self._gateway.download(url))
 
@@ -203,6 +224,25 @@ class _Tools:
             if not image.startswith(_URLS) and (image == "-" or not self._reads_files):
                 raise CallFailed("an image must be an HTTPS URL or a data URI")
         return [input_url(image) for image in images]
+
+
+async def _await_job(get: Callable[[str], JobState], job_id: str, context: Context) -> dict[str, Any]:
+    """A video or a sound when it has ended."""
+    while True:
+        state = await asyncio.to_thread(get, job_id)
+        if state.pause_seconds is None:
+            return state.job
+        await context.report_progress(state.job.get("progress") or 0, 100, state.job["status"])
+        await asyncio.sleep(state.pause_seconds)
+
+
+def _job_blocks(found: Mapping[str, Any]) -> list[ContentBlock]:
+    """A video or a sound that has ended, and a link to each of its files."""
+    if found["status"] == "failed":
+        raise CallFailed(f"{found['error']['message']} ({found['error']['code']})")
+    outputs = found.get("outputs") or [found["output"]]
+    links = [_link(output["url"], output["content_type"], output["size_bytes"]) for output in outputs]
+    return [_text(found), *links]
 
 
 async def _preview(pool: WorkerPool, content: bytes) -> list[ImageContent]:

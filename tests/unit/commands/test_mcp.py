@@ -127,6 +127,15 @@ async def _journey(served: Serving, folder: Path) -> None:
         _, video = await call("make_video", prompt="a sunrise", model="atelier/clip", seconds=1, size="320x180")
         assert video.mime_type == "video/mp4"
         assert progress, "the agent was told how far the video is"
+        voices = json.loads((await call("list_voices", model="atelier/voice", search="nova"))[0].text)
+        assert [voice["id"] for voice in voices] == ["nova"]
+        wanted = {"text": "Hello there.", "model": "atelier/voice", "voice": "nova", "response_format": "flac"}
+        spoken, sound = await call("make_speech", **wanted)
+        assert (sound.mime_type, json.loads(spoken.text)["status"]) == ("audio/flac", "completed")
+        estimate = json.loads(
+            (await call("estimate_cost", kind="speech", model="atelier/voice", prompt="Hello."))[0].text
+        )
+        assert estimate["total_cost_micros"] == 6
         refused = await client.call_tool("generate_image", {"prompt": "a fox", "model": "nonesuch"})
         assert refused.is_error
         assert "MODEL_NOT_FOUND" in refused.content[0].text
