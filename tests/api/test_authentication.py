@@ -43,3 +43,16 @@ async def test_no_list_contains_a_whole_key(open_gateway: OpenGateway) -> None:
         checked_json("ImageResult", await api.image())
         for path in ("/v1/keys", "/v1/requests", "/v1/balance", "/compat/v1/models"):
             assert api.running.key not in (await api.call("GET", path)).body.decode()
+
+
+async def test_the_lists_of_voices_need_no_key_only_where_that_is_set(open_gateway: OpenGateway) -> None:
+    paths = ("/compat/v1/audio/voices", "/compat/v1/audio/models")
+    async with served_api(open_gateway) as api:
+        for path in paths:
+            assert (await api.served.call("GET", path)).status == 401
+    async with served_api(open_gateway, open_voice_list=True) as api:
+        voices = checked_json("VoiceList", await api.served.call("GET", paths[0]))
+        assert voices["object"] == "list"
+        assert checked_json("SpeechModelList", await api.served.call("GET", paths[1]))["models"]
+        assert (await api.served.call("GET", paths[0], key="pk_wrong")).status == 401, "a wrong key is not ignored"
+        assert (await api.served.call("GET", "/compat/v1/models")).status == 401
