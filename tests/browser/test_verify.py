@@ -26,6 +26,7 @@ def test_a_file_of_the_gateway_and_a_foreign_one_are_told_apart(
     browser.type("input[type=file]", str(tmp_path / "ours.png"))
     browser.until(lambda: browser.text("#verdict") == "Made here", "its own file is not known")
     assert made["id"] in browser.text("main")
+    assert "Holds, not on the trust list" in browser.text("main"), "each statement says whether it holds"
     browser.type("input[type=file]", str(tmp_path / "foreign.png"))
     browser.until(lambda: browser.text("#verdict") == "No credentials", "a foreign file is not told apart")
 

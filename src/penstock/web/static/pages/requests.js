@@ -13,7 +13,9 @@ import { html, useEffect, useRef, useState } from "../view.js";
 import { RequestPage } from "./request.js";
 
 const REFRESH_MS = 3000;
-const NAMES = ["status", "kind", "model", "provider", "key_id", "user", "session_id", "created_after", "created_before", "search"];
+const CREDENTIALS = [["signed", "Signed"], ["carried", "Carried over"], ["kept", "Kept"], ["none", "None"], ["removed", "Removed"],
+  ["invalid", "Do not hold"], ["failed", "Signing failed"]];
+const NAMES = ["status", "kind", "model", "provider", "key_id", "content_credentials", "user", "session_id", "created_after", "created_before", "search"];
 const LABEL = "label."; // filters by labels are named after them
 const namesIn = (query) => [...NAMES, ...[...query.keys()].filter((name) => name.startsWith(LABEL))];
 const TYPING_MS = 300;
@@ -54,6 +56,7 @@ function Filters({ query, onChange }) {
     ${field("model", "Model", known.map(({ id }) => [id, id]))}
     ${field("provider", "Provider", providers.map((id) => [id, id]))}
     ${field("key_id", "Key", keys.map(({ id, name, last_four: four }) => [id, `${name || "no name"} …${four}`]))}
+    ${field("content_credentials", "Content Credentials", CREDENTIALS)}
     ${["user", "session_id"].filter((name) => query.get(name)).map((name) => html`<${TextField} key=${name} type="search"
         label=${name === "user" ? "User" : "Session"} value=${query.get(name)} onInput=${(value) => onChange(name, value)} />`)}
     ${labels.map(({ name, values }) => (values ? field(LABEL + name, name, values.map((value) => [value, value]))

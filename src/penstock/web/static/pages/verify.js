@@ -17,9 +17,15 @@ const VERDICTS = {
   none: ["No credentials", ""],
 };
 const UNTRUSTED = "signingCredential.untrusted"; // said in words
+const STATES = { Trusted: "Holds, on the trust list", Valid: "Holds, not on the trust list", Invalid: "Does not hold" };
+const ROLES = { inputTo: "An input", parentOf: "The file before", componentOf: "A part of it" };
+const DONE = { created: "made", opened: "opened", converted: "converted", edited: "edited", placed: "put together" };
 const CHAIN = [
+  { name: "File", kind: "words", cell: ({ relationship }) => (relationship ? ROLES[relationship] ?? relationship : "This file") },
+  { name: "Done", kind: "words", cell: ({ actions }) => actions.map((action) => DONE[action.replace("c2pa.", "")] ?? action).join(", ") },
   { name: "Signed by", cell: ({ signer }) => signer ?? "unknown" },
   { name: "Made with", kind: "words", cell: ({ model }) => model ?? "" },
+  { name: "Signature", kind: "words", cell: ({ state }) => STATES[state] ?? state },
   { name: "Origin", kind: "words", cell: ({ digital_source_type: type }) => sourceType(type) ?? "" },
 ];
 

@@ -15,6 +15,7 @@ const TYPES = {
   algorithmicMedia: "Drawn by a program",
   trainedAlgorithmicMedia: "Made by a model",
   compositeWithTrainedAlgorithmicMedia: "Partly made by a model",
+  digitalCapture: "Taken by a camera",
 };
 
 export const sourceType = (type) => type && (TYPES[type.split("/").at(-1)] ?? type);
