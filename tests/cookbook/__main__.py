@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.cookbook.pages import FOLDER, OURSELVES, ROOT, Page, pages
+from tests.cookbook.pages import FOLDER, OURSELVES, ROOT, Page, is_ours, pages
 from tests.cookbook.runs import Packages, ProgramFailed, run_page
 from tests.stories.processes import Installation
 
@@ -62,7 +62,7 @@ def install(page: Page) -> Packages:
     folder = INSTALLED / page.name
     stamp = folder / "installed"
     wanted = "\n".join([*page.pip, *page.npm])
-    if OURSELVES in page.pip or not stamp.exists() or stamp.read_text() != wanted:
+    if any(map(is_ours, page.pip)) or not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _install(page, folder)
@@ -76,7 +76,7 @@ def _install(page: Page, folder: Path) -> None:
     if page.pip:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         python = folder / "bin" / "python"
-        wanted = [str(ROOT) if package == OURSELVES else package for package in page.pip]
+        wanted = [package.replace(OURSELVES, str(ROOT)) if is_ours(package) else package for package in page.pip]
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
         subprocess.run([*pip, *wanted], check=True)
     if page.npm:
@@ -94,7 +94,7 @@ def versions(page: Page, packages: Packages) -> dict[str, str]:
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         installed = {package["name"]: package["version"] for package in json.loads(listed.stdout)}
-        named = [package.partition("[")[0] for package in page.pip if package != OURSELVES]
+        named = [package.partition("[")[0] for package in page.pip if not is_ours(package)]
         found |= {name: installed[name] for name in named}
     for name in page.npm:
         assert packages.node_modules

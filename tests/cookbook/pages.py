@@ -30,7 +30,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 _INSTALL = re.compile(r"^(?P<tool>pip|npm) install (?P<packages>.+)$")
-OURSELVES = "./penstock"  # as a page names a clone of this repository
+OURSELVES = "./penstock"  # as a page names a clone of this repository; `[extra]` may follow
 _SUFFIXES = {"python": ".py", "js": ".mjs", "sh": ".sh"}
 
 
@@ -103,6 +103,11 @@ def _program(note: str, code: str, suffix: str) -> Program:
     if unknown := set(shows) - set(FEATURES):
         raise ValueError(f"unknown features: {', '.join(sorted(unknown))}")
     return Program(code, suffix, shows, is_server=kind == "server")
+
+
+def is_ours(package: str) -> bool:
+    """Whether a page means this repository."""
+    return package.partition("[")[0] == OURSELVES
 
 
 def _unquoted(packages: str) -> list[str]:

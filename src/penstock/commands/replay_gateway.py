@@ -25,7 +25,7 @@ T = TypeVar("T")
 _Entry = tuple[int, str, Any, Sequence[tuple[str, bytes]]]  # when, what, and the files of it
 _START_SECONDS = 60.0
 # Files that a cassette has written: numbered in the order of the calls, or named by the ids of recordings.
-_OWN_FILE = re.compile(r"(\d{2,4}-(chat|response|image|edit|video|webhook)|rec_\w+)(-\d+)?\.\w+")
+_OWN_FILE = re.compile(rf"(\d{{2,4}}-({'|'.join([*files.KINDS, 'webhook'])})|rec_\w+)(-\d+)?\.\w+")
 
 
 async def open_cassette(gateway: Gateway, folder: Path, mode: str) -> tuple[OrgId, str]:

@@ -42,6 +42,7 @@ _TASKS = {
     "response": ("chat",),
     "speech": ("speech",),
 }
+KINDS = tuple(_TASKS)
 _MOST_CHUNKS = 100_000
 _PLAIN_SAMPLES = re.compile(r"audio/pcm;rate=[1-9][0-9]{3,5};channels=1")
 # Names of files with text, which must not look like recordings themselves.
