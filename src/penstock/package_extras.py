@@ -1,11 +1,10 @@
 """Say what to install when an extra of the package is needed and missing."""
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 
 # The libraries of the extras of pyproject.toml, by the names under which they are imported; not those of `otel`, which
 # `trace_export` finds by their entry points.
-LIBRARIES: Mapping[str, tuple[str, ...]] = {
+LIBRARIES: dict[str, tuple[str, ...]] = {
     "atelier": ("av",),
     "bedrock": ("botocore",),
     "media": ("av",),
@@ -23,6 +22,11 @@ class ExtraMissing(RuntimeError):
 def how_to_install(extra: str) -> str:
     """The command that installs an extra. It needs a clone, because Penstock is on no index of packages."""
     return f"pip install '.[{extra}]' in a clone of Penstock"
+
+
+def extra_with(library: str) -> str:
+    """The first extra that has a library."""
+    return next(extra for extra, libraries in LIBRARIES.items() if library in libraries)
 
 
 def has_library(name: str) -> bool:

@@ -166,7 +166,7 @@ async def start_long_stream(api: ServedApi, connection: RawConnection) -> None:
 
 def waits_for_caller(connection: Any) -> bool:
     """Whether the call on this connection can send no more, and has noticed it."""
-    return connection.flow.write_paused and bool(connection.flow._is_writable_event._waiters)
+    return connection.flow.write_paused and bool(connection.flow._may_write._waiters)
 
 
 async def test_a_stream_that_nobody_reads_costs_nothing_if_the_gateway_stops(open_gateway: OpenGateway) -> None:
@@ -207,7 +207,7 @@ async def test_a_caller_who_reads_too_slowly_is_ended_and_pays_for_what_was_sent
         assert b"took longer than 100 seconds to read" in last
         record = await ended(api)
         assert (record["status"], record["error_code"]) == ("cancelled", "CANCELLED")
-        assert record["cost"] > WHOLE_COST, "many events were sent"
+        assert record["cost"] == WHOLE_COST, "as the provider reported in the end"
         assert api.running.gateway.health.is_healthy("lab", "chat-1")
 
 
@@ -243,7 +243,7 @@ async def test_a_stream_that_nobody_reads_is_ended_after_three_windows_of_time(
             await until(lambda: not api.served.state.tasks, 10)
         (record,) = [row for row in await all_ended(api) if row["model"] == model]
         assert {name: record[name] for name in end} == end
-        assert record["cost"] > WHOLE_COST
+        assert record["cost"] >= WHOLE_COST
         assert api.running.gateway.health.is_healthy("lab", "chat-1")
 
 

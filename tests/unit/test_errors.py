@@ -19,6 +19,8 @@ TABLE = """
     RECORDING_NOT_FOUND       404  invalid_request_error
     METHOD_NOT_ALLOWED        405  invalid_request_error
     CONFLICT                  409  invalid_request_error
+    IDEMPOTENCY_IN_PROGRESS   409  invalid_request_error
+    IDEMPOTENCY_COMPLETED     409  invalid_request_error
     PAYLOAD_TOO_LARGE         413  invalid_request_error
     STORAGE_QUOTA_EXCEEDED    413  insufficient_quota
     UNPROCESSABLE_REQUEST     422  invalid_request_error

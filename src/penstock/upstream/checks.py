@@ -6,7 +6,7 @@ from typing import Any
 from penstock import json_schema
 from penstock.errors import InputsNotTaken, InvalidRequest, quoted
 from penstock.fields import number_text
-from penstock.package_extras import has_library
+from penstock.package_extras import extra_with, has_library, how_to_install
 from penstock.providers.row_names import INPUT_ROWS, main_field, row_words
 from penstock.providers.spec import Model, Param
 from penstock.schema import Request
@@ -32,7 +32,8 @@ def check(model: Model, request: Request) -> None:
 def check_libraries(model: Model) -> None:
     """Raise InvalidRequest if a library is missing by which the gateway itself makes the outputs of a model."""
     if missing := next((name for name in model.op.libraries if not has_library(name)), None):
-        message = f"{model.id} needs the library `{missing}`, which is not installed in the gateway."
+        how = how_to_install(extra_with(missing))
+        message = f"{model.id} needs the library `{missing}`, which the gateway lacks; to install it: {how}."
         raise InvalidRequest(message, param="model")
 
 

@@ -14,9 +14,9 @@ def png(width: int = 40, height: int = 30, colour: str = "teal") -> bytes:
 
 
 @cache
-def slow_png() -> bytes:
-    """Noise with a noisy alpha channel: several seconds of work to turn into WebP."""
-    noise = random.Random(1).randbytes(4 * 2000 * 2000)
+def slow_png(side: int = 2000) -> bytes:
+    """Noise with a noisy alpha channel: the larger it is, the more seconds it takes to turn it into WebP."""
+    noise = random.Random(1).randbytes(4 * side * side)
     buffer = io.BytesIO()
-    Image.frombytes("RGBA", (2000, 2000), noise).save(buffer, "PNG", compress_level=0)
+    Image.frombytes("RGBA", (side, side), noise).save(buffer, "PNG", compress_level=0)
     return buffer.getvalue()

@@ -49,7 +49,7 @@ def test_processor_time_is_limited_for_each_task() -> None:
     with start_child() as process:
         output, _ = process.communicate(
             encoded("image.convert", 30, data=slow_png(), output_format="jpeg")
-            + encoded("image.convert", 1, data=slow_png(), output_format="webp")
+            + encoded("image.convert", 1, data=slow_png(5000), output_format="webp")
         )
     assert process.returncode == -signal.SIGXCPU
     first = first_reply(output, messages.Done)  # the first task's allowance was its own

@@ -21,7 +21,8 @@ def test_a_seal_is_found_in_every_format(form: str) -> None:
     plain = picture(form)
     assert find_marks(plain) == NO_MARKS
     signed = signed_by_vendor(plain, f"image/{form}")
-    assert abs(find_marks(signed).c2pa_bytes - (len(signed) - len(plain))) < 200
+    added = len(signed) - len(plain)
+    assert 0 <= added - find_marks(signed).c2pa_bytes < 700, "the rest is marks in XMP, and headers"
 
 
 def test_a_seal_is_found_at_the_beginning_of_a_video() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from penstock import package_extras
 from penstock.providers.spec import converted, ignored, passthrough, refused
 from penstock.upstream import checks
 from tests.unit.upstream.small_model import body, refusal, request, small_model
@@ -19,10 +20,16 @@ def test_limits_of_provider_fields_are_checked(seed: Any) -> None:
     assert refusal(small_model(SEED), request(extras={"seed": seed})).message == expected
 
 
-def test_a_model_whose_library_is_missing_is_refused_before_the_call_is_accepted() -> None:
+def test_a_model_whose_library_is_missing_is_refused_before_the_call_is_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     brush = small_model()
+    monkeypatch.setitem(package_extras.LIBRARIES, "brushes", ("no_such_library",))
     brush = replace(brush, op=replace(brush.op, libraries=("json", "no_such_library")))
-    expected = "lab/brush needs the library `no_such_library`, which is not installed in the gateway."
+    expected = (
+        "lab/brush needs the library `no_such_library`, which the gateway lacks; to install it: "
+        "pip install '.[brushes]' in a clone of Penstock."
+    )
     assert refusal(brush, request()).message == expected
     checks.check(replace(brush, op=replace(brush.op, libraries=("json",))), request())
 

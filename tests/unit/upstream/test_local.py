@@ -29,6 +29,8 @@ from penstock.values import InputFile, OrgId
 from penstock_atelier.table import PROVIDER
 from tests.fake_providers.scripted import mask, mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.unit.media.signed_urls import open_url
+from tests.unit.speech.speech_calls import speak
 
 ORG = OrgId("org_1")
 
@@ -172,7 +174,9 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
     monkeypatch.setattr(WorkerPool, "run", record)
     async with open_gateway(disabled_providers=()) as running:
         image, hole = data_uri(png(64, 64)), data_uri(mask(64, 64))
-        await running.image(model="atelier/sketch", output_format="jpeg")
+        made = await running.image(model="atelier/sketch", output_format="jpeg")
+        await open_url(running, made["data"][0]["url"] + "&w=160")
+        await speak(running, headers={"accept": "application/json"}, model="lab/voice")
         await running.edit(model="atelier/retouch", image=image, mask=hole)
         await running.edit(model="atelier/enlarge", image=image)
         await running.image(headers={"x-service-replay": "mock"})
