@@ -1,6 +1,7 @@
 """Store what a chat call leaves until it expires: its bodies, where settings ask for it, and its response's items."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,7 @@ from penstock.values import OrgId, Retention
 MESSAGE_NOT_STORED = "The message is not stored."
 # With `payloads = "none"` everything is removed this long after the end, so that a waiting caller is answered first.
 _GRACE_MS = 2_000
+_PROMPT_LENGTH = 2_000
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -20,6 +22,7 @@ class Payload(msgspec.Struct, frozen=True):
     request: bytes | bytearray  # a long one is not copied, nor is a long response
     response: bytes | bytearray
     expires_at_ms: int
+    prompt: str | None = None
 
 
 class Leftovers(msgspec.Struct, frozen=True):
@@ -38,6 +41,18 @@ def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
     return ended_at_ms + Retention.parse(settings.payload_retention).seconds * 1000
 
 
+def prompt_of(body: Mapping[str, Any]) -> str | None:
+    """The beginning of what a chat or speech call says last: its text, or that of the last message of its user."""
+    told = body.get("messages") or body.get("input")
+    if isinstance(told, list):
+        last = next((item for item in reversed(told) if isinstance(item, dict) and item.get("role") == "user"), {})
+        told = last.get("content")
+    if isinstance(told, list):
+        texts = (part.get("text") for part in told if isinstance(part, dict))
+        told = next((text for text in texts if isinstance(text, str)), None)
+    return told[:_PROMPT_LENGTH] if isinstance(told, str) else None
+
+
 async def add_payload(tx: Transaction, org_id: OrgId, request_id: str, payload: Payload) -> None:
     """Store the bodies of a chat call whose request is in the store; does nothing when they are stored already."""
     await tx.put(
@@ -46,6 +61,7 @@ async def add_payload(tx: Transaction, org_id: OrgId, request_id: str, payload: 
         request_id=request_id,
         request=payload.request,
         response=payload.response,
+        prompt=payload.prompt,
         expires_at_ms=payload.expires_at_ms,
     )
 

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from string import ascii_uppercase
+
+from msgspec import json
 
 from penstock.accounts.labels import label_columns
 from penstock.store.paging import DEFAULT_LIMIT
@@ -10,7 +13,23 @@ from penstock.values import first_id
 
 LOWEST_ID = "req_"
 HIGHEST_ID = "req_~"
+MAX_WORDS = 16
+_ASCII_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
 _ID_START = re.compile(r"req_[0-9a-z]*")
+
+
+def encode_words(text: str) -> str | None:
+    """The words of a search as JSON, each with the forms in which it is looked for; None without words.
+
+    Databases are only sure to know the lower case of ASCII letters: a word with others is looked for in several forms.
+    """
+    words = text.split()[:MAX_WORDS]
+    forms = [{_lower_ascii(form) for form in (word, word.lower(), word.upper(), word.capitalize())} for word in words]
+    return json.encode([sorted(each) for each in forms]).decode() if forms else None
+
+
+def _lower_ascii(text: str) -> str:
+    return text.translate(_ASCII_LOWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +50,7 @@ class Filters:
     session_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     content_credentials: str | None = None  # the status of one of the outputs
-    # A part of the id, the user or the session; one that begins with `req_` is the beginning of the id.
+    # Words of the prompt, or a part of the id, the user or the session; `req_…` is the beginning of the id.
     search: str | None = None
     summary: bool = False
 
@@ -79,6 +98,7 @@ class Filters:
             **label_columns(self.labels),
             "content_credentials": self.content_credentials,
             "search": self.search,
+            "words": self.search and encode_words(self.search),
         }
 
     @property

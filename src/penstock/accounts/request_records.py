@@ -9,6 +9,8 @@ import msgspec
 from penstock import states
 from penstock.accounts.labels import decode_labels
 from penstock.schema import CostLine, FailedAttempt
+from penstock.store.base import Store
+from penstock.store.related import read_related
 from penstock.values import Nanos, OrgId, dollars, iso
 
 OPEN_STATUSES = tuple(status for status in states.REQUEST if status not in states.ended(states.REQUEST))
@@ -118,6 +120,12 @@ def request_record(row: RequestRow) -> dict[str, Any]:
         "cost_lines": [_line(line) for line in row.decode_cost_lines()],
         "purged_at": None if row.purged_at_ms is None else iso(row.purged_at_ms),
     }
+
+
+async def read_prompts(store: Store, ids: Sequence[str], org_id: OrgId) -> dict[str, str]:
+    """By request the beginning of its prompt, where that is stored."""
+    rows = await read_related(store, "list_prompts_of_requests", ids, org_id=org_id)
+    return {row["id"]: row["prompt"] for row in rows}
 
 
 def _line(line: CostLine) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from penstock.accounts.chat_reservations import Reservation
-from penstock.accounts.payloads import MESSAGE_NOT_STORED, Leftovers, Payload, expiry_ms
+from penstock.accounts.payloads import MESSAGE_NOT_STORED, Leftovers, Payload, expiry_ms, prompt_of
 from penstock.accounts.requests import RequestEnd
 from penstock.accounts.response_items import ResponseItem, kept_items
 from penstock.chat.form import ResponseForm
@@ -135,7 +135,9 @@ class ReservedCall(msgspec.Struct, frozen=True):
         settings = self.gateway.settings
         call = self.reservation.call
         now = self.gateway.clock.now_ms()
-        payload = Payload(call.body, response, expiry_ms(settings, now)) if self.stores_payload else None
+        payload = None
+        if self.stores_payload:
+            payload = Payload(call.body, response, expiry_ms(settings, now), prompt_of(call.json))
         kept = kept_items(settings, call.caller.org_id, call.id, items, now)
         return Leftovers(call.caller.org_id, call.id, payload, kept)
 

@@ -13,6 +13,7 @@ from penstock.commands.tables import show_table
 
 _TIMES = "ISO 8601, or an age such as 7d or 24h"
 _AGE = re.compile(r"^(\d{1,5})([dh])$")
+_PROMPT_LENGTH = 40  # so that a row stays one line
 _STATUSES = {"failed": "upstream_failure", "running": "processing", "waiting": "pending"}  # as the dashboard says them
 
 
@@ -33,6 +34,7 @@ def list_requests(
     label: Annotated[
         list[str] | None, typer.Option(help="Only requests with this label, as name=value. May be repeated.")
     ] = None,
+    search: Annotated[str | None, typer.Option(help="Only requests with these words in their prompt.")] = None,
     created_after: Annotated[str | None, typer.Option(help=f"Only requests since this time: {_TIMES}.")] = None,
     created_before: Annotated[str | None, typer.Option(help=f"Only requests up to this time: {_TIMES}.")] = None,
     as_json: Json = False,
@@ -50,6 +52,7 @@ def list_requests(
         model=model,
         key_id=key_id,
         session_id=session_id,
+        search=search,
         **{f"label.{name}": value for name, _, value in (text.partition("=") for text in label or ())},
         created_after=moment(created_after),
         created_before=moment(created_before),
@@ -57,9 +60,8 @@ def list_requests(
     if as_json:
         print_json(page)
         return
-    show_table(
-        "Requests", ["id", "created", "model", "status", "cost", "seconds", "error"], [_row(r) for r in page["data"]]
-    )
+    names = ["id", "created", "model", "status", "cost", "seconds", "error", "prompt"]
+    show_table("Requests", names, [_row(record) for record in page["data"]])
 
 
 Group = Annotated[
@@ -118,4 +120,10 @@ def _row(record: dict[str, Any]) -> list[Any]:
         usd(record["cost"]),
         None if duration_ms is None else f"{duration_ms / 1000:.1f}",
         record["error_code"],
+        _first_words(record["prompt"] or ""),
     ]
+
+
+def _first_words(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return line if len(line) <= _PROMPT_LENGTH else f"{line[: _PROMPT_LENGTH - 1]}…"

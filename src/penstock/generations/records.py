@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.key_records import read_key_names
-from penstock.accounts.request_records import RequestRow, decode_attempts, request_record
+from penstock.accounts.request_records import RequestRow, decode_attempts, read_prompts, request_record
 from penstock.gateway import Gateway
 from penstock.media.rows import list_outputs
 from penstock.provenance.statuses import worst
@@ -46,11 +46,13 @@ async def detailed_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
     messages = await list_messages_of_requests(store, made, org_id)
     webhooks = {message["request_id"]: message for message in await message_records(store, messages)}
     statuses = await credential_statuses(store, made, org_id)
+    prompts = await read_prompts(store, [row.id for row in rows], org_id)
     key_names = await read_key_names(store, sorted({row.key_id for row in rows}), org_id)
     names = gateway.catalog.providers.names
     return [
         {
             **request_record(row),
+            "prompt": prompts.get(row.id),
             "key_name": key_names.get(row.key_id),
             "progress": progress.get(row.id),
             "attempts": [_attempt(attempt, names) for attempt in attempts[row.id] or _chat_attempts(row)],

@@ -6,6 +6,8 @@ its name is followed by `[sqlite]` or `[postgres]`, which come in pairs, or by `
 first, each such choice is replaced by its left side, in the second by its right side. `[{sqlite|postgres}]` is such a
 name too, for a query that differs little between the databases.
 
+A larger difference inside a query or a part goes into lines after `-- [sqlite]` or `-- [postgres]`, up to `-- [both]`.
+
 `-- part: name` begins a piece of SQL that queries after it have in common, also those of later files; in these,
 `{name}` stands for the piece.
 
@@ -30,6 +32,7 @@ _NAME = re.compile(
     r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)(?P<alone> only)?\])?\s*"
 )
 _PART = re.compile(r"--\s*part:\s*(?P<name>[a-z][a-z0-9_]*)\s*")
+_SECTION = re.compile(r"\s*--\s*\[(?P<dialect>sqlite|postgres|both)\]\s*")
 _PART_USED = re.compile(r"\{([a-z]\w*)\}")
 _CHOICE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
 
@@ -141,7 +144,7 @@ class QueryFile:
                 continue
             if name in queries:
                 raise StorageMisconfigured(f"{where} is defined twice for {dialect}.")
-            queries[name] = _query(where, name, body, dialect)
+            queries[name] = _query(where, name, _lines_for(dialect, body), dialect)
         return queries
 
     def check(self) -> Self:
@@ -179,7 +182,8 @@ def _blocks(text: str, source: str, parts: dict[str, str]) -> Iterator[tuple[int
             raise StorageMisconfigured(f"{source}:{number}: SQL before the first `-- name:` line.")
     for start, end in pairwise([*starts, len(lines)]):
         if part := _PART.fullmatch(lines[start]):
-            parts[part["name"]] = "\n".join(line for line in lines[start + 1 : end] if not line.startswith("--"))
+            piece = [line for line in lines[start + 1 : end] if _SECTION.fullmatch(line) or not line.startswith("--")]
+            parts[part["name"]] = "\n".join(_with_parts(f"{source}:{start + 1}", line, parts) for line in piece)
             continue
         for heading, *body in _versions(lines[start:end]):
             named = _NAME.fullmatch(heading)
@@ -204,6 +208,18 @@ def _versions(block: list[str]) -> list[list[str]]:
     if not _CHOICE.search(block[0]):
         return [block]
     return [[_CHOICE.sub(rf"\g<{side}>", line) for line in block] for side in (1, 2)]
+
+
+def _lines_for(dialect: Dialect, body: Iterable[str]) -> list[str]:
+    """The lines of a query without those that are for the other database."""
+    found: list[str] = []
+    section = "both"
+    for line in "\n".join(body).splitlines():
+        if marked := _SECTION.fullmatch(line):
+            section = marked["dialect"]
+        elif section in ("both", dialect):
+            found.append(line)
+    return found
 
 
 def _query(where: str, name: str, body: list[str], dialect: Dialect) -> Query:

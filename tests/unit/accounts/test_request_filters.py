@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.accounts.request_filters import Filters
+from penstock.accounts.request_filters import Filters, encode_words
 from penstock.errors import InvalidRequest
 
 
@@ -26,6 +26,12 @@ from penstock.errors import InvalidRequest
 )
 def test_the_most_selective_filter_chooses_the_query(given: dict[str, Any], suffix: str) -> None:
     assert Filters(**given).query_suffix == suffix
+
+
+def test_a_word_is_looked_for_in_lower_case_and_in_forms_that_a_database_does_not_know() -> None:
+    assert encode_words("Red  FOX") == '[["red"],["fox"]]'
+    assert encode_words("Füchse") == '[["fÜchse","füchse"]]'
+    assert encode_words(" ") is None
 
 
 def test_a_list_by_label_begins_with_its_first_one() -> None:

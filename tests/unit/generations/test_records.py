@@ -5,9 +5,11 @@ from typing import Any, get_args
 
 import pytest
 
+from penstock.accounts.request_filters import Filters
 from penstock.accounts.request_records import RequestRow
 from penstock.chat.endpoint import complete_chat
 from penstock.errors import AllProvidersExhausted, Problem
+from penstock.generations.payloads import delete_expired
 from penstock.generations.records import REASONS, detailed_records, failure_reasons
 from penstock.providers.spec import FailureKind
 from penstock.schema import Caller, Response
@@ -206,3 +208,64 @@ async def test_failures_of_images_and_chats_have_the_reason_of_their_last_attemp
         ids = [image["id"], failed_chat["id"], "req_unknown"]
         assert await failure_reasons(running.gateway.store, org_id, ids) == dict.fromkeys(ids[:2], REASONS["broken"])
         assert await failure_reasons(running.gateway.store, OrgId("org_other"), ids) == {}
+
+
+# ------------------------------------------------------------------------------------------------------------- prompts
+
+
+async def found(running: RunningGateway, search: str, caller: Caller | None = None) -> list[str]:
+    """The prompts of the requests that a search finds, sorted."""
+    org_id = (caller or running.caller).org_id
+    page = await running.gateway.requests.list_page(org_id, Filters(search=search, summary=True))
+    assert page.summary is not None
+    assert page.summary["count"] == len(page.data)
+    shown = await detailed_records(running.gateway, running.call(caller=caller), page.data)
+    return sorted(record["prompt"] for record in shown)
+
+
+async def test_requests_are_found_by_the_words_of_their_prompts(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="all") as running:
+        await running.image(prompt='A RED Fox in the "snow"')
+        await running.video(prompt="ÜBER den Flüssen, 100% rot")
+        await running.image(prompt="x" * 400 + " end")
+        await chat(running, messages=[{"role": "user", "content": "Which foxes are red?"}])
+        await running.gateway.chat_settlement.catch_up(running.caller.org_id)
+        fox, rivers = 'A RED Fox in the "snow"', "ÜBER den Flüssen, 100% rot"
+        assert await found(running, "red fox") == [fox, "Which foxes are red?"]
+        assert await found(running, 'SNOW"') == [fox]
+        assert await found(running, "flüssen über") == await found(running, "FLÜSSEN 100%") == [rivers]
+        assert await found(running, "END") == ["x" * 300]
+        assert (
+            await found(running, "red river") == await found(running, "values") == await found(running, "model") == []
+        )
+        assert await found(running, "r%d") == await found(running, "r_d") == []
+
+
+async def test_nobody_finds_the_prompts_of_another_organization(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="all") as running:
+        image = await running.image(prompt="a red fox")
+        other = await running.create_caller_in_new_org()
+        assert await found(running, "red fox", other) == []
+        [record] = await records(running, image["id"], caller=other)
+        assert record["prompt"] is None
+
+
+async def test_prompts_are_found_until_they_expire_or_are_purged(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="all", payload_retention="2h") as running:
+        image = await running.image(prompt="a red fox")
+        await chat(running, messages=[{"role": "user", "content": "a red fox?"}])
+        await running.gateway.chat_settlement.catch_up(running.caller.org_id)
+        assert await found(running, "fox") == ["a red fox", "a red fox?"]
+        await running.purge(image["id"])
+        assert await found(running, "fox") == ["a red fox?"]
+        running.clock.advance(7_300)
+        await delete_expired(running.gateway)
+        assert await found(running, "fox") == []
+
+    async with open_gateway(payload_retention="2h") as running:
+        await running.image(prompt="a red fox")
+        await chat(running, messages=[{"role": "user", "content": "a red fox?"}])
+        assert await found(running, "fox") == ["a red fox"], "chats are not stored by default"
+        running.clock.advance(7_300)
+        await delete_expired(running.gateway)
+        assert await found(running, "fox") == []

@@ -31,6 +31,14 @@ def test_a_query_may_differ_between_databases() -> None:
     assert "SKIP" in found.postgres["claim_thing"].sql
 
 
+def test_lines_for_one_database_are_left_out_for_the_other_also_in_parts() -> None:
+    text = "-- part: now\n-- [sqlite]\nunixepoch()\n-- [postgres]\nnow()\n-- [both]\n-- part: later\n    {now}\n+ 1\n"
+    text += "-- name: get_time\n-- The time.\nSELECT\n{later}\n-- [sqlite]\nLIMIT 1\n-- [both]\n;\n"
+    found = parse_queries(text)
+    assert found.sqlite["get_time"].sql.split() == ["SELECT", "unixepoch()", "+", "1", "LIMIT", "1"]
+    assert found.postgres["get_time"].sql.split() == ["SELECT", "now()", "+", "1"]
+
+
 def test_indexed_by_is_removed_for_postgres() -> None:
     text = "-- name: get_thing\n-- One.\nSELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a;\n"
     found = parse_queries(text)

@@ -32,6 +32,7 @@ COLUMNS = (
     "content_credentials",
     "error_code",
     "error_message",
+    "prompt",
     "request_size_bytes",
     "response_size_bytes",
 )
@@ -41,15 +42,15 @@ _FORMULA_START = re.compile(r"(?:^|(?<=;))(?=[=+\-@\t\r])")
 
 
 async def csv_lines(
-    rows: AsyncIterator[RequestRow], read_statuses: Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+    rows: AsyncIterator[RequestRow], read_columns: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
 ) -> AsyncIterator[bytes]:
-    """Yield a header line and one line per row; `read_statuses` says what became of Content Credentials, by request."""
+    """Yield a header line and one line per row; `read_columns` reads what is in no record, by the ids of requests."""
     yield csv_line(COLUMNS)
     page: list[RequestRow] = []
 
     async def lines() -> bytes:
-        statuses = await read_statuses([row.id for row in page])
-        records = [{**request_record(row), "content_credentials": statuses.get(row.id)} for row in page]
+        columns = await read_columns([row.id for row in page])
+        records = [{**request_record(row), **columns[row.id]} for row in page]
         return b"".join([csv_line([csv_cell(record[name]) for name in COLUMNS]) for record in records])
 
     async for row in rows:

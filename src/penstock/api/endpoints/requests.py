@@ -5,6 +5,7 @@ from hashlib import blake2b
 from typing import Any
 
 from penstock.accounts.request_filters import Filters
+from penstock.accounts.request_records import read_prompts
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.api import query
 from penstock.api.endpoints.csv_export import csv_lines
@@ -37,7 +38,11 @@ REQUESTS_QUERY = (
         one_of=tuple(CREDENTIAL_STATUSES),
         about="With an output whose Content Credentials have this status.",
     ),
-    Query(name="search", about="With this text in `user`, `session_id` or the id; `req_…` is the beginning of the id."),
+    Query(
+        name="search",
+        about="With all these words in the prompt, where it is stored, or this text in `user`, `session_id` or the id; "
+        "`req_…` is the beginning of the id.",
+    ),
     Query(name="sha256", about="That delivered the file with this SHA-256, in hexadecimal; alone, without filters."),
     Query(name="manifest", about="That delivered the file with these Content Credentials, `urn:c2pa:…`; alone."),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
@@ -82,8 +87,14 @@ def _csv_response(gateway: Gateway, call: Call, filters: Filters) -> Response:
             raise InvalidRequest(f"`{name}` cannot be combined with CSV, which has all that matches.", param=name)
     org_id = call.caller.org_id
     rows = gateway.requests.iterate(org_id, filters)
+
+    async def read_columns(ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        statuses = await credential_statuses(gateway.store, ids, org_id)
+        prompts = await read_prompts(gateway.store, ids, org_id)
+        return {id_: {"content_credentials": statuses.get(id_), "prompt": prompts.get(id_)} for id_ in ids}
+
     return Response(
-        chunks=csv_lines(rows, lambda ids: credential_statuses(gateway.store, ids, org_id)),
+        chunks=csv_lines(rows, read_columns),
         headers={"content-disposition": 'attachment; filename="requests.csv"', "cache-control": "no-store"},
         media_type="text/csv; charset=utf-8",
     )

@@ -106,6 +106,7 @@ _REQUEST = closed_object(
         "request_size_bytes": or_null(INTEGER),
         "response_size_bytes": or_null(INTEGER),
         "kind": or_null(one_of(*KINDS)),
+        "prompt": or_null(TEXT),
         "key_name": or_null(TEXT),
         "content_credentials": or_null(TEXT),
         "provider": or_null(TEXT),

@@ -16,6 +16,16 @@
     generations.error_message, generations.progress, generations.cancel_requested, generations.lease_token,
     generations.lease_until_ms, generations.crashes, generations.payload_expires_at_ms, generations.trace_context
 
+-- part: generation_prompt
+-- The text of a stored request, as long as it is stored.
+-- [sqlite]
+    COALESCE(json_extract(CAST(generations.request AS TEXT), '$.values.prompt'),
+        json_extract(CAST(generations.request AS TEXT), '$.values.input'))
+-- [postgres]
+    COALESCE(CAST(convert_from(generations.request, 'UTF8') AS json) #>> '{values,prompt}',
+        CAST(convert_from(generations.request, 'UTF8') AS json) #>> '{values,input}')
+-- [both]
+
 -- name: add_generation
 -- Add an accepted generation. Fails with a unique violation when the idempotency key was used before.
 INSERT INTO generations (id, org_id, task, status, model, request, plan, hold, created_at_ms, deadline_ms,

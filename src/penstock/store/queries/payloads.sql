@@ -1,7 +1,7 @@
 -- name: add_payload
 -- Store the bodies of a chat call, unless they are stored already.
-INSERT INTO payloads (org_id, request_id, request, response, expires_at_ms)
-VALUES (:org_id, :request_id, :request, :response, :expires_at_ms)
+INSERT INTO payloads (org_id, request_id, request, response, prompt, expires_at_ms)
+VALUES (:org_id, :request_id, :request, :response, :prompt, :expires_at_ms)
 ON CONFLICT (org_id, request_id) DO NOTHING;
 
 -- name: get_payload

@@ -81,6 +81,26 @@ SELECT id, status, progress FROM generations WHERE id IN (SELECT value FROM json
 -- How far unfinished generations are, in percent.
 SELECT id, status, progress FROM generations WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id;
 
+-- name: list_prompts_of_requests
+-- The beginnings of the prompts of requests that are stored.
+SELECT told.id, substr(told.prompt, 1, 300) AS prompt FROM (
+    SELECT generations.id,
+        {generation_prompt}
+        AS prompt
+-- [sqlite]
+    FROM generations WHERE generations.id IN (SELECT value FROM json_each(:ids)) AND +generations.org_id = :org_id
+    UNION ALL
+    SELECT payloads.request_id, payloads.prompt FROM payloads
+    WHERE payloads.org_id = :org_id AND payloads.request_id IN (SELECT value FROM json_each(:ids))
+-- [postgres]
+    FROM generations WHERE generations.id IN (SELECT json_array_elements_text(CAST(:ids AS json)))
+        AND generations.org_id = :org_id
+    UNION ALL
+    SELECT payloads.request_id, payloads.prompt FROM payloads
+    WHERE payloads.org_id = :org_id AND payloads.request_id IN (SELECT json_array_elements_text(CAST(:ids AS json)))
+-- [both]
+) AS told WHERE told.prompt IS NOT NULL;
+
 -- name: list_names_of_keys [sqlite]
 -- The names of keys.
 SELECT id, name FROM keys WHERE id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;

@@ -164,7 +164,25 @@ AND (CAST(:has_second AS TEXT) IS NULL OR replace(requests.labels, :has_second, 
 AND (CAST(:content_credentials AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM seals
     WHERE seals.request_id = requests.id AND seals.org_id = :org_id AND seals.status = :content_credentials))
 AND (CAST(:search AS TEXT) IS NULL OR replace(requests.id, :search, '') <> requests.id
-    OR replace(requests.end_user, :search, '') <> requests.end_user OR replace(requests.session_id, :search, '') <> requests.session_id)
+    OR replace(requests.end_user, :search, '') <> requests.end_user OR replace(requests.session_id, :search, '') <> requests.session_id
+    OR CAST(:words AS TEXT) IS NOT NULL AND EXISTS (SELECT 1 FROM (
+        SELECT
+            {generation_prompt}
+            AS prompt
+        FROM generations WHERE generations.id = requests.id AND generations.org_id = :org_id
+        UNION ALL
+        SELECT payloads.prompt FROM payloads
+        WHERE payloads.org_id = :org_id AND payloads.request_id = requests.id
+    ) AS told WHERE NOT EXISTS (
+-- [sqlite]
+        SELECT 1 FROM json_each(:words) AS word WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(word.value) AS form WHERE instr(lower(told.prompt), form.value) > 0
+-- [postgres]
+        SELECT 1 FROM json_array_elements(CAST(:words AS json)) AS word (forms) WHERE NOT EXISTS (
+            SELECT 1 FROM json_array_elements_text(word.forms) AS form (text) WHERE strpos(lower(told.prompt), form.text) > 0
+-- [both]
+        )
+    )))
 
 -- name: list_{older|newer}_requests_of_user
 -- A page {downwards|upwards} from an id, of one end user; other filters may be added.

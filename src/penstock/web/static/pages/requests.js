@@ -50,7 +50,7 @@ function Filters({ query, onChange }) {
   return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || namesIn(query).some((name) => query.get(name))}>
       <summary>Filters</summary>
   <div class="filters" role="search" aria-label="Filter requests">
-    <${TextField} label="Search" type="search" value=${search} onInput=${setSearch} placeholder="Id, user or session" />
+    <${TextField} label="Search" type="search" value=${search} onInput=${setSearch} placeholder="Words of the prompt, ID, user …" />
     ${field("status", "Status", Object.entries(STATUSES).map(([status, [words]]) => [status, words]))}
     ${field("kind", "Kind", Object.entries(KINDS))}
     ${field("model", "Model", known.map(({ id }) => [id, id]))}
@@ -71,11 +71,11 @@ function Filters({ query, onChange }) {
 
 const ENDED_BADLY = ["upstream_failure", "rejected"];
 
-// The model with its newest output, and below it what it was or why it failed.
-function What({ request: { model, kind, provider, status, outputs, error_message: message } }) {
-  const about = [KINDS[kind], provider, outputs?.length > 1 && plural(outputs.length, "output")].filter(Boolean).join(" · ");
+// The prompt with its newest output, and below it what it was or why it failed. Without a stored prompt, the model comes first.
+function What({ request: { model, kind, provider, status, outputs, prompt, error_message: message } }) {
+  const about = [KINDS[kind], prompt ? model : provider, outputs?.length > 1 && plural(outputs.length, "output")].filter(Boolean).join(" · ");
   return html`<div class="what"><${Thumb} kind=${kind} output=${outputs?.[0]} />
-    <div><span class="medium anywhere">${model ?? "No model"}</span>
+    <div><span class=${`medium ${prompt ? "clamp one" : "anywhere"}`} title=${prompt}>${prompt || (model ?? "No model")}</span>
       ${ENDED_BADLY.includes(status) && message
         ? html`<span class="small bad clamp one"><${Prose} text=${message} /></span>` : html`<span class="small soft clamp one">${about}</span>`}</div></div>`;
 }
