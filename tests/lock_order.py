@@ -22,6 +22,8 @@ PRIMARY_KEYS = {
     "idempotency_keys": ("org_id", "key_digest"),
     "usage_slots": ("org_id", "key_id", "status", "slot"),
     "label_spend": ("month", "org_id", "name", "value"),
+    "account_spend": ("month", "account_id"),
+    "account_use": ("account_id", "process_id"),
     "label_budgets": ("org_id", "name", "value"),
 }
 _CHANGED = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!FOR )(?<!KEY )(?<!DO )UPDATE) (\w+)|\b(procrastinate)_defer")

@@ -55,7 +55,7 @@ from penstock.models.live_models import LiveModels
 from penstock.models.performance import PerformanceReader
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
-from penstock.models.vendor_accounts import REFRESH_SECONDS, VendorAccounts
+from penstock.models.vendor_accounts import REFRESH_SECONDS, SHARE_SECONDS, VendorAccounts
 from penstock.net.client import HttpClient
 from penstock.provenance import sealer
 from penstock.provenance.opening import open_signing
@@ -267,6 +267,9 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
     """Coroutines that repeat their work for ever, by name."""
     work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
     work["refresh accounts"] = _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS)
+    if gateway.store.dialect == "postgres":
+        share = partial(gateway.accounts.share_use, gateway.chat_reservations.process_id)
+        work["share use of accounts"] = _repeat(gateway, share, SHARE_SECONDS)
     if gateway.settings.worker and sweeps:
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS

@@ -213,6 +213,7 @@ class FailedAttempt(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     message: str | None  # None where it is not stored
     http_status: int | None = None
+    account: str = ""  # empty: the credential of the environment
 
 
 # ----------------------------------------------------------------------------------------------------------- generation

@@ -19,7 +19,6 @@ FEATURES = (
     "image streams",
     "videos",
     "models",
-    "speech",
     "webhooks",
     "replay",
 )

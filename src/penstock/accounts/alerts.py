@@ -1,4 +1,4 @@
-"""Tell the operator by webhook, once, when a monthly budget is nearly or fully used or a balance is low."""
+"""Tell the operator by webhook, once, when a budget is nearly or fully used, a balance is low or an account fails."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -12,9 +12,9 @@ from penstock.errors import InvalidRequest, StorageUnavailable
 from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.schema import SLOT_MS
 from penstock.settings import Settings
-from penstock.store.base import Store, Transaction
+from penstock.store.base import Row, Store, Transaction
 from penstock.typed_config import Misconfigured
-from penstock.values import Nanos, OrgId, dollars, month_text, nanos, new_id
+from penstock.values import Nanos, OrgId, dollars, iso, month_text, nanos, new_id
 from penstock.webhooks.events import ALERT_PREFIX, add_alert, alert_body
 
 log = structlog.get_logger("penstock.alerts")
@@ -104,6 +104,7 @@ class Alerts:
         if self._low_balance:
             rows = await self._store.slow("list_low_balances", low=self._low_balance)
             alerts += [_balance_alert(_LowBalance(**row), self._low_balance) for row in rows]
+        alerts += [_account_alert(row) for row in await self._store.slow("list_failed_accounts")]
         return sum([await self._store_once(alert) for alert in alerts if alert])
 
     async def note_refusal(self, budget_of: str, label: tuple[str, str] | None = None) -> None:
@@ -252,3 +253,17 @@ def _balance_alert(balance: _LowBalance, low: Nanos) -> Alert:
         "below": dollars(low),
     }
     return Alert(f"alert {balance.org_id} balance {balance.credit_id}", "balance.low", data)
+
+
+def _account_alert(row: Row) -> Alert:
+    """The alert about an account that its vendor refuses. A replaced credential has alerts anew."""
+    data = {
+        "object": "account",
+        "id": row["id"],
+        "provider": row["provider"],
+        "name": row["name"],
+        "refused_with": row["failed_status"],
+        "refused_at": iso(row["failed_at_ms"]),
+    }
+    name = f"alert account {row['id']} {row['version']} {row['failed_status']}"
+    return Alert(name, "account.failed", data)

@@ -67,7 +67,8 @@ class EndedCall(msgspec.Struct, frozen=True):
         end = self.end
         request = self.reservation.request
         labels = encode_labels(request.labels) if request.labels else None
-        return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, end.cost, labels)
+        slot = call.at_ms // SLOT_MS
+        return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, slot, end.cost, labels, end.account_id)
 
     @property
     def hold_end(self) -> transfers.EndedHold:

@@ -53,6 +53,7 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     cost_lines: str | None
     attempts: str | None
     labels: str | None
+    account_id: str | None
 
     @property
     def is_open(self) -> bool:

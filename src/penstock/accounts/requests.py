@@ -39,6 +39,7 @@ class RequestEnd(msgspec.Struct, frozen=True):
     error_message: str | None = None
     provider: str | None = None  # None: the one that was last asked, if any
     upstream_model: str | None = None
+    account_id: str | None = None  # of the provider; None: the credential of the environment
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
@@ -55,6 +56,7 @@ class RequestEnd(msgspec.Struct, frozen=True):
             "error_message": self.error_message[:_MAX_MESSAGE_CHARS] if self.error_message else None,
             "provider": self.provider,
             "upstream_model": self.upstream_model,
+            "account_id": self.account_id,
             "input_tokens": self.input_tokens,
             "cached_tokens": self.cached_tokens,
             "output_tokens": self.output_tokens,
@@ -72,6 +74,7 @@ class RequestUsage(NamedTuple):
     slot: int
     cost: int
     labels: str | None = None  # as stored
+    account_id: str | None = None  # at the vendor
 
 
 def check_session_id(headers: Mapping[str, str]) -> None:
@@ -115,6 +118,7 @@ def new_request_row(
         "process_id": process_id,
         "provider": sent_to.provider if sent_to else None,
         "upstream_model": sent_to.upstream if sent_to else None,
+        "account_id": (sent_to.account or None) if sent_to else None,
     }
 
 
@@ -124,7 +128,7 @@ async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: Requ
     if row is None:
         return None
     slot = row["created_at_ms"] // SLOT_MS
-    return RequestUsage(org_id, row["key_id"], end.status, slot, end.cost, row["labels"])
+    return RequestUsage(org_id, row["key_id"], end.status, slot, end.cost, row["labels"], row["account_id"])
 
 
 def request_end_values(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
@@ -147,14 +151,17 @@ async def add_ended_requests(tx: Transaction, rows: Sequence[Row]) -> int:
 
 async def count_usage(tx: Transaction, ended: Iterable[RequestUsage]) -> None:
     """Add ended requests to the usage slots by key and status, by key, by status, and in total; and to what their
-    labels have spent.
+    labels and their accounts have spent.
 
     Each slot is changed once, in the order of their primary keys: many transactions share them.
     """
     same = defaultdict[tuple[OrgId, str, str, int], list[int]](list)
     spent = defaultdict[tuple[str, str, str, str], int](int)
-    for org_id, key_id, status, slot, cost, labels in ended:
+    by_account = defaultdict[tuple[str, str], int](int)
+    for org_id, key_id, status, slot, cost, labels, account_id in ended:
         same[org_id, key_id, status, slot].append(cost)
+        if account_id is not None and cost:
+            by_account[month_text(slot * SLOT_MS), account_id] += cost
         if labels is not None and cost:
             for name, value in decode_labels(labels).items():
                 spent[month_text(slot * SLOT_MS), org_id, name, value] += cost
@@ -172,6 +179,14 @@ async def count_usage(tx: Transaction, ended: Iterable[RequestUsage]) -> None:
         names = ("month", "org_id", "name", "value")
         sums = [dict(zip(names, key, strict=True), spent=spent[key]) for key in sorted(spent)]
         await tx.put_many("add_label_spend", sums)
+    if by_account:
+        await tx.put_many(
+            "add_account_spend",
+            [
+                {"month": month, "account_id": account_id, "spent": cost}
+                for (month, account_id), cost in sorted(by_account.items())
+            ],
+        )
 
 
 _NOT_ENDED: Row = {

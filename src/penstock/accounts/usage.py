@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from penstock.store.base import Row, Store
 from penstock.values import Nanos, OrgId, dollars, first_id, iso
 
 BUCKETS = ("hour", "day", "week", "month")
-GROUPS = ("model", "provider", "key", "kind", "user", "session")  # and `label:` with the name of a label
+GROUPS = ("model", "provider", "key", "kind", "user", "session", "account")  # and `label:` with the name of a label
 LABEL_GROUP = "label:"
 MAX_GROUPS = 2  # by which sums can be grouped at once
 MAX_BUCKETS = 1000
@@ -143,10 +143,21 @@ class _Sums:
         self.cells.setdefault((row.bucket, names), _Figures()).add(row, durations)
 
 
-def _sum_up(rows: Iterable[Row], depth: int) -> _Sums:
+class Accounts(NamedTuple):
+    """The accounts at vendors that a caller may know of: their names by their ids, and whether these are all."""
+
+    names: Mapping[str, str] = {}
+    are_all: bool = False
+
+
+def _sum_up(rows: Iterable[Row], group_by: Sequence[str], accounts: Accounts) -> _Sums:
     sums = _Sums()
+    columns = [column for column, by in zip(("name", "second"), group_by, strict=False) if by == "account"]
     for row in rows:
-        sums.add(_UsageRow(**row), depth)
+        for column in columns:
+            if not accounts.are_all and row[column] not in accounts.names:
+                row[column] = None
+        sums.add(_UsageRow(**row), len(group_by))
     return sums
 
 
@@ -173,10 +184,15 @@ class UsageReports:
         self._catch_up = catch_up
 
     async def report(
-        self, org_id: OrgId, filters: UsageFilters, bucket: str, group_by: Sequence[str] = ()
+        self,
+        org_id: OrgId,
+        filters: UsageFilters,
+        bucket: str,
+        group_by: Sequence[str] = (),
+        accounts: Accounts = Accounts(),  # noqa: B008 - it cannot be changed
     ) -> dict[str, Any]:
         """Return the figures of each bucket of time, also of the empty ones, and of the whole time; and those of each
-        group, by up to two properties.
+        group, by up to two properties. Accounts that the caller may not know of are one group without a name.
 
         Raises InvalidRequest for a time with too many buckets, or with too many groups in them.
         """
@@ -196,10 +212,10 @@ class UsageReports:
         if len(rows) > MAX_SUMS:
             message = "There are too many groups: choose a shorter time, longer buckets, or filter by what they have."
             raise InvalidRequest(message, param="group_by")
-        sums = await asyncio.to_thread(_sum_up, rows, len(group_by))
+        sums = await asyncio.to_thread(_sum_up, rows, group_by, accounts)
         places = [place for place, name in enumerate(group_by) if name == "key"]
         ids = {key_id for names in sums.groups for place in places if (key_id := names[place])}
-        names = await read_key_names(self._store, sorted(ids), org_id)
+        names = {**accounts.names, **await read_key_names(self._store, sorted(ids), org_id)}
         # In a thread, because it takes long with many buckets and groups.
         return await asyncio.to_thread(_report_body, sums, spans, bucket, group_by, names)
 
@@ -241,7 +257,7 @@ def _report_body(
     spans: list[tuple[int, int]],
     bucket: str,
     group_by: Sequence[str],
-    key_names: Mapping[str, str | None],
+    shown_names: Mapping[str, str | None],
 ) -> dict[str, Any]:
     def largest(names: Names) -> tuple[int, int, list[str]]:
         figures = sums.groups[names]
@@ -251,7 +267,8 @@ def _report_body(
 
     def group(names: Names, figures: _Figures) -> dict[str, Any]:
         shown = [
-            key_names.get(name or "", name) if by == "key" else name for by, name in zip(group_by, names, strict=True)
+            shown_names.get(name or "", name) if by in ("key", "account") else name
+            for by, name in zip(group_by, names, strict=True)
         ]
         if len(names) == 1:
             return {"group": names[0], "name": shown[0], **figures.body()}

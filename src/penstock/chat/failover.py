@@ -11,7 +11,7 @@ from penstock.models.routing import Route
 from penstock.schema import Response
 from penstock.upstream.caller_error import caller_error
 from penstock.upstream.candidate import Candidate
-from penstock.upstream.failures import AttemptFailed, Failure
+from penstock.upstream.failures import AttemptFailed, Failure, limit_of_operator, over_limit
 
 Ask = Callable[[Candidate], Awaitable[Response]]
 
@@ -41,7 +41,11 @@ async def first_response(reserved: ReservedCall, route: Route, ask: Ask) -> Resp
 async def _ask_in_order(reserved: ReservedCall, route: Route, ask: Ask) -> Response:
     failures: list[Failure] = []
     for candidate in route.candidates:
+        if wait := limit_of_operator(candidate):
+            failures.append(over_limit(candidate, wait))
+            continue
         try:
+            reserved.begin_use(candidate)
             response = await ask(candidate)
         except AttemptFailed as problem:
             failures.append(problem.failure)
@@ -50,5 +54,6 @@ async def _ask_in_order(reserved: ReservedCall, route: Route, ask: Ask) -> Respo
                 break
         else:
             reserved.gateway.health.record_success(*candidate.health_key)
+            reserved.gateway.accounts.note_success(candidate)
             return response
     raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)

@@ -21,6 +21,7 @@ from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import Failure
+from penstock.upstream.vendor_account import VendorAccount
 from penstock.values import ZERO, Nanos
 
 _MAX_MESSAGE_CHARS = 1000
@@ -55,6 +56,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
     gateway: Gateway
     reservation: Reservation
     failed_attempts: list[FailedAttempt] = msgspec.field(default_factory=list)
+    in_use: list[VendorAccount] = msgspec.field(default_factory=list)  # the account that is asked
     losses: list[Nanos] = msgspec.field(default_factory=list)  # what providers bill for responses that cannot be used
 
     def settle(
@@ -86,12 +88,14 @@ class ReservedCall(msgspec.Struct, frozen=True):
             self._stored_message(problem.message) if problem else None,
             provider=provider or (last.provider if last else None),
             upstream_model=model.upstream if model else last.upstream_model if last else None,
+            account_id=(candidate.account_id if candidate else last.account if last else "") or None,
             input_tokens=bill.tokens.get("input") if bill else None,
             cached_tokens=bill.tokens.get("cached") if bill else None,
             output_tokens=bill.tokens.get("output") if bill else None,
             cost_lines=bill.lines if bill else (),
             attempts=self.failed_attempts,
         )
+        self._end_use()
         if problem:
             problem.recorded = True
         leftovers = self._leftovers(response, items) if items or self.stores_payload else None
@@ -99,6 +103,16 @@ class ReservedCall(msgspec.Struct, frozen=True):
         charged = min(cost, self.reservation.amount)
         self.gateway.metrics.count_generation(provider or NO_PROVIDER, self.reservation.request.task, status, charged)
         report_result(end.provider, charged)
+
+    def begin_use(self, candidate: Candidate) -> None:
+        """Count the call for the account of a candidate, until it has failed or the call is settled."""
+        if candidate.account is not None:
+            candidate.account.limits.begin()
+            self.in_use.append(candidate.account)
+
+    def _end_use(self) -> None:
+        while self.in_use:
+            self.in_use.pop().limits.end()
 
     async def free_place(self) -> None:
         """Let the caller's next call, which may go to another process, find this one as it ended."""
@@ -110,6 +124,8 @@ class ReservedCall(msgspec.Struct, frozen=True):
         call = self.reservation.call
         log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
         self.gateway.health.record_failure(*candidate.health_key, failure.kind, failure.retry_after_seconds)
+        self.gateway.accounts.note_failure(candidate, failure)
+        self._end_use()
         attempts = self.failed_attempts
         attempt = FailedAttempt(
             candidate.provider.slug,
@@ -119,6 +135,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
             failure.kind,
             self._stored_message(failure.message)[:_MAX_MESSAGE_CHARS],
             failure.status,
+            candidate.account_id,
         )
         attempts.append(attempt)
 

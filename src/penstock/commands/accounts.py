@@ -35,12 +35,16 @@ def add_account(
     weight: Annotated[int, typer.Option(help="How often it is chosen among equals, from 1 to 100.")] = 1,
     priority: Annotated[int, typer.Option(help="Accounts with a lower number are tried first.")] = 0,
     model: Annotated[list[str] | None, typer.Option(help="A model that it serves; may end with `*`.")] = None,
+    concurrent: Annotated[int | None, typer.Option(help="Calls and jobs at a time.")] = None,
+    per_minute: Annotated[int | None, typer.Option(help="Calls in a minute.")] = None,
+    usd_per_month: Annotated[float | None, typer.Option(help="Dollars in a month, in UTC.")] = None,
     data: Data = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
     """Add a credential of a provider; running gateways use it within two seconds."""
-    options = {"name": name, "weight": weight, "priority": priority, "models": model or None}
+    limits = {"concurrent": concurrent, "requests_per_minute": per_minute, "usd_per_month": usd_per_month}
+    options = {"name": name, "weight": weight, "priority": priority, "models": model or None, **limits}
     credential = _read(from_file)
     account = _with_accounts(data, config, lambda accounts: accounts.add(provider, credential, options))
     report(f"added {account['id']}", as_json, **account)
@@ -53,7 +57,7 @@ def list_accounts(data: Data = None, config: Config = None, as_json: Json = Fals
     async def work(accounts: VendorAccounts) -> list[dict[str, Any]]:
         return accounts.list_records()
 
-    columns = ["id", "provider", "name", "status", "weight", "priority", "last_four"]
+    columns = ["id", "provider", "name", "status", "weight", "priority", "last_four", "spent_this_month"]
     rows = [[account[column] for column in columns] for account in _with_accounts(data, config, work)]
     show_table("Accounts", columns, rows, as_json)
 

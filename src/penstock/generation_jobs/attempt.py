@@ -28,6 +28,7 @@ from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import Change, ConstraintViolated, Row
 from penstock.telemetry.tracing import span
+from penstock.upstream.candidate import counted
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import AttemptFailed, Failure, job_failure, unknown_outcome
 from penstock.upstream.translate import with_seed_of_part
@@ -47,7 +48,9 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
         return failure
     with AttemptWatch(gateway.metrics, gateway.clock, part.candidate, job.request.task) as watch:
         watch.span.set("penstock.request.id", job.id)
-        outcome = await _Attempt(gateway, job, part).run()
+        attempt = _Attempt(gateway, job, part)
+        with counted(part.candidate, is_new=attempt.earlier is None):
+            outcome = await attempt.run()
         if isinstance(outcome, Failure):
             watch.fail(outcome.kind)
             log_failure(gateway.settings, part.candidate, outcome, job.id, (job.request.values, job.request.extras))
@@ -105,8 +108,10 @@ class _Attempt:
         except AttemptFailed as problem:
             failure = problem.failure
             self.gateway.health.record_failure(*self.health_key, failure.kind, failure.retry_after_seconds)
+            self.gateway.accounts.note_failure(self.candidate, failure)
             return await self._record_failure(failure, made)
         self.gateway.health.record_success(*self.health_key)
+        self.gateway.accounts.note_success(self.candidate)
         return AttemptResult(self.part, self.id, made, outputs, self._price_lines(made, outputs))
 
     async def _record_failure(self, failure: Failure, made: Result | None, *, is_ours: bool = False) -> Failure:
@@ -262,7 +267,11 @@ class _Attempt:
         if gateway.clock.steady_ms() >= job.row.deadline_ms:
             raise UpstreamTimeout("The generation could not be started in time.", should_retry=False)
 
-        sent_to = {"provider": self.provider.slug, "upstream_model": self.candidate.model.upstream}
+        sent_to = {
+            "provider": self.provider.slug,
+            "upstream_model": self.candidate.model.upstream,
+            "account_id": self.candidate.account_id or None,
+        }
         attempt: Row = {
             "id": self.id,
             "request_id": job.id,
@@ -272,7 +281,6 @@ class _Attempt:
             "candidate": self.part.candidate_index,
             "count": self.part.count,
             **sent_to,
-            "account_id": self.candidate.account_id or None,
             "created_at_ms": gateway.clock.now_ms(),
         }
         started_request = {"id": job.id, "org_id": job.org_id, **sent_to}

@@ -18,8 +18,10 @@ from penstock.generation_jobs.rows import Live, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate
 from penstock.telemetry.call_report import provider_wait
+from penstock.upstream.account_limits import Wait
 from penstock.upstream.caller_error import caller_error
-from penstock.upstream.failures import Failure, unknown_outcome
+from penstock.upstream.candidate import Candidate
+from penstock.upstream.failures import Failure, limit_of_operator, over_limit, unknown_outcome
 from penstock.values import Nanos, nanos
 
 log = structlog.get_logger()
@@ -27,6 +29,7 @@ log = structlog.get_logger()
 _VIDEO_PAUSE_SECONDS = 1.0
 _IMAGE_PAUSE_SECONDS = 0.25
 _PAUSE_SECONDS_MAX = 60.0
+_OWN_LIMIT_SECONDS = 5.0  # the same, where only limits of our own are in the way: asking costs nothing
 _DOUBLINGS_MAX = 16
 _PAUSE_FACTOR_MAX = 1.25  # a random factor, so that the jobs of an outage do not all come back at once
 _IMAGE_RETRY_MS = 5000  # how long images are tried again, because their callers wait
@@ -71,7 +74,12 @@ def _pause_seconds(rounds: int, failures: Sequence[Failure], is_video: bool) -> 
     if not any(is_video or failure.kind == "unsent" for failure in passing):
         return None
     first = _VIDEO_PAUSE_SECONDS if is_video else _IMAGE_PAUSE_SECONDS
-    growing: float = min(first * 2 ** min(rounds - 1, _DOUBLINGS_MAX), _PAUSE_SECONDS_MAX)
+    most = (
+        _OWN_LIMIT_SECONDS
+        if all(failure.kind == "busy" and not failure.sent for failure in passing)
+        else _PAUSE_SECONDS_MAX
+    )
+    growing: float = min(first * 2 ** min(rounds - 1, _DOUBLINGS_MAX), most)
     asked = min(failure.retry_after_seconds or 0.0 for failure in passing)
     return max(growing, asked) * random.uniform(1.0, _PAUSE_FACTOR_MAX)  # noqa: S311 - guards nothing
 
@@ -131,6 +139,8 @@ async def _ask_candidate(gateway: Gateway, job: Job, count: int, candidate_index
     candidate = job.candidates[candidate_index]
     if candidate is None:
         return [_not_configured(job, candidate_index)]
+    if wait := _wait_for_account(job, candidate, candidate_index):
+        return [over_limit(candidate, wait)]
     whole = Part(candidate, candidate_index, 0, count, first=job.request.n - count)
     parts = whole.divided(candidate.model.op.native_n)
     outcomes = await _run_attempts(gateway, job, parts)
@@ -140,6 +150,15 @@ async def _ask_candidate(gateway: Gateway, job: Job, count: int, candidate_index
         return outcomes
     rest = Part(candidate, candidate_index, len(parts), missing, first=job.request.n - missing)
     return outcomes + await _run_attempts(gateway, job, rest.divided(max(1, min(delivered))))
+
+
+def _wait_for_account(job: Job, candidate: Candidate, candidate_index: int) -> Wait | None:
+    """Why nothing new is sent to the account of a candidate now. What was learned of an account is a guess, for which
+    only jobs wait: of another call the vendor decides.
+    """
+    if candidate.account is None or job.history.has_begun_at(candidate_index):
+        return None
+    return candidate.account.wait if job.request.task == "video" else limit_of_operator(candidate)
 
 
 def _not_configured(job: Job, candidate_index: int) -> Failure:

@@ -78,7 +78,9 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
     charged = hold_end.charged
+    account_id = new.attempts[0].part.candidate.account_id if new.attempts else ""
     usage = _usage(job.row, job.key_id, encode_labels(job.request.labels), "completed", charged)
+    usage = usage._replace(account_id=account_id or None)
     changes: list[Change] = [
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),
@@ -138,6 +140,7 @@ def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> 
         max(0, at_ms - job.row.created_at_ms),
         provider=made_by.provider.slug if made_by else None,
         upstream_model=made_by.model.upstream if made_by else None,
+        account_id=(made_by.account_id or None) if made_by else None,
         input_tokens=_reported_tokens(attempts, "input"),
         output_tokens=_reported_tokens(attempts, "output"),
         cost_lines=cost_lines([*_price_lines(attempts), *_charged_failures(job)], new.cost),

@@ -131,6 +131,10 @@ class PartHistory:
         """Whether an earlier run left an attempt at this candidate open."""
         return any(index == candidate_index for index, _ in self._open)
 
+    def has_begun_at(self, candidate_index: int) -> bool:
+        """Whether an attempt at this candidate is stored and has not ended."""
+        return any(index == candidate_index for index, _ in (*self._open, *self._unsent))
+
     def is_recorded(self, attempt_id: str, state: str) -> bool:
         """Whether an earlier run stored this state of the attempt."""
         return any(row.id == attempt_id and row.state == state for row in self._open.values())

@@ -36,6 +36,7 @@ from penstock.recordings.rows import find_recording
 from penstock.schema import Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
+from penstock.upstream.failures import limit_of_operator
 from penstock.values import Nanos, OrgId, new_id
 
 _FIRST_TOKEN = 1
@@ -308,7 +309,10 @@ def _job_ms(gateway: Gateway) -> int:
 
 
 def _is_sent_at_once(planned: PlannedCall) -> bool:
-    """Whether the first candidate makes all outputs in one call, without inputs that must be read before."""
+    """Whether the first candidate makes all outputs in one call, without inputs that must be read before, and the
+    limits of its account allow it now.
+    """
     if planned.inputs or not planned.candidates or not isinstance(planned.plan.source, Live | Recording):
         return False
-    return planned.request.n <= planned.candidates[0].model.op.native_n
+    first = planned.candidates[0]
+    return planned.request.n <= first.model.op.native_n and limit_of_operator(first) is None

@@ -54,6 +54,9 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_healthy(*candidate.health_key)
 
     def comes_last(self, candidate: Candidate) -> bool:
+        account = candidate.account
+        if account is not None and (account.failed_status is not None or account.wait is not None):
+            return True
         return not self.healthy(candidate) or self.has_ended(candidate.model)
 
     def performance(self, candidate: Candidate) -> Performance | None:
@@ -108,7 +111,7 @@ class Routing:
 
     def _usual_rank(self, candidate: Candidate) -> tuple[bool, int, int, float]:
         account = candidate.account
-        weight = candidate.model.weight * (account.weight if account else 1)
+        weight = candidate.model.weight * (account.share if account else 1)
         return (
             self._knowledge.comes_last(candidate),
             candidate.model.priority,
@@ -303,6 +306,11 @@ def _sort_key(candidate: Candidate, preferences: Preferences, knowledge: Knowled
 
 def _reason(candidate: Candidate, preferences: Preferences, knowledge: Knowledge) -> str:
     slug = candidate.provider.slug
+    account = candidate.account
+    if account is not None and account.failed_status is not None:
+        return f"its vendor refused the account with HTTP {account.failed_status}: tried last"
+    if account is not None and account.wait is not None:
+        return "the account has reached its limits: tried last"
     if not knowledge.healthy(candidate):
         return "its last calls failed: tried last"
     if knowledge.has_ended(candidate.model):

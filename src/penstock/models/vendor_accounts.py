@@ -1,28 +1,31 @@
 """The accounts at vendors: read from the store, changed by operators, and offered as candidates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from math import inf
 from typing import Any
 
 import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound
+from penstock.models.account_values import MAX_CREDENTIAL_CHARS, NEW_ACCOUNT, account_columns, account_record
 from penstock.models.catalog import Catalog
 from penstock.store.base import Row, Store, Transaction
+from penstock.upstream.account_limits import AccountLimits, AccountUse
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.failures import Failure
 from penstock.upstream.vendor_account import VendorAccount
-from penstock.values import is_id, iso, new_id
+from penstock.values import is_id, month_text, new_id
 from penstock.vault import Vault
 
+SHARE_SECONDS = 5.0  # how often processes tell each other how they use the accounts
+_USE_MS = 15_000  # how long what a process has told is true
+_SPEND_SECONDS = 5.0  # how old the sums of dollars may be that limits are compared with
+_REFUSED = (401, 402, 403)  # statuses by which a vendor refuses an account, whatever was asked
 REFRESH_SECONDS = 1.0  # other processes notice a change within two seconds
-MAX_NAME_CHARS = 100
-MAX_WEIGHT = 100
-MAX_PRIORITY = 1000
-MAX_CREDENTIAL_CHARS = 8192  # a service account in JSON has some thousands
-STATUSES = ("on", "off")  # that operators set
 _CHANGED = "accounts changed"  # the fact that each change sets anew
-_MAX_MODELS = 200
 _LAST = 4
 _MOST_KEPT = 4096  # candidates with accounts in memory
 
@@ -38,6 +41,8 @@ class VendorAccounts:
         self._by_id: dict[str, VendorAccount] = {}
         self._by_provider: dict[str, list[VendorAccount]] = {}
         self._seen: str | None = None
+        self._spends_read_at = -inf
+        self._unwritten: dict[str, int | None] = {}  # by id: with which status an account was refused; None: no more
         self._kept: dict[tuple[int, str], tuple[Candidate, Candidate]] = {}
 
     # ---------------------------------------------------------------------------------------------------- choosing
@@ -77,10 +82,56 @@ class VendorAccounts:
     def knows(self, account_id: str) -> bool:
         return account_id in self._by_id
 
+    # ------------------------------------------------------------------------------------------------------ learning
+
+    def note_failure(self, candidate: Candidate, failure: Failure) -> None:
+        """Learn from a failed attempt: that the account is refused, or that the vendor was sent too much."""
+        account = candidate.account
+        if account is None:
+            return
+        if failure.status in _REFUSED and not failure.accepted:
+            account.failed_status, account.failed_at_ms = failure.status, self._clock.now_ms()
+            self._unwritten[account.id] = failure.status
+        elif failure.kind == "busy" and failure.sent:
+            is_concurrency = "concurren" in f"{failure.message} {failure.words}".lower()
+            account.limits.refuse(failure.retry_after_seconds, is_concurrency=is_concurrency)
+
+    def note_success(self, candidate: Candidate) -> None:
+        """An account that serves a call is not refused."""
+        account = candidate.account
+        if account is not None and account.failed_status is not None:
+            account.failed_status = account.failed_at_ms = None
+            self._unwritten[account.id] = None
+
+    async def share_use(self, process_id: str) -> None:
+        """Tell the other processes how this one uses the accounts, and learn it of them."""
+        now_ms = self._clock.now_ms()
+        since_ms = now_ms - _USE_MS
+        rows = [
+            {"account_id": account.id, "process_id": process_id, "at_ms": now_ms, "use": _text(account)}
+            for account in sorted(self._by_id.values(), key=lambda account: account.id)
+        ]
+
+        async def write(tx: Transaction) -> None:
+            await tx.run("remove_account_use", since_ms=since_ms)
+            await tx.put_many("set_account_use", rows)
+
+        if not rows:
+            return
+        await self._store.write(write)
+        others = dict[str, list[AccountUse]]()
+        for row in await self._store.all("list_account_use", process_id=process_id, since_ms=since_ms):
+            others.setdefault(row["account_id"], []).append(msgspec.json.decode(row["use"], type=AccountUse))
+        for account in self._by_id.values():
+            account.limits.follow(others.get(account.id, []))
+
     # ----------------------------------------------------------------------------------------------------- reading
 
     async def refresh(self) -> None:
-        """Read the accounts again if somebody has changed them."""
+        """Write what was learned of accounts, and read them again if somebody has changed them."""
+        await self._write_failures()
+        if self._by_id and self._clock.monotonic() - self._spends_read_at >= _SPEND_SECONDS:
+            await self._read_spends()
         row = await self._store.one("get_fact", name=_CHANGED)
         seen = row["value"] if row else None
         if seen == self._seen:
@@ -91,8 +142,32 @@ class VendorAccounts:
         for account in self._by_id.values():
             self._by_provider.setdefault(account.provider, []).append(account)
         self._kept.clear()
+        await self._read_spends()
         self._catalog.set_accounts(frozenset(self._by_provider))
         self._seen = seen
+
+    async def _write_failures(self) -> None:
+        unwritten, self._unwritten = self._unwritten, {}
+        for account_id, status in sorted(unwritten.items()):
+            account = self._by_id.get(account_id)
+            if account is not None:
+                at_ms = account.failed_at_ms if status is not None else None
+                await self._store.write(partial(self._set_failure, account, status, at_ms))
+
+    async def _set_failure(
+        self, account: VendorAccount, status: int | None, at_ms: int | None, tx: Transaction
+    ) -> None:
+        await self._touch(tx)
+        values = {"id": account.id, "version": account.version}
+        await tx.run("set_account_failure", **values, failed_status=status, failed_at_ms=at_ms)
+
+    async def _read_spends(self) -> None:
+        """Read what was spent this month, for the limits in dollars and for the list."""
+        rows = await self._store.all("list_account_spend", month=month_text(self._clock.now_ms()))
+        spends = {row["account_id"]: row["spent"] for row in rows}
+        for account in self._by_id.values():
+            account.spent = spends.get(account.id, 0)
+        self._spends_read_at = self._clock.monotonic()
 
     def _updated(self, row: Row) -> VendorAccount:
         """The account of a row: the same object as before, which running jobs hold, with the new values."""
@@ -104,19 +179,25 @@ class VendorAccounts:
         del values["secret"]
         known = self._by_id.get(row["id"])
         if known is None:
-            return VendorAccount(**values)
+            return VendorAccount(**values, limits=AccountLimits(self._clock))
+        if known.version != row["version"] or known.status != row["status"]:
+            known.limits.forget()
         for name, value in values.items():
             setattr(known, name, value)
         return known
 
     def list_records(self) -> list[dict[str, Any]]:
-        return [_record(account) for account in self._by_id.values()]
+        return [account_record(account) for account in self._by_id.values()]
+
+    def names(self) -> dict[str, str]:
+        """The names of the accounts that have one, by their ids."""
+        return {account.id: account.name for account in self._by_id.values() if account.name}
 
     def get_record(self, account_id: str) -> dict[str, Any]:
         """Raises NotFound."""
         if account_id not in self._by_id:
             raise _no_such(account_id)
-        return _record(self._by_id[account_id])
+        return account_record(self._by_id[account_id])
 
     # ---------------------------------------------------------------------------------------------------- changing
 
@@ -127,7 +208,7 @@ class VendorAccounts:
             raise InvalidRequest(f"`provider` names `{provider[:64]}`, which is not a provider.", param="provider")
         if known.key_env is None:
             raise InvalidRequest(f"{known.name} takes no credential.", param="provider")
-        columns = {"name": "", "weight": 1, "priority": 0, "models": None, **_columns(options)}
+        columns = {**NEW_ACCOUNT, **account_columns(options)}
         columns.pop("status", None)
         at_ms = self._clock.now_ms()
         account_id = new_id("acc", at_ms)
@@ -146,7 +227,7 @@ class VendorAccounts:
 
     async def change(self, account_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Change what is given; raise NotFound or InvalidRequest."""
-        changes = _columns(options)
+        changes = account_columns(options)
 
         async def write(tx: Transaction) -> None:
             await self._touch(tx)
@@ -199,7 +280,7 @@ class VendorAccounts:
         await self._store.write(write)
         await self.erase_drained()
         await self.refresh()
-        return _record(self._by_id[account_id]) if account_id in self._by_id else None
+        return account_record(self._by_id[account_id]) if account_id in self._by_id else None
 
     async def erase_drained(self) -> int:
         """Erase the credentials of draining accounts whose jobs have all ended; return how many."""
@@ -250,50 +331,8 @@ async def reseal_accounts(store: Store, vault: Vault) -> int:
     return await store.write(work)
 
 
-def _record(account: VendorAccount) -> dict[str, Any]:
-    return {
-        "id": account.id,
-        "object": "account",
-        "provider": account.provider,
-        "name": account.name,
-        "status": account.status,
-        "weight": account.weight,
-        "priority": account.priority,
-        "models": None if account.models is None else list(account.models),
-        "last_four": account.last_four,
-        "version": account.version,
-        "created_at": iso(account.created_at_ms),
-    }
-
-
-def _columns(options: Mapping[str, Any]) -> Row:
-    """The columns of the options that are given, checked; None stands for the default."""
-    columns: Row = {}
-    for name, low, high, default in (("weight", 1, MAX_WEIGHT, 1), ("priority", 0, MAX_PRIORITY, 0)):
-        if name in options:
-            columns[name] = value = default if options[name] is None else options[name]
-            if type(value) is not int or not low <= value <= high:
-                raise InvalidRequest(f"`{name}` must be a whole number from {low} to {high}.", param=name)
-    if "name" in options:
-        columns["name"] = name = options["name"] or ""
-        if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not (name.isprintable()):
-            raise InvalidRequest(f"`name` must have at most {MAX_NAME_CHARS} printable characters.", param="name")
-    if options.get("status") is not None:
-        columns["status"] = options["status"]
-        if options["status"] not in STATUSES:
-            raise InvalidRequest("`status` must be one of `on`, `off`.", param="status")
-    if "models" in options:
-        columns["models"] = _models_column(options["models"])
-    return columns
-
-
-def _models_column(models: Sequence[Any] | None) -> str | None:
-    if models is None:
-        return None
-    if not 1 <= len(models) <= _MAX_MODELS or not all(isinstance(name, str) and name for name in models):
-        message = f"`models` must be a list of 1 to {_MAX_MODELS} model ids; one may end with `*`."
-        raise InvalidRequest(message, param="models")
-    return msgspec.json.encode(list(models)).decode()
+def _text(account: VendorAccount) -> str:
+    return msgspec.json.encode(account.limits.use()).decode()
 
 
 def _no_such(account_id: str) -> NotFound:

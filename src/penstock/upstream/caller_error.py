@@ -46,6 +46,8 @@ def caller_error(
     if all(failure.kind == "busy" for failure in failures):
         seconds = max(failure.retry_after_seconds or 1 for failure in failures)
         headers["retry-after"] = str(max(1, round(seconds)))
+    if all(failure.kind == "busy" and not failure.sent for failure in failures):  # limits of our own accounts
+        return RateLimited(last.message, headers=headers, should_retry=True)
     if (forced or is_only) and not is_video and (own := _own_error(last)):
         return own(last.message, headers=headers, should_retry=should_retry)
     if forced:

@@ -1,6 +1,7 @@
 """A candidate: a provider and one of its models that could serve a request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,6 +33,11 @@ class Candidate:
     def account_id(self) -> str:
         """The id of the account; empty for the credential of the environment."""
         return "" if self.account is None else self.account.id
+
+    def note_headers(self, headers: Mapping[str, str]) -> None:
+        """Note what the vendor says of the limits of the account."""
+        if self.account is not None:
+            self.account.limits.read_headers(headers)
 
     @cached_property
     def health_key(self) -> tuple[str, str]:
@@ -70,3 +76,17 @@ class Candidate:
         """Whether the provider may reach hosts that the egress rules block, as a server of the operator's own can."""
         provider = self.provider
         return provider.local is None and (provider.self_hosted or not is_public_url(provider.base_url))
+
+
+@contextmanager
+def counted(candidate: Candidate, *, is_new: bool = True) -> Iterator[None]:
+    """Count a call for the account of a candidate, or go on with a job that was counted when it began."""
+    if candidate.account is None:
+        yield
+        return
+    limits = candidate.account.limits
+    limits.begin(is_new=is_new)
+    try:
+        yield
+    finally:
+        limits.end()

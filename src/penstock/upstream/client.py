@@ -248,6 +248,7 @@ class Upstream:
                 response = await stream.__aenter__()
         except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(connection_failure(candidate.provider, problem)) from None
+        candidate.note_headers(response.headers)
         if response.status == 200:
             return response
         async with aclosing(response):
@@ -295,6 +296,7 @@ class Upstream:
                 return await local.send(server, outgoing, for_org)
             traced = self._traced(candidate, outgoing) if self._settings.traced_providers else outgoing
             reply = await self._http.send(traced, timeout_seconds=seconds)
+        candidate.note_headers(reply.headers)
         if self.on_exchange is not None:
             self.on_exchange(candidate, outgoing, reply)
         if candidate.model.op.task != "chat":  # of a large chat only the outline is decoded

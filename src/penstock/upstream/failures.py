@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.providers.spec import FailureKind, Provider, Reply, Result
 from penstock.upstream import replies
+from penstock.upstream.account_limits import Wait
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.replies import MALFORMED
 from penstock.values import ZERO, Nanos
@@ -71,6 +72,18 @@ def connection_failure(provider: Provider, problem: NotSent | MaybeSent) -> Fail
         return Failure("unsent", f"{provider.name} could not be reached.", sent=False)
     ending = "did not respond in time" if problem.timeout else "closed the connection without a response"
     return unknown_outcome(f"{provider.name} {ending}.", timed_out=problem.timeout)
+
+
+def limit_of_operator(candidate: Candidate) -> Wait | None:
+    """Why the limits that the operator has set let an account take no call now; what was learned is only a guess."""
+    wait = None if candidate.account is None else candidate.account.wait
+    return wait if wait and wait.is_set else None
+
+
+def over_limit(candidate: Candidate, wait: Wait) -> Failure:
+    """The failure of a candidate whose account takes no call now: nothing was sent."""
+    message = f"The gateway's account at {candidate.provider.name} has reached its limits."
+    return Failure("busy", message, sent=False, retry_after_seconds=wait.seconds)
 
 
 def http_failure(candidate: Candidate, reply: Reply) -> Failure:

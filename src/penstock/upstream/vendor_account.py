@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from penstock.clock import Clock
+from penstock.upstream.account_limits import AccountLimits, Wait
+
 
 @dataclass(slots=True, eq=False)
 class VendorAccount:
@@ -20,10 +23,32 @@ class VendorAccount:
     last_four: str = ""
     version: int = 1
     created_at_ms: int = 0
+    concurrent: int | None = None  # calls and jobs at a time
+    requests_per_minute: int | None = None
+    nanos_per_month: int | None = None
+    failed_status: int | None = None  # of the vendor's refusal of the account itself; tried last until it is mended
+    failed_at_ms: int | None = None
+    spent: int = 0  # of this month, as it was read last
+    limits: AccountLimits = field(default_factory=lambda: AccountLimits(Clock()), repr=False)
+
+    @property
+    def wait(self) -> Wait | None:
+        """Why it takes no new call now, or None."""
+        return self.limits.wait(self.concurrent, self.requests_per_minute)
+
+    @property
+    def share(self) -> float:
+        """Its weight among equals, less the more of it is in use."""
+        return self.weight * self.limits.free_share(self.concurrent)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the dollars of the month are used up."""
+        return self.nanos_per_month is not None and self.spent >= self.nanos_per_month
 
     def serves(self, model: str) -> bool:
         """Whether new calls of a model may use the account."""
-        if self.status != "on":
+        if self.status != "on" or self.is_spent:
             return False
         return self.models is None or any(
             model.startswith(name[:-1]) if name.endswith("*") else model == name for name in self.models

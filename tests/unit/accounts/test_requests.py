@@ -66,7 +66,13 @@ async def open_one(store: Store, call: Call, hold: int = 50) -> None:
 
 
 async def start_one(store: Store, call: Call, provider: str = "lab") -> None:
-    values = {"id": call.id, "org_id": call.caller.org_id, "provider": provider, "upstream_model": "easel"}
+    values = {
+        "id": call.id,
+        "org_id": call.caller.org_id,
+        "provider": provider,
+        "upstream_model": "easel",
+        "account_id": None,
+    }
     await store.write(lambda tx: tx.run("start_request", **values))
 
 

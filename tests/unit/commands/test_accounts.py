@@ -11,7 +11,7 @@ def test_accounts_are_added_listed_rotated_and_deleted(data_folder: Path) -> Non
     added = done("accounts", "add", "fal", "--name", "eu", "--weight", "3", "--from-file", file, "--data", data_folder)
     account = added.out.split()[1]
     [row] = done("accounts", "list", "--data", data_folder).lines
-    assert row == [account, "fal", "eu", "on", "3", "0", "ount"]
+    assert row == [account, "fal", "eu", "on", "3", "0", "ount", "0"]
     again = penstock("accounts", "add", "fal", "--from-file", file, "--data", data_folder)
     assert (again.status, "has this credential already" in again.err) == (1, True)
     file.write_text("fal-key-that-replaces-the-other")

@@ -20,8 +20,8 @@ async def claimed_videos(running: RunningGateway, count: int) -> list[Lease]:
 
 def intent(running: RunningGateway, lease: Lease) -> Step:
     """The step that stores an attempt before it is sent."""
-    sent_to = {"provider": "lab", "upstream_model": "video-1"}
-    numbers = {"round": 1, "part": 0, "candidate": 0, "count": 1, "created_at_ms": 7, "account_id": None}
+    sent_to = {"provider": "lab", "upstream_model": "video-1", "account_id": None}
+    numbers = {"round": 1, "part": 0, "candidate": 0, "count": 1, "created_at_ms": 7}
     belongs = {"org_id": running.caller.org_id}
     attempt = {"id": f"att_{lease.id}", "request_id": lease.id, **belongs, **numbers, **sent_to}
     changes: list[Change] = [("start_request", {"id": lease.id, **belongs, **sent_to}), ("add_attempt", attempt)]

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from penstock.accounts.usage import Accounts, UsageFilters
 from penstock.chat.endpoint import complete_chat
-from penstock.errors import Conflict, InvalidRequest, ModelDisabled, NotFound, Problem
+from penstock.errors import Conflict, InvalidRequest, ModelDisabled, NotFound, Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.models.vendor_accounts import reseal_accounts
+from penstock.upstream.account_limits import Wait
+from penstock.values import DAY_MS
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY, ScriptedProvider
 from tests.gateway import OpenGateway, RunningGateway, two_providers
@@ -27,6 +30,12 @@ async def add(running: RunningGateway, credential: str, **options: Any) -> str:
 
 def used(lab: ScriptedProvider, endpoint: str = "images") -> Counter[str | None]:
     return Counter(lab.account_of(request) for request in getattr(lab, endpoint).received)
+
+
+def without_variable(running: RunningGateway) -> None:
+    """Take the credential of the environment away: the accounts are the only ones."""
+    running.gateway.catalog._sources = (*running.gateway.catalog._sources[:2], {})
+    running.gateway.catalog._build(frozenset())
 
 
 async def chat(running: RunningGateway) -> None:
@@ -66,8 +75,7 @@ async def test_an_account_may_be_limited_to_models_and_switched_off(open_gateway
 async def test_a_provider_without_a_variable_is_used_by_its_account(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         settings = running.gateway.settings
-        running.gateway.catalog._sources = (*running.gateway.catalog._sources[:2], {})
-        running.gateway.catalog._build(frozenset())
+        without_variable(running)
         assert settings.providers
         with pytest.raises(Problem, match="needs LAB_API_KEY"):
             await running.image()
@@ -105,6 +113,145 @@ async def test_a_busy_account_is_left_alone_for_as_long_as_it_says(open_gateway:
         running.clock.advance(31)
         await running.image(prompt="later")
         assert used(running.lab) == {"env": 2, "first": 4}
+
+
+# -------------------------------------------------------------------------------------------------- limits and health
+
+
+async def test_a_refused_account_is_tried_last_in_every_process_until_it_is_changed(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        accounts = running.gateway.accounts
+        other = type(accounts)(running.gateway.store, accounts._vault, running.clock, running.gateway.catalog)
+        first = await add(running, FIRST, weight=100)
+        await other.refresh()
+        running.lab.accounts = {KEY: "env", ROTATED: "first"}
+        for number in range(12):
+            await running.image(prompt=str(number))
+        assert used(running.lab)[None] == 1, "one refusal is enough"
+        await accounts.refresh()
+        await other.refresh()
+        for records in (accounts.list_records(), other.list_records()):
+            assert [record["health"]["state"] for record in records] == ["refused"]
+            assert records[0]["health"]["refused_with"] == 401
+        await accounts.rotate(first, ROTATED)
+        assert accounts.get_record(first)["health"]["state"] == "works"
+        for number in range(12):
+            await running.image(prompt=f"again {number}")
+        assert used(running.lab)["first"] > 0
+
+
+async def test_the_operator_is_told_once_of_a_refused_account(open_gateway: OpenGateway) -> None:
+    async with open_gateway(alert_url="https://ops.test/alerts") as running:
+        account = await add(running, FIRST, weight=100)
+        running.lab.accounts = {KEY: "env"}
+        while not used(running.lab)[None]:
+            await running.image(prompt="again")
+        await running.gateway.accounts.refresh()
+        for _ in range(2):
+            await running.gateway.alerts.check()
+        [row] = await running.rows("SELECT event, body FROM messages")
+        assert row["event"] == "account.failed"
+        assert account in str(row["body"])
+        assert FIRST not in str(row["body"])
+
+
+async def test_processes_tell_each_other_how_they_use_accounts(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        accounts = running.gateway.accounts
+        other = type(accounts)(running.gateway.store, accounts._vault, running.clock, running.gateway.catalog)
+        await add(running, FIRST, concurrent=2)
+        await other.refresh()
+        [mine], [theirs] = accounts._by_id.values(), other._by_id.values()
+        mine.limits.begin()
+        mine.limits.begin()
+        await accounts.share_use("prc_1")
+        await other.share_use("prc_2")
+        waits = [theirs.wait]
+        mine.limits.end()
+        mine.limits.end()
+        running.clock.advance(20)
+        await other.share_use("prc_2")
+        waits.append(theirs.wait)
+        assert waits == [Wait(1.0, is_set=True), None], "the other process has ended its calls, or is gone"
+        rows = await running.rows("SELECT process_id FROM account_use WHERE process_id LIKE 'prc__'")
+        assert [row["process_id"] for row in rows] == ["prc_2"]
+
+
+async def test_a_refused_account_that_serves_again_is_trusted_again(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        without_variable(running)
+        account = await add(running, FIRST)
+        running.lab.accounts = {SECOND: "somebody else's"}
+        with pytest.raises(Problem):
+            await running.image()
+        running.lab.accounts = {FIRST: "first"}
+        running.clock.advance(400)
+        await running.image(prompt="paid again")
+        await running.gateway.accounts.refresh()
+        assert running.gateway.accounts.get_record(account)["health"]["state"] == "works"
+        [row] = await running.rows("SELECT failed_status FROM accounts")
+        assert row["failed_status"] is None
+
+
+async def test_images_over_the_set_limit_go_elsewhere_and_are_refused_without_a_charge(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway() as running:
+        without_variable(running)
+        account = await add(running, FIRST, requests_per_minute=2, priority=0)
+        await add(running, SECOND, requests_per_minute=3, priority=1)
+        running.lab.accounts = {FIRST: "first", SECOND: "second"}
+        for number in range(2):
+            await running.image(prompt=str(number))
+        for number in range(5):
+            with pytest.raises(RateLimited) as caught:
+                await running.image(prompt=f"too many {number}")
+            assert "retry-after" in caught.value.headers
+        assert used(running.lab) == {"first": 1, "second": 1}, "calls are spread over the minute"
+        running.clock.advance(60)
+        await running.image(prompt="a minute later")
+        assert running.gateway.accounts.get_record(account)["requests_per_minute"] == 2
+
+
+async def test_videos_over_the_limit_wait_until_others_have_ended(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        await add(running, FIRST, concurrent=1)
+        running.lab.accounts = {FIRST: "first"}
+        running.lab.states = ("queued", "in_progress 50", "completed")
+        ids = await start_videos(running, 4)
+        for video in ids:
+            assert (await running.wait_for_request(video))["status"] == "completed"
+        assert running.lab.foreign_calls == []
+        [account] = running.gateway.accounts.list_records()
+        assert account["health"]["open"] == 0
+
+
+async def test_what_an_account_has_spent_is_summed_and_limited(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        without_variable(running)
+        account = await add(running, FIRST, usd_per_month=0.01)
+        running.lab.accounts = {FIRST: "first"}
+        await running.image(prompt="one")
+        await running.image(prompt="two")
+        await chat(running)
+        filters = UsageFilters(start_ms=running.clock.now_ms() - DAY_MS, end_ms=running.clock.now_ms() + 1)
+        everything = Accounts(are_all=True)
+        usage = running.gateway.usage
+        report = await usage.report(running.caller.org_id, filters, "day", ["account"], everything)
+        by_account = {group["group"]: group for group in report["groups"]}
+        assert by_account[account]["requests"] == 3
+        hidden = await usage.report(running.caller.org_id, filters, "day", ["account"])
+        assert [(group["group"], group["cost"]) for group in hidden["groups"]] == [(None, report["total"]["cost"])]
+        running.clock.advance(10)
+        await running.gateway.accounts.refresh()
+        record = running.gateway.accounts.get_record(account)
+        assert record["spent_this_month"] == by_account[account]["cost"] > 0
+        assert record["health"]["state"] == "spent"
+        with pytest.raises(Problem):
+            await running.image(prompt="over the limit")
+        [row] = await running.rows("SELECT SUM(cost) AS cost FROM requests WHERE account_id IS NOT NULL")
+        [spend] = await running.rows("SELECT spent FROM account_spend")
+        assert row["cost"] == spend["spent"]
 
 
 # ---------------------------------------------------------------------------------------------------------- stickiness

@@ -31,6 +31,8 @@ MAY_READ_ALL = {
     "list_budgets": "in the background, to find alerts",
     "list_dead_processes": "one row per process",
     "list_events_of_org": "the gateway of a test writes the folder of its calls",
+    "remove_account_use": "a row for each account and process, every few seconds",
+    "list_failed_accounts": "a handful of accounts, in the background, to find alerts",
     "list_file_digests": "the audit of files",
     "list_free_generations": "unfinished generations, in the background every few seconds",
     "list_label_budgets": "a handful of budgets of one organization",

@@ -4,9 +4,18 @@ from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
-from penstock.fields import Field, array_field, field_table, integer_field, text_field
+from penstock.fields import Field, array_field, field_table, integer_field, number_field, text_field
 from penstock.gateway import Gateway
-from penstock.models.vendor_accounts import MAX_CREDENTIAL_CHARS, MAX_NAME_CHARS, MAX_PRIORITY, MAX_WEIGHT, STATUSES
+from penstock.models.account_values import (
+    MAX_CONCURRENT,
+    MAX_CREDENTIAL_CHARS,
+    MAX_NAME_CHARS,
+    MAX_PER_MINUTE,
+    MAX_PRIORITY,
+    MAX_USD,
+    MAX_WEIGHT,
+    STATUSES,
+)
 from penstock.schema import Call, Response
 
 _CREDENTIAL = text_field(
@@ -19,6 +28,14 @@ _OPTIONS: tuple[Field, ...] = (
     text_field("name", "Name of the account.", max_length=MAX_NAME_CHARS),
     integer_field("weight", "How often it is chosen among equals.", low=1, high=MAX_WEIGHT),
     integer_field("priority", "Accounts with a lower number are tried first.", low=0, high=MAX_PRIORITY),
+    integer_field("concurrent", "Calls and jobs at a time; null for any number.", low=1, high=MAX_CONCURRENT),
+    integer_field("requests_per_minute", "Calls in a minute; null for any number.", low=1, high=MAX_PER_MINUTE),
+    number_field(
+        "usd_per_month",
+        "Dollars in a month (UTC), after which it takes no new calls; null for any.",
+        low=0,
+        high=MAX_USD,
+    ),
     array_field("models", "Models that it serves: ids, or beginnings that end with `*`; null for all."),
 )
 ACCOUNT_FIELDS = field_table(

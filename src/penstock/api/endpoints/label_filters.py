@@ -16,8 +16,8 @@ LABEL_FILTER = Query(
 )
 GROUP_BY = Query(
     name="group_by",
-    about="Also show the figures of each model, provider, key, kind, user or session, or of each value of a label such "
-    f"as `label:customer`; up to {MAX_GROUPS}, separated by a comma.",
+    about="Also show the figures of each model, provider, key, kind, user, session or account at a vendor, or of each "
+    f"value of a label such as `label:customer`; up to {MAX_GROUPS}, separated by a comma.",
 )
 
 

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.accounts.key_records import OPERATOR
 from penstock.accounts.requests import KINDS
-from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, MAX_BUCKETS, UsageFilters
+from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, MAX_BUCKETS, Accounts, UsageFilters
 from penstock.api import query
 from penstock.api.endpoints.label_filters import GROUP_BY, LABEL_FILTER, check_label_filter, read_group_by
 from penstock.api.paging import LIMIT
@@ -55,7 +56,9 @@ async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
     asked = query.read(USAGE_QUERY, call.query)
     filters = _filters(gateway, call, asked, DEFAULT_DAYS)
     group_by = read_group_by(call.caller, asked["group_by"])
-    report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], group_by)
+    is_operator = OPERATOR in call.caller.scopes
+    accounts = Accounts(gateway.accounts.names() if is_operator else {}, are_all=is_operator)
+    report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], group_by, accounts)
     return Response(body=await asyncio.to_thread(encode, report))  # it may have megabytes
 
 

@@ -6,6 +6,7 @@ from penstock.api.openapi.schema_parts import (
     FLAG,
     INTEGER,
     MONEY,
+    NUMBER,
     TEXT,
     TIME,
     Schema,
@@ -50,6 +51,17 @@ _LABEL_BUDGET = closed_object(
         "spent_this_month": or_null(MONEY),
     }
 )
+_ACCOUNT_HEALTH = closed_object(
+    {
+        "state": one_of("works", "limited", "spent", "refused"),
+        "refused_with": or_null(INTEGER),
+        "refused_at": or_null(TIME),
+        "free_in_seconds": or_null(NUMBER),
+        **dict.fromkeys(("open", "calls_of_last_minute"), INTEGER),
+        "learned_concurrent": or_null(INTEGER),
+        "learned_per_minute": or_null(NUMBER),
+    }
+)
 _ACCOUNT = closed_object(
     {
         **dict.fromkeys(("id", "provider", "name", "last_four"), TEXT),
@@ -57,6 +69,10 @@ _ACCOUNT = closed_object(
         "status": one_of("on", "off", "draining"),
         **dict.fromkeys(("weight", "priority", "version"), INTEGER),
         "models": or_null(array(TEXT)),
+        **dict.fromkeys(("concurrent", "requests_per_minute"), or_null(INTEGER)),
+        "usd_per_month": or_null(MONEY),
+        "spent_this_month": MONEY,
+        "health": _ACCOUNT_HEALTH,
         "created_at": TIME,
     }
 )

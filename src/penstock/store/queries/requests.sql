@@ -7,25 +7,25 @@
     requests.error_message, requests.session_id, requests.trace_id, requests.end_user, requests.request_bytes,
     requests.response_bytes, requests.purged_at_ms, requests.process_id, requests.kind, requests.provider,
     requests.upstream_model, requests.input_tokens, requests.cached_tokens, requests.output_tokens,
-    requests.cost_lines, requests.attempts, requests.labels
+    requests.cost_lines, requests.attempts, requests.labels, requests.account_id
 
 -- name: add_request
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id, kind,
-    provider, upstream_model, labels)
+    provider, upstream_model, account_id, labels)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id, :kind,
-    :provider, :upstream_model, :labels);
+    :provider, :upstream_model, :account_id, :labels);
 
 -- name: add_ended_request
 -- Add a request that has ended already. Changes nothing the second time.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, kind, provider,
-    upstream_model, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels)
+    upstream_model, account_id, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :kind, :provider,
-    :upstream_model, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels)
+    :upstream_model, :account_id, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels)
 ON CONFLICT (org_id, id) DO NOTHING;
 
 -- name: list_stored_requests [sqlite]
@@ -45,7 +45,8 @@ ORDER BY id DESC LIMIT :limit;
 
 -- name: start_request
 -- Mark a request as sent to a provider: to its first one, or after a failure to the next.
-UPDATE requests SET status = 'processing', provider = :provider, upstream_model = :upstream_model
+UPDATE requests SET status = 'processing', provider = :provider, upstream_model = :upstream_model,
+    account_id = :account_id
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
 
 -- name: end_request
@@ -53,16 +54,18 @@ WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
 UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
     error_message = :error_message, response_bytes = COALESCE(:response_bytes, response_bytes),
     provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
+    account_id = CASE WHEN CAST(:provider AS TEXT) IS NULL THEN account_id ELSE :account_id END,
     input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
     cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
-RETURNING key_id, created_at_ms, hold, labels;
+RETURNING key_id, created_at_ms, hold, labels, account_id;
 
 -- name: end_generation_request
 -- End the request of a generation; like `end_request`, but together with those of others.
 UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
     error_message = :error_message, response_bytes = COALESCE(:response_bytes, response_bytes),
     provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
+    account_id = CASE WHEN CAST(:provider AS TEXT) IS NULL THEN account_id ELSE :account_id END,
     input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
     cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');

@@ -14,7 +14,8 @@ AND (CAST(:has_second AS TEXT) IS NULL OR replace(r.labels, :has_second, '') <> 
 
 -- name: sum_usage [{sqlite|postgres}]
 -- Requests, costs and tokens in each bucket by status and, if :group_by and :and_by are given, by one or two of model,
--- provider, key, kind, user, session and label (:label and :and_label are the names of labels); and how many completed requests had which duration, as a JSON object. Durations are rounded down to three digits, so that their
+-- provider, key, kind, user, session, account and label (:label and :and_label are the names of labels); and how many
+-- completed requests had which duration, as a JSON object. Durations are rounded down to three digits, so that their
 -- number is limited however many requests there are. In SQLite the join makes each bucket a range of the primary key.
 -- Postgres reads one range, and finds the bucket of a time by bisection.
 SELECT bucket, name, second, status, SUM(count) AS count, SUM(cost) AS cost, SUM(input_tokens) AS input_tokens,
@@ -24,9 +25,11 @@ FROM (
     SELECT {b.key|width_bucket(r.created_at_ms, b.starts) - 1} AS bucket,
         CASE CAST(:group_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
             WHEN 'kind' THEN r.kind WHEN 'user' THEN r.end_user WHEN 'session' THEN r.session_id
+            WHEN 'account' THEN COALESCE(r.account_id, 'acc_env_' || r.provider)
             WHEN 'label' THEN {r.labels|CAST(r.labels AS json)} ->> CAST(:label AS TEXT) END AS name,
         CASE CAST(:and_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
             WHEN 'kind' THEN r.kind WHEN 'user' THEN r.end_user WHEN 'session' THEN r.session_id
+            WHEN 'account' THEN COALESCE(r.account_id, 'acc_env_' || r.provider)
             WHEN 'label' THEN {r.labels|CAST(r.labels AS json)} ->> CAST(:and_label AS TEXT) END AS second,
         r.status, COUNT(*) AS count, SUM(r.cost) AS cost,
         COALESCE(SUM(r.input_tokens), 0) AS input_tokens, COALESCE(SUM(r.output_tokens), 0) AS output_tokens,
