@@ -19,6 +19,7 @@ FEATURES = (
     "image streams",
     "videos",
     "models",
+    "speech",
     "webhooks",
     "replay",
 )

@@ -1,8 +1,6 @@
 """What the commands that call a gateway share: options, fields of the call, and how its cost is shown."""
 
-import base64
 import json
-import mimetypes
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.commands.gateway_client import CallFailed, GatewayClient, Reply
+from penstock.client.connection import Reply
+from penstock.client.failures import CallFailed
+from penstock.client.files import input_url, numbered_paths
+from penstock.commands.gateway_client import GatewayClient
 from penstock.commands.output import is_piped_out, print_json, read_stdin, usd
 
 STDOUT = Path("-")
@@ -65,16 +66,14 @@ def input_urls(inputs: Sequence[str] | None) -> list[str]:
     """Return images as the gateway takes them."""
     if not inputs:
         raise CallFailed("there is no image: give a file or an HTTPS URL with --input")
-    return [input_url(named) for named in inputs]
+    return [image_url(named) for named in inputs]
 
 
-def input_url(named: str) -> str:
+def image_url(named: str) -> str:
     """Return an HTTPS URL as it is, and a file as a data URI; `-` is the file on stdin."""
     if named.startswith(("https://", "http://", "data:")):
         return named
-    content = sys.stdin.buffer.read() if named == "-" else Path(named).expanduser().read_bytes()
-    kind = mimetypes.guess_type(named)[0] or "image/png"  # the gateway looks into the file itself
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return input_url(sys.stdin.buffer.read() if named == "-" else Path(named))
 
 
 def default_model(gateway: GatewayClient, mode: str) -> str:
@@ -135,7 +134,4 @@ def _check_writable(folder: Path) -> None:
 def output_paths(output: Path | None, result: Mapping[str, Any], count: int) -> list[Path]:
     """Return where the files of a result go: the named file, or several numbered ones."""
     suffix = str(result.get("output_format") or "png").replace("jpeg", "jpg")
-    first = output or Path(f"{result['id']}.{suffix}")
-    if count == 1:
-        return [first]
-    return [first.with_name(f"{first.stem}-{number}{first.suffix}") for number in range(1, count + 1)]
+    return numbered_paths(output or Path(f"{result['id']}.{suffix}"), count)

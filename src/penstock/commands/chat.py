@@ -4,18 +4,19 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.client.failures import CallFailed
 from penstock.commands.call_options import (
     DryRun,
     Fields,
     Model,
     default_model,
     given,
-    input_url,
+    image_url,
     parse_fields,
     print_estimate,
 )
 from penstock.commands.data_folder import Config, Data
-from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
+from penstock.commands.gateway_client import GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import Json, print_json, read_stdin, say, usd
 
 _PATH = "/compat/v1/chat/completions"
@@ -58,7 +59,7 @@ def _messages(prompt: str | None, system: str | None, images: list[str]) -> list
         raise CallFailed("there is no message: give it as an argument or on stdin")
     content: Any = text
     if images:
-        parts = [{"type": "image_url", "image_url": {"url": input_url(image)}} for image in images]
+        parts = [{"type": "image_url", "image_url": {"url": image_url(image)}} for image in images]
         content = [{"type": "text", "text": text}, *parts]
     instructions = [{"role": "system", "content": system}] if system else []
     return [*instructions, {"role": "user", "content": content}]

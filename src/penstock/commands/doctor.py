@@ -10,9 +10,10 @@ from typing import Any, Literal
 import typer
 
 from penstock.app import open_store_and_vault
+from penstock.client.failures import CallFailed
 from penstock.clock import Clock
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
-from penstock.commands.gateway_client import CallFailed, GatewayClient, running_gateway
+from penstock.commands.gateway_client import GatewayClient, running_gateway
 from penstock.commands.output import Json, print_json
 from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT

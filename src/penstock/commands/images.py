@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.client.failures import CallFailed
 from penstock.commands.call_options import (
     STDOUT,
     DryRun,
@@ -23,7 +24,7 @@ from penstock.commands.call_options import (
     check_output,
     default_model,
     given,
-    input_url,
+    image_url,
     input_urls,
     output_paths,
     parse_fields,
@@ -31,7 +32,7 @@ from penstock.commands.call_options import (
     prompt_text,
 )
 from penstock.commands.data_folder import Config, Data
-from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
+from penstock.commands.gateway_client import GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import Json, is_piped_out, print_json, save_parts, say, size_text, usd, waiting
 from penstock.imaging.formats import ALL_FORMATS
 
@@ -94,7 +95,7 @@ def edit(
         "model": model or default_model(gateway, "image-edit"),
         "prompt": prompt_text(prompt),
         "image": input_urls(inputs),
-        **given({"size": size, "n": n, "mask": mask and input_url(mask)}),
+        **given({"size": size, "n": n, "mask": mask and image_url(mask)}),
         **parse_fields(fields),
     }
     _make_images(gateway, "/compat/v1/images/edits", body, _Options(output, dry_run, as_json))

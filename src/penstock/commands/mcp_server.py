@@ -16,8 +16,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 
 from penstock import __version__
-from penstock.commands.call_options import given, input_url
-from penstock.commands.gateway_client import CallFailed, GatewayClient, JobState
+from penstock.client.failures import CallFailed
+from penstock.commands.call_options import given, image_url
+from penstock.commands.gateway_client import GatewayClient, JobState
 from penstock.imaging.formats import SVG_TYPE
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.values import OrgId
@@ -223,7 +224,7 @@ class _Tools:
         for image in images:
             if not image.startswith(_URLS) and (image == "-" or not self._reads_files):
                 raise CallFailed("an image must be an HTTPS URL or a data URI")
-        return [input_url(image) for image in images]
+        return [image_url(image) for image in images]
 
 
 async def _await_job(get: Callable[[str], JobState], job_id: str, context: Context) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.client.files import FileWriter
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -87,21 +89,11 @@ def save_parts(parts: Iterator[tuple[int | None, bytes]], path: Path) -> int:
 
     A pipe or a device gets the parts as they come; it is never replaced by a file.
     """
-    is_file = path.is_file() or not path.exists()
-    unfinished = path.with_name(f"{path.name}.part") if is_file else path
-    size = 0
-    try:
-        with _bar(f"Saving {path.name}", "text", "bar", "size") as bar, unfinished.open("wb") as file:
-            for total, part in parts:
-                file.write(part)
-                size += len(part)
-                bar.update(total=total, completed=size)
-        if is_file:
-            unfinished.replace(path)
-    finally:
-        if is_file:
-            unfinished.unlink(missing_ok=True)
-    return size
+    with _bar(f"Saving {path.name}", "text", "bar", "size") as bar, FileWriter(path) as file:
+        for total, part in parts:
+            file.write(part)
+            bar.update(total=total, completed=file.size)
+    return file.size
 
 
 def is_piped_out() -> bool:

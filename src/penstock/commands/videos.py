@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.client.failures import CallFailed
 from penstock.commands.call_options import (
     STDOUT,
     DryRun,
@@ -28,7 +29,7 @@ from penstock.commands.call_options import (
     prompt_text,
 )
 from penstock.commands.data_folder import Config, Data
-from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
+from penstock.commands.gateway_client import GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import Json, is_piped_out, percentage, print_json, save_parts, say, size_text, usd
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.client.connection import Reply
 from penstock.commands.call_options import print_estimate
-from penstock.commands.gateway_client import Reply
 from tests.unit.commands.conftest import Command
 
 

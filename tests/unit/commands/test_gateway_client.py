@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.commands.gateway_client import CallFailed, GatewayClient
+from penstock.client.failures import CallFailed
+from penstock.commands.gateway_client import GatewayClient
 from tests.command_line import penstock
 from tests.ports import unused_port
 from tests.stories.processes import Installation, Serving

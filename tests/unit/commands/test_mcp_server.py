@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.clients, pytest.mark.skipif(not HAS_MCP, reason="needs
 
 
 def test_files_are_read_for_agents_on_this_machine_only() -> None:
-    from penstock.commands.gateway_client import CallFailed, GatewayClient
+    from penstock.client.failures import CallFailed
+    from penstock.commands.gateway_client import GatewayClient
     from penstock.commands.mcp_server import _Tools
 
     tools = _Tools(GatewayClient("http://127.0.0.1:1", "none"), reads_files=False)
