@@ -195,7 +195,8 @@ async def make_things(story: Story) -> str:
     await story.call("POST", "/compat/v1/images/edits", parts=parts)
     await story.call("POST", "/v1/verify", {"file": f"data:image/png;base64,{ONE_PIXEL}"})
     later = await story.call("POST", "/compat/v1/images/edits", parts=parts, headers={"Prefer": "respond-async"})
-    video = {"model": "atelier/clip", "prompt": "a sunrise over the sea", "seconds": 1, "size": "128x128"}
+    shot = {"model": "atelier/clip", "prompt": "a sunrise over the sea", "size": "128x128"}
+    video = {**shot, "seconds": 1}
     started = await story.call("POST", "/compat/v1/videos", {**video, "webhook_url": HOOK})
     await story.call("POST", "/compat/v1/videos?dryRun=true", video)
     await story.until_ended(started["id"])
@@ -203,6 +204,11 @@ async def make_things(story: Story) -> str:
     await story.call("GET", "/compat/v1/videos?limit=1")
     await story.call("GET", f"/compat/v1/videos/{started['id']}/content")
     await story.call("DELETE", f"/compat/v1/videos/{started['id']}")
+    await story.call("POST", "/compat/openrouter/v1/videos?dryRun=true", {**shot, "duration": 1})
+    openrouter = await story.call("POST", "/compat/openrouter/v1/videos", {**shot, "duration": 1})
+    await story.until_ended(openrouter["id"])
+    await story.call("GET", f"/compat/openrouter/v1/videos/{openrouter['id']}")
+    await story.call("GET", "/compat/openrouter/v1/videos/models")
     broken = await story.call("POST", "/compat/v1/videos", {**video, "prompt": "[fail]"}, shown=False)
     await story.until_ended(broken["id"])
     messages = [{"role": "user", "content": "Hello there"}]

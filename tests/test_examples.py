@@ -15,6 +15,8 @@ from penstock.api.routes import ROUTES
 DOCUMENT = build_document(ROUTES)
 # Made for people and for providers: their requests have no parts of their own, or their responses are no JSON.
 WITHOUT_EXAMPLE = {"page", "page_part", "llms_full_txt", "receive_callback", "download_file"}
+# The built-in models take no video.
+WITHOUT_EXAMPLE |= {"edit_video", "extend_video", "remix_video"}
 RUN_AGAIN = "run `python -m docs.examples` and look at what has changed"
 
 

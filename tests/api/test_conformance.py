@@ -33,12 +33,13 @@ BEYOND_SCHEMA = {
     "media_retention", "duration", "seconds", "thinking", "thinking_level", "top_logprobs", "stream_options", "prompt",
     "metadata", "bucket", "created_before", "limit", "summary", "starting_after", "url", "input",
     "tool_choice", "group_by", "declared_labels", "label.customer", "labels", "alert_percents", "month", "credential",
-    "provider", "models", "file",
+    "provider", "models", "file", "video", "previous_job_id", "callback_url", "trace", "provider.options",
 }  # fmt: skip
 # What is configured on this gateway; what a text in a form must be; and to JSON Schema, 2.0 is an integer.
 BEYOND_WORDS = (
     "NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer",
     "The setting `alert_url` is empty", "which this gateway does not know", "written as JSON",
+    "`model` is required",
 )  # fmt: skip
 PART_OF_A_MESSAGE = re.compile(r"messages\[\d+\]\.content\[\d+\]\.(?!(type|text)$).+")
 LONG = 2000

@@ -16,7 +16,7 @@ class OpenAiEndpoint(NamedTuple):
 
 
 _NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind"
-_INPUT_VIDEOS = "`POST /videos` takes the video as `input_reference` with the role"
+_SAME_MODEL = "`model` is by default the one that made the earlier video, and must take videos as input"
 _OTHER_KINDS = "the gateway makes images, videos, speech and chat"
 
 ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
@@ -72,9 +72,9 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "partly",
         "cancels an unfinished video; a finished one stays: purge it with `DELETE /v1/requests/{id}/payloads`",
     ),
-    OpenAiEndpoint("POST", "/videos/{id}/remix", "no", "no other provider has it"),
-    OpenAiEndpoint("", "/videos/edits", "no", f"{_INPUT_VIDEOS} `edit`"),
-    OpenAiEndpoint("", "/videos/extensions", "no", f"{_INPUT_VIDEOS} `extend`"),
+    OpenAiEndpoint("POST", "/videos/{id}/remix", "yes", f"an edit of that video; {_SAME_MODEL}"),
+    OpenAiEndpoint("POST", "/videos/edits", "yes", f"of a file, a URL or an earlier video; {_SAME_MODEL}"),
+    OpenAiEndpoint("POST", "/videos/extensions", "yes", f"of a file, a URL or an earlier video; {_SAME_MODEL}"),
     OpenAiEndpoint("", "/videos/characters", "no", "send images as `input_reference` with each video"),
     OpenAiEndpoint("POST", "/completions", "no", "the old text completions; use chat"),
     OpenAiEndpoint("", "/embeddings", "no", _OTHER_KINDS),

@@ -57,8 +57,10 @@ from penstock.api.route import Route
 from penstock.chat import repeats
 from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, VIDEO
 from penstock.gateway import Gateway
-from penstock.generations import endpoints, retrieve, sounds, verify
+from penstock.generations import changed_videos, endpoints, openrouter_videos, retrieve, sounds, verify
 from penstock.generations.cancel import cancel_sound, cancel_video
+from penstock.generations.changed_videos import CHANGED_VIDEO, REMIX
+from penstock.generations.openrouter_videos import OPENROUTER_VIDEO
 from penstock.generations.payloads import retrieve_payloads
 from penstock.generations.purge import purge
 from penstock.http_server.request_head import HEALTH_PATHS
@@ -84,6 +86,24 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/compat/v1/videos", endpoints.start_video, "Start a video", takes="json or form", fields=VIDEO,
           query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202, also=((200, "Estimate"),),
           modality="video", kind="video", generation=True, drains=True),
+    Route("POST", "/compat/v1/videos/edits", changed_videos.edit_video, "Edit a video", takes="json or form",
+          fields=CHANGED_VIDEO, query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202,
+          also=((200, "Estimate"),), modality="video", kind="video", generation=True, drains=True),
+    Route("POST", "/compat/v1/videos/extensions", changed_videos.extend_video, "Extend a video", takes="json or form",
+          fields=CHANGED_VIDEO, query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202,
+          also=((200, "Estimate"),), modality="video", kind="video", generation=True, drains=True),
+    Route("POST", "/compat/v1/videos/{id}/remix", changed_videos.remix_video, "Remix a video", takes="json",
+          fields=REMIX, query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202, also=((200, "Estimate"),),
+          modality="video", kind="video", generation=True, drains=True),
+    Route("POST", f"{openrouter_videos.PATH}/videos", openrouter_videos.start_openrouter_video, "Start a video in OpenRouter's shape",
+          takes="json", fields=OPENROUTER_VIDEO, query=DRY_RUN, headers=REPLAY, gives="OpenRouterJob", status=202,
+          also=((200, "Estimate"),), modality="video", kind="video", generation=True, drains=True),
+    Route("GET", f"{openrouter_videos.PATH}/videos/models", openrouter_videos.list_openrouter_video_models,
+          "List video models in OpenRouter's shape", gives="OpenRouterModels"),
+    Route("GET", f"{openrouter_videos.PATH}/videos/{{id}}", openrouter_videos.openrouter_video,
+          "Retrieve a video in OpenRouter's shape", gives="OpenRouterJob"),
+    Route("GET", f"{openrouter_videos.PATH}/videos/{{id}}/content", files.download_openrouter_video, "Download a video at OpenRouter's path",
+          query=files.CONTENT_QUERY, gives="file"),
     Route("GET", "/compat/v1/videos", list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
     Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
     Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video",

@@ -195,19 +195,21 @@ async def list_jobs(
     )
 
 
-async def video_content(gateway: Gateway, call: Call) -> Response:
-    """The first output's file, for clients that download through the gateway."""
-    file, expires_at_ms = await _first_output(gateway, call)
+async def video_content(gateway: Gateway, call: Call, index: int = 0) -> Response:
+    """An output's file, for clients that download through the gateway."""
+    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
+    file, expires_at_ms = await video_output(gateway, row, index)
     return gateway.media.file_response(file, call.headers.get("range"), expires_at_ms // 1000)
 
 
-async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
-    """An image made from the first output's file: one of its frames, or a sheet of them."""
+async def video_preview(gateway: Gateway, call: Call, variant: str, index: int = 0) -> Response:
+    """An image made from an output's file: one of its frames, or a sheet of them."""
     try:
         check_extra("atelier", "it")
     except ExtraMissing as problem:
         raise NotFound(f"The {variant} cannot be made: {problem}.") from None
-    file, _ = await _first_output(gateway, call)
+    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
+    file, _ = await video_output(gateway, row, index)
     if file.size_bytes > _PREVIEW_BYTES_MAX:
         limit = _PREVIEW_BYTES_MAX // 1024**2
         raise InvalidRequest(f"A `{variant}` is made of videos up to {limit} MiB.", param="variant")
@@ -220,16 +222,17 @@ async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
     return Response(body=image["data"], media_type=image["content_type"], headers=headers)
 
 
-async def _first_output(gateway: Gateway, call: Call) -> tuple[MediaRow, int]:
-    """The row of the first output's file, and when it expires. Raises Conflict for an unfinished video."""
-    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
+async def video_output(gateway: Gateway, row: GenerationRow, index: int = 0) -> tuple[MediaRow, int]:
+    """The row of an output's file, and when it expires. Raises Conflict for an unfinished video."""
     if row.status != "completed":
         raise Conflict(f"This video is {row.status}; it has no content.", should_retry=False)
-    files = await list_media(gateway.store, row.id, call.caller.org_id)
+    files = await list_media(gateway.store, row.id, row.org_id)
     outputs = [file for file in files if file.role == "output"]
     if not outputs or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         raise NotFound("The content of this video is gone.")
-    return outputs[0], row.expires_at_ms
+    if index >= len(outputs):
+        raise NotFound(f"This video has {len(outputs)} outputs; `index` counts from 0.", param="index")
+    return outputs[index], row.expires_at_ms
 
 
 def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, str] | None = None) -> Response:

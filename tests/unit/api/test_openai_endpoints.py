@@ -41,8 +41,8 @@ def test_paths_of_openai_that_are_not_served_say_why() -> None:
 
 def test_paths_below_those_that_are_served_say_why_they_are_not() -> None:
     for path, word in (
-        ("videos/video_1/remix", "remix"),
-        ("videos/edits", "`edit`"),
+        ("videos/characters", "input_reference"),
+        ("videos/characters/char_1", "input_reference"),
         ("responses/resp_1", "conversations"),
         ("responses/resp_1/cancel", "conversations"),
         ("responses/input_tokens", "dryRun"),
@@ -51,4 +51,4 @@ def test_paths_below_those_that_are_served_say_why_they_are_not() -> None:
         ("chat/completions/chatcmpl_1/messages", "conversations"),
     ):
         assert word in explain_missing(f"/compat/v1/{path}", BASE), path
-    assert is_known_and_not_served("/compat/v1/videos/edits"), "not a video with this id"
+    assert is_known_and_not_served("/compat/v1/videos/characters"), "not a video with this id"

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from penstock.api import query
 from penstock.api.problems import close_stream
 from penstock.api.route import Query
 from penstock.gateway import Gateway
@@ -18,6 +19,7 @@ CONTENT_QUERY = (
         default="video",
         about="The video itself, one of its frames (WebP), or a sheet of frames (JPEG).",
     ),
+    Query(name="index", type="integer", low=0, high=99, default=0, about="Which of several videos, counted from 0."),
 )
 FILE_QUERY = (
     Query(name="exp", required=True, about="When the URL expires, in Unix time."),
@@ -39,9 +41,15 @@ async def download_file(gateway: Gateway, call: Call) -> Response:
 
 async def download_video(gateway: Gateway, call: Call) -> Response:
     """Send the first output of a video, or the range of it that was asked for, or an image made from it."""
-    if call.query.get("variant") in ("thumbnail", "spritesheet"):
-        return await retrieve.video_preview(gateway, call, call.query["variant"])
-    return await read_first_chunk(await retrieve.video_content(gateway, call))
+    asked = query.read(CONTENT_QUERY, call.query)
+    if asked["variant"] != "video":
+        return await retrieve.video_preview(gateway, call, asked["variant"], asked["index"])
+    return await read_first_chunk(await retrieve.video_content(gateway, call, asked["index"]))
+
+
+async def download_openrouter_video(gateway: Gateway, call: Call) -> Response:
+    """Send an output of a video to clients of OpenRouter's API."""
+    return await download_video(gateway, call)
 
 
 async def download_sound(gateway: Gateway, call: Call) -> Response:

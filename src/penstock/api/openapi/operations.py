@@ -54,6 +54,30 @@ OPERATIONS: Mapping[str, Operation] = {
         "`idempotency_key` returns the first video. A video that fails is free, unless its price is for the time of a "
         f"machine. {_DRY_RUN} {_REPLAY}",
     ),
+    "edit_video": Operation(
+        "Videos",
+        "Starts a video that is made by a prompt from another: a file in a form, an HTTPS URL or a data URI, or "
+        f"`{{id}}` of a completed video, whose model is then the default. {_DRY_RUN} {_REPLAY}",
+    ),
+    "extend_video": Operation(
+        "Videos",
+        f"Starts a video that goes on where another ends; `video` is as for edits. {_DRY_RUN} {_REPLAY}",
+    ),
+    "remix_video": Operation(
+        "Videos",
+        "Starts an edit of the completed video in the path, by default with the model that made it. "
+        f"{_DRY_RUN} {_REPLAY}",
+    ),
+    "start_openrouter_video": Operation(
+        "Videos",
+        "Starts a video as OpenRouter's API does, for its clients: set their server to `/compat/openrouter/v1`. "
+        f"{_DRY_RUN} {_REPLAY}",
+    ),
+    "openrouter_video": Operation(
+        "Videos", "Returns the status of any video of the organization; a completed one has `urls` and its cost."
+    ),
+    "download_openrouter_video": Operation("Videos", "As `/compat/v1/videos/{id}/content`."),
+    "list_openrouter_video_models": Operation("Videos", "Lists the models that make videos, with what they take."),
     "list_videos": Operation("Videos", "Lists the videos of the organization, newest first unless `order` is `asc`."),
     "video": Operation(
         "Videos", "Returns the status of a video; when it is `completed`, `output` has a URL that works for a while."

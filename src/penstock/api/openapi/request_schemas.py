@@ -19,6 +19,7 @@ _PATTERNS = {
     "media_retention": r"^[1-9]\d{0,5}[hd]$",
     "webhook_url": rf"^https://{_DOMAIN}(:443|:8443)?(/\S*)?$",
     "idempotency_key": _NOT_BLANK,
+    "model": _NOT_BLANK,
 }
 _SECONDS: Schema = {
     "anyOf": [
@@ -52,6 +53,8 @@ _REFERENCE: Schema = {
     "anyOf": [*_image({"role": {"enum": ["first_frame", "last_frame", "reference", None]}})["anyOf"], _VIDEO_REFERENCE]
 }
 
+_OPENROUTER_IMAGE = {"type": {"const": "image_url"}, "image_url": open_object({"url": _URL})}
+_OPENROUTER_VIDEO = {"type": {"const": "video_url"}, "video_url": open_object({"url": _URL})}
 _PROVENANCE: Schema = {
     "anyOf": [
         {"type": "string", "enum": ["off", "keep", "sign", "required", "keep; required", "sign; required"]},
@@ -154,6 +157,11 @@ _NESTED: Mapping[str, Schema] = {
     "mask": _or_null(_IMAGE),
     "file": _or_null({"type": "string", "pattern": "^data:"}),
     "provenance": _PROVENANCE,
+    "video": {"anyOf": [_URL, open_object({"id": TEXT})]},
+    "frame_images": _or_null(
+        array(open_object({**_OPENROUTER_IMAGE, "frame_type": one_of("first_frame", "last_frame")}))
+    ),
+    "input_references": _or_null(array({"anyOf": [open_object(_OPENROUTER_IMAGE), open_object(_OPENROUTER_VIDEO)]})),
     "input_reference": {"anyOf": [_REFERENCE, array(_REFERENCE), {"type": "null"}]},
     "metadata": {
         "type": ["object", "null"],

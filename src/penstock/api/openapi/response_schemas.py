@@ -101,6 +101,20 @@ _VIDEO = closed_object(
     },
     optional={"outputs": array(_VIDEO_OUTPUT)},
 )
+_OPENROUTER_MODEL = closed_object(
+    {
+        **dict.fromkeys(("id", "canonical_slug", "name", "description"), TEXT),
+        "created": MOMENT,
+        **{
+            f"supported_{name}": or_null({"type": "array"})
+            for name in ("aspect_ratios", "durations", "frame_images", "resolutions", "sizes")
+        },
+        **dict.fromkeys(("generate_audio", "seed"), FLAG),
+        **{name: {"type": "null"} for name in ("creativity", "upscale_factor")},
+        "allowed_passthrough_parameters": array(TEXT),
+        "pricing_skus": {"type": "object", "additionalProperties": TEXT},
+    }
+)
 _SOUND_OUTPUT = closed_object(
     {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER},
     optional={"seconds": NUMBER, "content_credentials": CREDENTIALS},
@@ -287,6 +301,23 @@ SCHEMAS: Mapping[str, Schema] = {
             "has_more": FLAG,
         }
     ),
+    "OpenRouterJob": closed_object(
+        {
+            "id": TEXT,
+            "generation_id": TEXT,
+            "polling_url": TEXT,
+            "status": one_of("pending", "in_progress", "completed", "failed", "cancelled"),
+            "model": TEXT,
+        },
+        optional={
+            "error": TEXT,
+            "usage": closed_object({"cost": NUMBER, "is_byok": FLAG}),
+            "unsigned_urls": array(TEXT),
+            "urls": array(TEXT),
+            "expires_at": MOMENT,
+        },
+    ),
+    "OpenRouterModels": closed_object({"data": array(_OPENROUTER_MODEL)}),
     "VideoDeleted": closed_object({"id": TEXT, "object": always("video.deleted"), "deleted": FLAG}),
     "Speech": _SPEECH,
     "Sound": _SOUND,
