@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.client.async_client import AsyncClient
     from penstock.client.client import Client
     from penstock.client.failures import (
         CallFailed,
@@ -20,7 +21,8 @@ __version__ = "0.1.0"
 
 # What programs import from here, and where it is. Each is imported when it is used: a gateway needs none of them.
 _PLACES = {
-    **dict.fromkeys(("Client",), "client"),
+    "AsyncClient": "async_client",
+    "Client": "client",
     **dict.fromkeys(
         ("CallFailed", "GenerationFailed", "NotConnected", "NotFinished", "Refused", "WebhookRefused"), "failures"
     ),
@@ -29,6 +31,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "AsyncClient",
     "Balance",
     "CallFailed",
     "Client",

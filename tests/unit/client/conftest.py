@@ -1,5 +1,6 @@
 """One running gateway for the tests of the client, a client for it, and a network that loses responses."""
 
+import asyncio
 import json
 import threading
 import time
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from penstock import Client
+from penstock.client import async_client, async_connection, connection
+from penstock.client import client as client_module
 from tests.stories.processes import SECONDS, Installation, Serving
 
 
@@ -34,8 +37,14 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         pauses.append(seconds)
         time.sleep(0.01)
 
-    monkeypatch.setattr("penstock.client.connection.sleep", pause)
-    monkeypatch.setattr("penstock.client.client.sleep", pause)
+    async def pause_in_loop(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0.01)
+
+    for module in (connection, client_module):
+        monkeypatch.setattr(module, "sleep", pause)
+    for module in (async_connection, async_client):
+        monkeypatch.setattr(module, "sleep", pause_in_loop)
     return pauses
 
 
@@ -72,7 +81,7 @@ class _Passing(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
-        for name, value in {**headers, "content-length": str(len(body))}.items():
+        for name, value in {"content-length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

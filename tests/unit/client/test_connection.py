@@ -38,7 +38,7 @@ def test_what_is_no_gateway_is_said(served: Serving, network: Network) -> None:
 
 
 def test_a_body_that_breaks_off_is_no_whole_file(served: Serving, network: Network, tmp_path: Path) -> None:
-    network.answers = [(200, {"Content-Length": "10"}, b"half")]
+    network.answers = [(200, {"content-length": "10"}, b"half")]
     with pytest.raises(NotConnected, match="before the end"):
         list(Connection(network.url, served.key).stream_file(network.url))
 
