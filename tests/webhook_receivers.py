@@ -126,7 +126,7 @@ async def add_org(tx: Transaction, org_id: OrgId) -> None:
         await tx.run("add_org", id=org_id, name="Acme", billing="prepaid", created_at_ms=0)
 
 
-async def add_messages(store: Store, *urls: str, org_id: OrgId = ORG) -> list[str]:
+async def add_messages(store: Store, *urls: str, org_id: OrgId = ORG, drops: int = 0) -> list[str]:
     """Add a message for each URL, or one for the default URL. Returns their ids."""
     urls = urls or (URL,)
     ids = [new_id("req", 1) for _ in urls]
@@ -138,7 +138,9 @@ async def add_messages(store: Store, *urls: str, org_id: OrgId = ORG) -> list[st
             body = event_body("video.failed", request_id, "m", error={"code": "CANCELLED", "message": "gone"})
             await tx.put(
                 "add_message",
-                **message_row(org_id=org_id, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7),
+                **message_row(
+                    org_id=org_id, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7, drops=drops
+                ),
             )
 
     await store.write(work)

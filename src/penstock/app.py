@@ -71,7 +71,7 @@ from penstock.store.probe import WriteProbe
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
 from penstock.upstream import local
-from penstock.upstream.client import Upstream
+from penstock.upstream.drilled_client import DrilledUpstream
 from penstock.values import OrgId, nanos, new_id
 from penstock.vault import Vault, open_vault
 from penstock.webhooks.deliveries import Deliveries
@@ -151,7 +151,7 @@ async def build_gateway(
         operators_policy(settings)  # raises if they cannot be met
         signing = open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC))
         seals = sealer.open_sealer(pool, clock, metrics, signing, settings)
-        upstream = Upstream(http_client, local_servers, settings)
+        upstream = DrilledUpstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)
         health = Health(clock)

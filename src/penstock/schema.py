@@ -138,6 +138,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     follows_input: bool = False  # a video has the shape of its input, because the caller wrote none
     provenance: Provenance | None = None  # None: as with `off`
     is_job: bool = False  # nobody waits for it: what a crash interrupts is asked of the provider again
+    drill: str = ""  # the faults that the call asks for, as its header lists them
 
     @property
     def n(self) -> int:

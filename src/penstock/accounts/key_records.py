@@ -15,7 +15,9 @@ from penstock.values import IMAGE_FORMS, REPLAY_MODES, ZERO, Nanos, OrgId, dolla
 ADMIN = "admin"  # manages the keys and the webhooks of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
 METRICS = "metrics"  # reads /metrics, as an operator does; granted by the command line only
-SCOPES = (ADMIN, OPERATOR, METRICS)
+FAULTS = "faults"  # may ask for faults in its own calls
+SCOPES = (ADMIN, OPERATOR, METRICS, FAULTS)
+GRANTED_BY_API = (ADMIN, FAULTS)
 _FOR_SCRAPERS = ("/metrics", "/v1/key")  # what a key may call that has no scope but `metrics`
 
 _MAX_NAME_CHARS = 200

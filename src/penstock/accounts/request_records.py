@@ -54,6 +54,7 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     attempts: str | None
     labels: str | None
     account_id: str | None
+    drill: str | None
 
     @property
     def is_open(self) -> bool:
@@ -110,6 +111,7 @@ def request_record(row: RequestRow) -> dict[str, Any]:
         "trace_id": row.trace_id,
         "user": row.end_user,
         "labels": decode_labels(row.labels),
+        "drill": row.drill,
         "request_size_bytes": row.request_bytes,
         "response_size_bytes": row.response_bytes,
         "kind": row.kind,

@@ -207,6 +207,7 @@ def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
         "end_user": request.values.get("user"),
         "session_id": call.headers.get(SESSION_HEADER) or request.values.get("session_id"),
         "labels": encode_labels(request.labels) if request.labels else None,
+        "drill": request.drill or None,
     }
 
 
@@ -269,6 +270,7 @@ class Requests:
             "end_user": user,
             "session_id": call.headers.get(SESSION_HEADER, "")[:_MAX_SESSION_CHARS] or session_id,
             "labels": encode_labels(labels or {}),
+            "drill": None,
         }
 
         async def write(tx: Transaction) -> None:

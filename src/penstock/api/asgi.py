@@ -7,7 +7,6 @@ import msgspec
 import structlog
 
 from penstock.accounts.key_records import check_scope
-from penstock.accounts.requests import SESSION_HEADER, check_session_id
 from penstock.api import problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.body import (
@@ -22,6 +21,7 @@ from penstock.api.body import (
     read_body,
 )
 from penstock.api.body_budget import BodyBudget
+from penstock.api.call_headers import check_call_headers
 from penstock.api.call_shares import CallShares
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
@@ -259,8 +259,8 @@ class AsgiApp:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:
             state.query = query.read_all(route, scope["query_string"])
-        if route.generation and SESSION_HEADER in headers:
-            check_session_id(headers)
+        if route.generation:
+            check_call_headers(headers, caller, self._gateway.catalog.providers.known)
         if arrived := scope.get(ARRIVED):
             body = await read_body(route.takes, headers, receive, self._limits, arrived=arrived)
             response = await self._call_endpoint(state, scope, body)

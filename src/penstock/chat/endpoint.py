@@ -23,6 +23,7 @@ from penstock.chat.streamed_call import caller_disconnected, forward_stream, pro
 from penstock.errors import PermissionDenied
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
+from penstock.generations.plan import drilled_route
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.long_bodies import json_outline
 from penstock.long_bodies.long_body import LongBody
@@ -31,6 +32,7 @@ from penstock.schema import Call, Caller, Request, Response
 from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
+from penstock.upstream.faults import HEADER
 from penstock.upstream.replies import MALFORMED, without_plain_key
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO
@@ -63,12 +65,18 @@ async def complete_chat(
     for name in ("user", "session_id"):
         if value := chat.body.get(name):
             values[name] = value
-    request = Request(task="chat", model=routed.chat.model if routed else chat.model, values=values, labels=labels)
+    request = Request(
+        task="chat",
+        model=routed.chat.model if routed else chat.model,
+        values=values,
+        labels=labels,
+        drill=call.headers.get(HEADER, ""),
+    )
     if replay and not routed:
         return await replay_chat(gateway, call, chat, form, request, replay)
     assert routed is not None, "it is not replayed"
     chat = routed.chat
-    route = routed.route
+    route = drilled_route(gateway, call, request, routed.route)
     output_tokens = gateway.settings.chat_output_tokens
     if chat.images:
         chat = await inline_images(

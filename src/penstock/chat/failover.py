@@ -53,7 +53,8 @@ async def _ask_in_order(reserved: ReservedCall, route: Route, ask: Ask) -> Respo
             if not problem.failure.allows_failover:
                 break
         else:
-            reserved.gateway.health.record_success(*candidate.health_key)
-            reserved.gateway.accounts.note_success(candidate)
+            if candidate.drill is None:
+                reserved.gateway.health.record_success(*candidate.health_key)
+                reserved.gateway.accounts.note_success(candidate)
             return response
     raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)

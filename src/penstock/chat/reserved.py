@@ -123,8 +123,9 @@ class ReservedCall(msgspec.Struct, frozen=True):
         """Note a failed attempt: in the log, for the health of the candidate, and for the record of the call."""
         call = self.reservation.call
         log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
-        self.gateway.health.record_failure(*candidate.health_key, failure.kind, failure.retry_after_seconds)
-        self.gateway.accounts.note_failure(candidate, failure)
+        if candidate.drill is None:
+            self.gateway.health.record_failure(*candidate.health_key, failure.kind, failure.retry_after_seconds)
+            self.gateway.accounts.note_failure(candidate, failure)
         self._end_use()
         attempts = self.failed_attempts
         attempt = FailedAttempt(

@@ -107,11 +107,13 @@ class _Attempt:
             return await self._record_failure(Failure("unfetched", message), made)
         except AttemptFailed as problem:
             failure = problem.failure
-            self.gateway.health.record_failure(*self.health_key, failure.kind, failure.retry_after_seconds)
-            self.gateway.accounts.note_failure(self.candidate, failure)
+            if self.candidate.drill is None:
+                self.gateway.health.record_failure(*self.health_key, failure.kind, failure.retry_after_seconds)
+                self.gateway.accounts.note_failure(self.candidate, failure)
             return await self._record_failure(failure, made)
-        self.gateway.health.record_success(*self.health_key)
-        self.gateway.accounts.note_success(self.candidate)
+        if self.candidate.drill is None:
+            self.gateway.health.record_success(*self.health_key)
+            self.gateway.accounts.note_success(self.candidate)
         return AttemptResult(self.part, self.id, made, outputs, self._price_lines(made, outputs))
 
     async def _record_failure(self, failure: Failure, made: Result | None, *, is_ours: bool = False) -> Failure:

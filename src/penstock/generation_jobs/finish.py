@@ -30,6 +30,7 @@ from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
 from penstock.telemetry.tracing import span
+from penstock.upstream.faults import dropped_deliveries
 from penstock.values import ZERO, Nanos, dollars, nanos
 from penstock.webhooks import events
 
@@ -95,7 +96,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         changes.append(orphans.first_checks(gateway, job.row))
     if new.recording:
         changes += recordings.new_recording(_recording_row(job, new.recording, new, now), copies)
-    message = _message(job.row, "completed", now, outputs=_event_outputs(new, urls))
+    message = _message(job.row, "completed", now, outputs=_event_outputs(new, urls), drill=job.request.drill)
     no_message: AbstractContextManager[list[Change]] = nullcontext([])
     with gateway.deliveries.adding(message) if message else no_message as added, span("commit"):
         end = GenerationEnd(hold_end, usage, now, [*changes, *added])
@@ -236,7 +237,8 @@ async def fail(gateway: Gateway, job: Job, problem: Problem) -> None:
     cost = Nanos(sum(nanos(attempt.cost_usd) for attempt in paid) + job.history.charged)
     lines = cost_lines([*_price_lines(paid), *_charged_failures(job)], cost)
     failure = NewFailure(problem, lost, paid, cost, lines)
-    end = failed_end(gateway, job.row, job.lease_token, job.key_id, encode_labels(job.request.labels), failure)
+    labels = encode_labels(job.request.labels)
+    end = failed_end(gateway, job.row, job.lease_token, job.key_id, labels, failure, job.request.drill)
     with span("commit"):
         await gateway.generation_ends.add(end)
     failpoint("settle.after_commit")
@@ -244,7 +246,13 @@ async def fail(gateway: Gateway, job: Job, problem: Problem) -> None:
 
 
 def failed_end(
-    gateway: Gateway, row: GenerationRow, lease_token: int, key_id: str, labels: str | None, failure: NewFailure
+    gateway: Gateway,
+    row: GenerationRow,
+    lease_token: int,
+    key_id: str,
+    labels: str | None,
+    failure: NewFailure,
+    drill: str,
 ) -> GenerationEnd:
     """The end of a generation that fails or is cancelled; after its transaction the caller calls `report_failure`."""
     now = gateway.clock.now_ms()
@@ -275,7 +283,7 @@ def failed_end(
     ]
     event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
     error = {"code": problem.code, "message": problem.message}
-    if message := _message(row, event_status, now, error=error):
+    if message := _message(row, event_status, now, error=error, drill=drill):
         changes.append(("add_message", message))
     usage = _usage(row, key_id, labels, end.status, hold_end.charged)
     return GenerationEnd(hold_end, usage, now, changes, failure.losses)
@@ -295,6 +303,7 @@ def _message(
     *,
     outputs: Sequence[dict[str, object]] = (),
     error: dict[str, str] | None = None,
+    drill: str,
 ) -> Row | None:
     """The webhook message of an ended generation for the query `add_message`, if its caller wants one."""
     if not row.webhook_url:
@@ -308,6 +317,7 @@ def _message(
         body=events.event_body(event, row.id, row.model, outputs=outputs, error=error),
         at_ms=at_ms,
         trace_context=row.trace_context,
+        drops=dropped_deliveries(drill),
     )
 
 

@@ -24,6 +24,7 @@ from penstock.store.base import Row, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import Failure
+from penstock.upstream.faults import with_drill
 from penstock.values import ZERO, InputFile, Nanos, OrgId, nanos
 
 
@@ -143,7 +144,7 @@ async def read_job(gateway: Gateway, running: RunningJob, mailbox: Mailbox | Non
         key_id=key_id,
         request=request,
         plan=plan,
-        candidates=await _restore_candidates(gateway, plan, row.task),
+        candidates=await _restore_candidates(gateway, plan, request, row.created_at_ms),
         history=PartHistory.of_attempts(attempts, running.send_guard.unsent_attempts, charged_ids),
         stored_percent=row.progress if row.status == "in_progress" else None,
         mailbox=mailbox,
@@ -154,10 +155,15 @@ def _without_payload(row: GenerationRow) -> GenerationRow:
     return msgspec.structs.replace(row, request=None, plan=b"")
 
 
-async def _restore_candidates(gateway: Gateway, plan: Plan, task: str) -> tuple[Candidate | None, ...]:
+async def _restore_candidates(
+    gateway: Gateway, plan: Plan, request: Request, created_at_ms: int
+) -> tuple[Candidate | None, ...]:
     if isinstance(plan.source, Replay | Mock):
         return ()
-    return tuple([await restore_candidate(gateway, planned, task) for planned in plan.candidates])
+    restored = [await restore_candidate(gateway, planned, request.task) for planned in plan.candidates]
+    return tuple(
+        found and with_drill(found, request.drill, request.task, gateway.clock, created_at_ms) for found in restored
+    )
 
 
 async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:

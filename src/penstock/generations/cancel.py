@@ -44,8 +44,9 @@ async def _cancel(gateway: Gateway, call: Call, row: GenerationRow, kind: str) -
             return False
         request = await tx.one("get_request", id=row.id, org_id=row.org_id)
         assert request is not None, "a generation has a request"
-        key_id, labels = request["key_id"], request["labels"]
-        end = failed_end(gateway, GenerationRow(**unfinished), taken["lease_token"], key_id, labels, cancelled)
+        key_id, labels, drill = request["key_id"], request["labels"], request["drill"] or ""
+        generation = GenerationRow(**unfinished)
+        end = failed_end(gateway, generation, taken["lease_token"], key_id, labels, cancelled, drill)
         await write_generation_ends(tx, [end])
         return True
 

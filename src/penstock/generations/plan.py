@@ -1,6 +1,7 @@
 """Plan a validated call: which candidates can serve it and at what price, or which recording or mock replaces them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -23,6 +24,7 @@ from penstock.recordings.replay_headers import ReplayOptions, no_match, replay_t
 from penstock.recordings.rows import RecordingRow
 from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.faults import with_drill
 from penstock.upstream.translate import with_defaults
 from penstock.values import InputFile, Nanos, OrgId
 
@@ -51,7 +53,7 @@ async def make_plan(gateway: Gateway, call: Call, validated: ValidatedCall, task
     check_model(call.caller, validated.request.model, model)
     options = validated.replay
     if options is None:
-        return await _plan_live(gateway, org_id, validated, tasks)
+        return await _plan_live(gateway, call, validated, tasks)
     _check_match_fields(options, validated.request)
     sources = [(item.role, item.source) for item in validated.inputs]
     size_bytes = sum(len(source.data if isinstance(source, UploadedFile) else source) for _, source in sources)
@@ -71,7 +73,7 @@ async def make_plan(gateway: Gateway, call: Call, validated: ValidatedCall, task
             raise no_match()
     if options.mode.endswith("mock"):
         return await _plan_mock(gateway, org_id, validated, options, tasks)
-    planned = await _plan_live(gateway, org_id, validated, tasks)
+    planned = await _plan_live(gateway, call, validated, tasks)
     return _with_recording(gateway, call.id, planned, options, fingerprint)
 
 
@@ -105,7 +107,8 @@ def estimate(planned: PlannedCall) -> Response:
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
-async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+async def _plan_live(gateway: Gateway, call: Call, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+    org_id = call.caller.org_id
     await gateway.live_models.prepare(validated.request.model, org_id)
     choice = await find_candidates(gateway, org_id, validated, tasks)
     inputs = await _load_inputs(gateway, org_id, validated, validated.inputs)
@@ -113,7 +116,16 @@ async def _plan_live(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, 
     route = choice.route
     holds = [highest_cost(candidate.model, request) for candidate in route.candidates]
     plan = live_plan(route, holds)
+    route = drilled_route(gateway, call, request, route)
     return PlannedCall(validated, request, plan, route.candidates, inputs, choice=choice)
+
+
+def drilled_route(gateway: Gateway, call: Call, request: Request, route: Route) -> Route:
+    """The route with the faults that the call asks for."""
+    if not request.drill:
+        return route
+    drill = partial(with_drill, text=request.drill, task=request.task, clock=gateway.clock, started_ms=call.at_ms)
+    return msgspec.structs.replace(route, candidates=tuple(map(drill, route.candidates)))
 
 
 def live_plan(route: Route, holds: Sequence[Nanos]) -> Plan:

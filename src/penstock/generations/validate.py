@@ -22,6 +22,7 @@ from penstock.recordings.fingerprints import input_digest
 from penstock.recordings.replay_headers import ReplayOptions, replay_options
 from penstock.schema import Call, Caller, Request
 from penstock.settings import Settings
+from penstock.upstream import faults
 from penstock.upstream.extra_fields import check_extras_size
 from penstock.values import (
     INPUT_VIDEOS,
@@ -186,6 +187,7 @@ def _validated_call(
         metadata=_metadata(values.get("metadata")),
         labels=call_labels(call, values.get("labels")),
         partial_images=_partial_images(values),
+        drill=call.headers.get(faults.HEADER, ""),
         provenance=provenance_of_call(values.get("provenance"), call.headers, settings, call.caller.provenance),
     )
     key = idempotency_key(call, values, task)

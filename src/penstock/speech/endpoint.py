@@ -12,6 +12,7 @@ from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.streamed_call import caller_disconnected, process_stopped
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.generations.plan import drilled_route
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route
@@ -29,6 +30,7 @@ from penstock.speech.streamed_speech import Speaking, speak
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
+from penstock.upstream.faults import HEADER
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import Nanos, dollars
 
@@ -71,9 +73,11 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
-    recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels)
+    drill = call.headers.get(HEADER, "")
+    recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels, drill=drill)
     reserved = ReservedCall(gateway, await reserve(gateway, call, recorded, amount, MODALITY))
-    response = await first_response(reserved, planned.route, partial(_ask, reserved, planned))
+    route = drilled_route(gateway, call, recorded, planned.route)
+    response = await first_response(reserved, route, partial(_ask, reserved, planned))
     return with_replay_header(response, planned.status, _recording_of(call, planned))
 
 

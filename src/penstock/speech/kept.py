@@ -11,7 +11,7 @@ from penstock.generation_jobs.rows import GenerationRow
 from penstock.generation_jobs.run import start_generation
 from penstock.generations import respond, sounds, validate
 from penstock.generations.accept import accept
-from penstock.generations.plan import PlannedCall, live_plan
+from penstock.generations.plan import PlannedCall, drilled_route, live_plan
 from penstock.generations.repeats import finished_row
 from penstock.generations.retrieve import unfinished_problem
 from penstock.interrupts import ProcessStopped
@@ -74,7 +74,8 @@ async def keep_speech(
     route = choice.route
     labels = await gateway.label_values.limited(call.caller.org_id, validated.request.labels)
     request = msgspec.structs.replace(validated.request, labels=labels)
-    planned = PlannedCall(validated, request, live_plan(route, holds), route.candidates, choice=choice)
+    candidates = drilled_route(gateway, call, request, route).candidates
+    planned = PlannedCall(validated, request, live_plan(route, holds), candidates, choice=choice)
     accepted = await accept(gateway, call, planned, is_awaited=not is_async(call))
     if accepted.is_repeated:
         return await _repeated(gateway, call, accepted.row, validate.canonical_digest(validated))

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Provider
+from penstock.upstream.drill import Drill
 from penstock.upstream.token_prices import TokenPrices
 from penstock.upstream.translate import Target, fixed_target
 from penstock.upstream.vendor_account import VendorAccount
@@ -23,6 +24,7 @@ class Candidate:
     model: Model
     own_key: str = field(default="", repr=False)  # of the environment
     account: VendorAccount | None = None  # whose credential is used instead
+    drill: Drill | None = None  # the faults of the call that it is a candidate of
 
     @property
     def key(self) -> str:

@@ -117,7 +117,8 @@ class AttemptWatch:
         """Note that the first event of a stream has come."""
         seconds = self.seconds
         self.span.set("gen_ai.response.time_to_first_chunk", seconds)
-        self._metrics.count_first_byte(self._candidate.provider.slug, self._candidate.model.upstream, seconds)
+        if self._candidate.drill is None:
+            self._metrics.count_first_byte(self._candidate.provider.slug, self._candidate.model.upstream, seconds)
 
     def note_tokens(self, tokens: Mapping[str, int | float]) -> None:
         """Note what the provider counted: `input`, of which `cached`, and `output` tokens."""
@@ -139,6 +140,8 @@ class AttemptWatch:
 
     def _count(self) -> None:
         candidate = self._candidate
+        if candidate.drill is not None:  # says nothing about the provider
+            return
         self._metrics.count_attempt(
             candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, self.seconds, self._tokens
         )

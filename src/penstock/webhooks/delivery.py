@@ -20,6 +20,7 @@ class LeasedMessage(msgspec.Struct, frozen=True):
     deliveries: int  # deliveries whose result was recorded
     lease_token: int
     trace_context: str | None = None
+    drops: int | None = None  # how many deliveries are not made
     host: str = ""  # that of the URL
 
     @classmethod
@@ -33,6 +34,7 @@ class LeasedMessage(msgspec.Struct, frozen=True):
             deliveries=0,
             lease_token=1,
             trace_context=row["trace_context"],
+            drops=row["drops"],
         )
 
     def __post_init__(self) -> None:

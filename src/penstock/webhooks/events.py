@@ -215,6 +215,7 @@ async def add_alert(tx: Transaction, *, message_id: str, url: str, event: str, b
         body=body,
         at_ms=at_ms,
         trace_context=None,
+        drops=None,
         **_DUE_AT_ONCE,
     )
 
@@ -228,11 +229,13 @@ def message_row(
     body: bytes,
     at_ms: int,
     trace_context: str | None = None,
+    drops: int = 0,
 ) -> Row:
     """The values of a message about a request, for the query `add_message`: it is due at once. Call `Deliveries.wake`
     after the commit, or let `Deliveries.adding` lease it.
 
-    A request has one message; a second one is ignored.
+    A request has one message; a second one is ignored. `drops` is how many deliveries are not made, because the call
+    asked for that.
     """
     return {
         "id": f"msg_{request_id}",
@@ -243,5 +246,6 @@ def message_row(
         "body": body,
         "at_ms": at_ms,
         "trace_context": trace_context,
+        "drops": drops or None,
         **_DUE_AT_ONCE,
     }

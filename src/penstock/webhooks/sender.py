@@ -79,6 +79,8 @@ class Sender:
         return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
 
     async def _post(self, message: LeasedMessage) -> DeliveryResult:
+        if message.deliveries < (message.drops or 0):
+            return DeliveryResult("dropped: the call asked for it by X-Service-Fault")
         try:
             url = check_webhook_url(message.url, self._egress)
             headers = await self._headers(message)

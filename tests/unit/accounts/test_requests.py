@@ -113,6 +113,7 @@ async def test_a_request_from_opening_to_end(database: Database) -> None:
             "session_id": "s-body",
             "trace_id": None,
             "labels": {},
+            "drill": None,
             "user": "ann",
             "request_size_bytes": 7,
             "response_size_bytes": None,

@@ -73,9 +73,7 @@ async def test_an_earlier_video_is_read_and_its_model_is_the_default(
     assert bodies[0] == bodies[2] == bodies[3] != bodies[1], "recordings know the same call again"
 
 
-async def test_videos_of_others_and_large_ones_are_no_inputs(
-    open_gateway: OpenGateway, started: list[Call]
-) -> None:
+async def test_videos_of_others_and_large_ones_are_no_inputs(open_gateway: OpenGateway, started: list[Call]) -> None:
     async with open_gateway(input_video_bytes=100) as running:
         video_id = await completed(running)
         stranger = await running.create_caller_in_new_org()

@@ -25,6 +25,23 @@ from tests.webhook_receivers import (
 # ------------------------------------------------------------------------------------------------------------- schedule
 
 
+async def test_deliveries_that_the_call_has_asked_to_drop_are_not_made(database: Database) -> None:
+    """They count, and their pauses are the usual ones. Sending the message again drops none."""
+    async with open_process(database) as process:
+        (message_id,) = await add_messages(process.store, drops=2)
+        for count in (1, 2):
+            await process.deliveries.deliver_due_messages()
+            assert (await process.state(message_id))[:2] == ("waiting", count)
+            assert "dropped" in str((await process.state(message_id))[2])
+            process.clock.advance(20)
+        assert process.receiver.sent == []
+        await process.deliveries.deliver_due_messages()
+        assert (await process.state(message_id))[:2] == ("delivered", 3)
+        await process.deliveries.redeliver(message_id)
+        await process.deliveries.deliver_due_messages()
+        assert (await process.state(message_id))[:2] == ("delivered", 1)
+
+
 A_DAY = (5, 15, 45, 900, 3600, 7200, *[14_400] * 5)  # as docs/production.md proposes
 
 

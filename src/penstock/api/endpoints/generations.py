@@ -47,6 +47,11 @@ REPLAY = (
         about="`instant`, `real`, or milliseconds to the first and last byte, such as `100,900`.",
     ),
 )
+FAULT = Header(
+    name="X-Service-Fault",
+    about="Faults that are to happen in this call, such as `fal=503 for 60s`; for keys with the `faults` scope.",
+)
+CALL_HEADERS = (*REPLAY, FAULT)
 
 
 async def list_sounds(gateway: Gateway, call: Call) -> Response:

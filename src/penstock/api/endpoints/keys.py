@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.key_records import ADMIN
+from penstock.accounts.key_records import ADMIN, FAULTS, GRANTED_BY_API
 from penstock.accounts.labels import check_declared_names
 from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, quoted
 from penstock.fields import Field, array_field, field_table, integer_field, number_field, object_field, text_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -23,7 +23,9 @@ KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), ab
 _MAX_COUNT = 2**31 - 1
 KEY_FIELDS = field_table(
     text_field("name", "Name of the key.", max_length=200),
-    array_field("scopes", f"`{ADMIN}` lets the key manage keys and webhooks."),
+    array_field(
+        "scopes", f"`{ADMIN}` lets the key manage keys and webhooks, `{FAULTS}` ask for faults in its own calls."
+    ),
     integer_field("requests_per_minute", "Maximum requests per minute.", low=1, high=_MAX_COUNT),
     integer_field("concurrent_requests", "Maximum requests at once.", low=1, high=_MAX_COUNT),
     number_field("usd_per_day", "Maximum spend per UTC day.", low=0, high=1_000_000),
@@ -88,6 +90,7 @@ def _key_options(body: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[s
     for name in ("usd_per_day", "usd_per_month"):
         if options.get(name) is not None:
             options[name] = Decimal(str(options[name]))
-    if any(scope != ADMIN for scope in options.get("scopes") or ()):
-        raise InvalidRequest(f"`scopes` must be an array; the only scope allowed in it is `{ADMIN}`.", param="scopes")
+    if any(scope not in GRANTED_BY_API for scope in options.get("scopes") or ()):
+        allowed = quoted(GRANTED_BY_API)
+        raise InvalidRequest(f"`scopes` must be an array; the scopes allowed in it are {allowed}.", param="scopes")
     return options

@@ -103,6 +103,7 @@ _REQUEST = closed_object(
         "trace_id": or_null(TEXT),
         "user": or_null(TEXT),
         "labels": LABELS,
+        "drill": or_null(TEXT),
         "request_size_bytes": or_null(INTEGER),
         "response_size_bytes": or_null(INTEGER),
         "kind": or_null(one_of(*KINDS)),

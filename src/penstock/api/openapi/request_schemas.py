@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from penstock.accounts.key_records import ADMIN
+from penstock.accounts.key_records import GRANTED_BY_API
 from penstock.api.multipart import NAME_CHARS
 from penstock.api.openapi.schema_parts import FLAG, TEXT, Schema, array, closed_object, one_of, open_object
 from penstock.fields import Field, Table
@@ -176,7 +176,7 @@ _NESTED: Mapping[str, Schema] = {
     "stop": _STOPS,
     "response_format": _or_null(open_object({"type": TEXT})),
     "stream_options": _or_null(open_object({}, optional={"include_usage": FLAG})),
-    "scopes": _or_null({"type": "array", "items": {"type": "string", "enum": [ADMIN]}}),
+    "scopes": _or_null({"type": "array", "items": {"type": "string", "enum": [*GRANTED_BY_API]}}),
     "models": {
         "type": ["array", "null"],
         "items": {"type": "string", "pattern": r"^[!-)+-~]{0,255}[!-~]$"},

@@ -224,9 +224,12 @@ WHERE id = :id AND state IN ('intent', 'submitted');
 DELETE FROM attempts WHERE id = :id AND state = 'intent';
 
 -- name: list_ended_attempts
--- How the newest attempts since an id ended, of all organizations.
+-- How the newest attempts since an id ended, of all organizations, but not of calls that asked for faults.
 SELECT provider, upstream_model, state, failure_kind, count, created_at_ms, updated_at_ms FROM attempts
-WHERE id >= :low AND state IN ('completed', 'failed') ORDER BY id DESC LIMIT :limit;
+WHERE id >= :low AND state IN ('completed', 'failed') AND NOT EXISTS (
+    SELECT 1 FROM requests AS r
+    WHERE r.org_id = attempts.org_id AND r.id = attempts.request_id AND r.drill IS NOT NULL
+) ORDER BY id DESC LIMIT :limit;
 
 -- name: list_attempts
 -- All attempts of a generation, oldest first.

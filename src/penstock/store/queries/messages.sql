@@ -24,9 +24,9 @@ UPDATE orgs SET secret = :secret, old_secret = :old_secret WHERE id = :id AND se
 -- Add a message that is due at once, or leased by the process that adds it. A request has one message; a second is
 -- ignored. An alert has no request.
 INSERT INTO messages (id, org_id, request_id, event, url, body, state, unrecorded, next_at_ms, lease_token,
-    created_at_ms, trace_context)
+    created_at_ms, trace_context, drops)
 VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', :unrecorded, :next_at_ms, :lease_token,
-    :at_ms, :trace_context)
+    :at_ms, :trace_context, :drops)
 ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]
@@ -42,7 +42,7 @@ WHERE id IN (
     AND org_id NOT IN (SELECT value FROM json_each(:busy_orgs))
     ORDER BY next_at_ms LIMIT :limit
 )
-RETURNING id, org_id, url, body, deliveries, lease_token, trace_context;
+RETURNING id, org_id, url, body, deliveries, lease_token, trace_context, drops;
 
 -- name: claim_messages [postgres]
 -- Lease due messages, except those to busy hosts and of busy organizations. A message whose process dies is due again when
@@ -58,7 +58,7 @@ WITH due AS MATERIALIZED (
 )
 UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 FROM due WHERE messages.id = due.id
-RETURNING messages.id, org_id, url, body, deliveries, lease_token, trace_context;
+RETURNING messages.id, org_id, url, body, deliveries, lease_token, trace_context, drops;
 
 -- name: renew_message_leases [sqlite]
 -- Extend the leases of messages that are being delivered. One whose result was recorded meanwhile keeps its schedule.
@@ -125,7 +125,7 @@ ON CONFLICT (message_id, number) DO NOTHING;
 
 -- name: requeue_message
 -- Start the deliveries of an ended message over.
-UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL
+UPDATE messages SET state = 'waiting', deliveries = 0, drops = NULL, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL
 WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state IN ('delivered', 'exhausted')
     AND url <> '';
 
@@ -136,7 +136,7 @@ WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state
 
 -- name: requeue_exhausted_messages
 -- Start the deliveries of some exhausted messages over; a null organization does not filter.
-UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL WHERE id IN (
+UPDATE messages SET state = 'waiting', deliveries = 0, drops = NULL, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL WHERE id IN (
     SELECT id FROM messages
     WHERE state = 'exhausted' AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND url <> ''
     ORDER BY id LIMIT :limit FOR NO KEY UPDATE

@@ -7,25 +7,25 @@
     requests.error_message, requests.session_id, requests.trace_id, requests.end_user, requests.request_bytes,
     requests.response_bytes, requests.purged_at_ms, requests.process_id, requests.kind, requests.provider,
     requests.upstream_model, requests.input_tokens, requests.cached_tokens, requests.output_tokens,
-    requests.cost_lines, requests.attempts, requests.labels, requests.account_id
+    requests.cost_lines, requests.attempts, requests.labels, requests.account_id, requests.drill
 
 -- name: add_request
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id, kind,
-    provider, upstream_model, account_id, labels)
+    provider, upstream_model, account_id, labels, drill)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id, :kind,
-    :provider, :upstream_model, :account_id, :labels);
+    :provider, :upstream_model, :account_id, :labels, :drill);
 
 -- name: add_ended_request
 -- Add a request that has ended already. Changes nothing the second time.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, kind, provider,
-    upstream_model, account_id, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels)
+    upstream_model, account_id, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels, drill)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :kind, :provider,
-    :upstream_model, :account_id, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels)
+    :upstream_model, :account_id, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels, :drill)
 ON CONFLICT (org_id, id) DO NOTHING;
 
 -- name: list_stored_requests [sqlite]
@@ -38,9 +38,10 @@ SELECT id FROM requests
 WHERE org_id = :org_id AND id IN (SELECT json_array_elements_text(CAST(:ids AS json)));
 
 -- name: list_ended_chats
--- How the newest chat calls of an organization since an id ended.
+-- How the newest chat calls of an organization since an id ended, but not those that asked for faults.
 SELECT provider, upstream_model, status, output_tokens, attempts, created_at_ms, duration_ms FROM requests
 WHERE org_id = :org_id AND id >= :low AND kind = 'chat' AND status IN ('completed', 'upstream_failure')
+    AND drill IS NULL
 ORDER BY id DESC LIMIT :limit;
 
 -- name: start_request

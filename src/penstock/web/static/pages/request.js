@@ -182,6 +182,7 @@ function Details({ record, payload, reload }) {
         ["User", record.user],
         ["Session", record.session_id],
         ...Object.entries(record.labels ?? {}).map(([name, value]) => [name, value]),
+        ["Drill", record.drill && html`<code>${record.drill}</code>`],
         ["Trace id", record.trace_id && html`<code>${record.trace_id}</code>`],
         ["Endpoint", record.endpoint && html`<code>${record.endpoint}</code>`],
         ["Request size", record.request_size_bytes !== null && bytes(record.request_size_bytes)],
