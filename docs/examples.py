@@ -51,6 +51,9 @@ class Names:
         "key": "pk_…",
         "data": "iVBORw0KGgo…",
         "strict": "0f6c…",
+        "previous": "5feceb66…",
+        "hash": "d4735e3a…",
+        "address": "127.0.0.1",
         "standard": "b41d…",
         "recovers_in_seconds": 0,
     }
@@ -299,6 +302,7 @@ async def operate(story: Story) -> None:
     await story.call("DELETE", f"/v1/accounts/{added}?drain=true")
     await story.call("GET", "/v1/providers")
     await story.call("POST", "/v1/providers/atelier/check?dryRun=true", {})
+    await story.call("GET", f"/v1/audit?target={org['id']}&limit=1")
     await story.call("GET", "/v1/settings")
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/images", "/llms.txt"):
         await story.call("GET", path)

@@ -344,7 +344,9 @@ def claim_checks(scene: Scene) -> Work:
 
 
 def change_organization(scene: Scene) -> Work:
-    return lambda: change_org(scene.store, scene.org_id, {"nanos_per_month": 2**62, "storage_bytes": None})
+    return lambda: change_org(
+        scene.store, scene.running.clock, scene.org_id, {"nanos_per_month": 2**62, "storage_bytes": None}
+    )
 
 
 def alert(scene: Scene) -> Work:

@@ -23,11 +23,11 @@ from penstock.accounts.generation_ends import GenerationEnds
 from penstock.accounts.key_records import ADMIN, OPERATOR
 from penstock.accounts.keys import Keys
 from penstock.accounts.labels import LabelValues
-from penstock.accounts.orgs import add_org
+from penstock.accounts.orgs import add_first_org
 from penstock.accounts.requests import Requests
-from penstock.accounts.transfers import add_credit
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
+from penstock.audit_log import HEAD_SECONDS, Note, log_head, write_audited
 from penstock.clock import Clock
 from penstock.environment import ENVIRONMENT
 from penstock.event_loop import cancel_and_wait
@@ -199,7 +199,7 @@ async def build_gateway(
             acceptances=Acceptances(store, chat_reservations),
             generation_ends=GenerationEnds(store),
             steps=Steps(store),
-            recordings=Recordings(store, storage),
+            recordings=Recordings(store, storage, clock),
             delays=Delays(clock),
             worker_pool=pool,
             sound_pool=sound_pool,
@@ -270,6 +270,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
     if gateway.store.dialect == "postgres":
         share = partial(gateway.accounts.share_use, gateway.chat_reservations.process_id)
         work["share use of accounts"] = _repeat(gateway, share, SHARE_SECONDS)
+    work["log the head of the audit log"] = _repeat(gateway, partial(log_head, gateway.store), HEAD_SECONDS)
     if gateway.settings.worker and sweeps:
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
@@ -356,14 +357,13 @@ async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> Or
     now = clock.now_ms()
     org_id = OrgId(new_id("org", now))
 
-    async def write(tx: Transaction) -> None:
+    async def write(tx: Transaction, note: Note) -> None:
         if await tx.run("add_fact", name="first_org", value=org_id):
-            await add_org(tx, org_id, "default", settings.billing, now)
-            await add_credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
+            await add_first_org(tx, note, org_id, settings.billing, nanos(settings.starting_credit_usd), now)
 
     row = await store.one("get_fact", name="first_org")
     if row is None:
-        await store.write(write)
+        await write_audited(store, now, write)
         row = await store.one("get_fact", name="first_org")
     assert row is not None, "this process or another has added it"
     return OrgId(row["value"])

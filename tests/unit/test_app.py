@@ -177,7 +177,7 @@ _SWEEPS = {
     "look for alerts",
     "delete stray files",
 }
-_LEASES = {"refresh accounts", "renew leases", "renew lease of chats"}
+_LEASES = {"refresh accounts", "renew leases", "renew lease of chats", "log the head of the audit log"}
 
 
 @sqlite_only

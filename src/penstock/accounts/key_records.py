@@ -87,6 +87,18 @@ def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:
     }
 
 
+def key_facts(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a key that are set, for the audit log."""
+    facts = {name: columns.get(column) for name, (column, _) in _OPTIONS.items()}
+    facts["scopes"] = str(facts["scopes"] or "").split()
+    for name in ("usd_per_day", "usd_per_month"):
+        facts[name] = None if facts[name] is None else f"{dollars(facts[name]):f}"
+    facts["models"] = decode_models(facts["models"])
+    facts["expires_at"] = _time(facts["expires_at"])
+    facts["labels"] = decode_labels(facts["labels"])
+    return {name: value for name, value in facts.items() if value not in (None, [], {})}
+
+
 def _time(at_ms: int | None) -> str | None:
     return None if at_ms is None else iso(at_ms)
 

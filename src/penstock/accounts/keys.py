@@ -18,10 +18,12 @@ from penstock.accounts.key_records import (
     decode_models,
     granted_scopes,
     key_columns,
+    key_facts,
     key_record,
 )
 from penstock.accounts.labels import decode_declared, decode_labels
 from penstock.accounts.limits import day_start_ms, month_start_ms
+from penstock.audit_log import Act, Note, changed, write_audited
 from penstock.clock import Clock
 from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Caller
@@ -181,7 +183,7 @@ class Keys:
         columns = {**_DEFAULT_COLUMNS, **key_columns(options)}
         row = KeyRow(id=key_id, last_four=key[-4:], status="active", created_at_ms=at_ms, revoked_at_ms=None, **columns)
 
-        async def write(tx: Transaction) -> None:
+        async def write(tx: Transaction, note: Note) -> None:
             if await tx.one("get_balance", org_id=org_id) is None:
                 raise NotFound(f"No such organization: {org_id}.")
             await tx.run(
@@ -193,8 +195,9 @@ class Keys:
                 digest=self._vault.digest_key(key),
                 **columns,
             )
+            note(Act("key.created", row.id, org_id, after=key_facts(columns)))
 
-        await self._store.write(write, org_id=org_id)
+        await write_audited(self._store, at_ms, write, org_id=org_id)
         return NewKey(key, row)
 
     async def change_key(self, org_id: OrgId, key_id: str, options: Mapping[str, Any]) -> KeyRow:
@@ -204,7 +207,7 @@ class Keys:
         """
         changes = key_columns(options)
 
-        async def write(tx: Transaction) -> KeyRow:
+        async def write(tx: Transaction, note: Note) -> KeyRow:
             await tx.one("lock_key", id=key_id)
             found = await tx.one("get_key", id=key_id, org_id=org_id)
             if found is None:
@@ -213,9 +216,10 @@ class Keys:
             columns = {name: getattr(row, name) for name in _DEFAULT_COLUMNS if name != "scopes"}
             if not await tx.run("set_key", id=key_id, org_id=org_id, **columns):
                 raise Conflict(f"{key_id} is revoked; it cannot be changed.", should_retry=False)
+            note(changed("key.changed", key_id, org_id, key_facts(found), key_facts({**found, **changes})))
             return row
 
-        row = await self._store.write(write)
+        row = await write_audited(self._store, self._clock.now_ms(), write)
         self._forget(key_id)
         return row
 
@@ -240,11 +244,14 @@ class Keys:
         This process refuses the key at once, others when their cached entry is too old. Raises NotFound.
         """
 
-        async def write(tx: Transaction) -> Row | None:
-            await tx.run("revoke_key", id=key_id, org_id=org_id, at_ms=self._clock.now_ms())
+        at_ms = self._clock.now_ms()
+
+        async def write(tx: Transaction, note: Note) -> Row | None:
+            if await tx.run("revoke_key", id=key_id, org_id=org_id, at_ms=at_ms):
+                note(Act("key.revoked", key_id, org_id))
             return await tx.one("get_key", id=key_id, org_id=org_id)
 
-        row = await self._store.write(write) if is_id(key_id, "key") else None
+        row = await write_audited(self._store, at_ms, write) if is_id(key_id, "key") else None
         if row is None:
             raise NotFound(f"No such key: {key_id}.")
         self._forget(key_id)

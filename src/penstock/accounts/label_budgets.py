@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.labels import read_declared
+from penstock.audit_log import Act, Note, write_audited
+from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, quoted
-from penstock.store.base import Store
+from penstock.store.base import Store, Transaction
 from penstock.values import Nanos, OrgId, dollars, month_text
 
 EACH_VALUE = "*"
@@ -42,7 +44,13 @@ async def list_budgets(store: Store, org_id: OrgId, now_ms: int) -> list[LabelBu
 
 
 async def set_budget(
-    store: Store, org_id: OrgId, name: str, value: str, limit: Nanos, percents: Sequence[int] = DEFAULT_PERCENTS
+    store: Store,
+    clock: Clock,
+    org_id: OrgId,
+    name: str,
+    value: str,
+    limit: Nanos,
+    percents: Sequence[int] = DEFAULT_PERCENTS,
 ) -> None:
     """Set the budget of a value, or that of each value without one of its own; raise NotFound for a label that is not
     declared, and InvalidRequest for one that may have none.
@@ -66,10 +74,23 @@ async def set_budget(
         "nanos_per_month": limit,
         "alert_percents": msgspec.json.encode(sorted(set(percents))).decode(),
     }
-    await store.write(lambda tx: tx.run("set_label_budget", **columns))
+
+    async def write(tx: Transaction, note: Note) -> None:
+        await tx.run("set_label_budget", **columns)
+        facts = {"usd_per_month": f"{dollars(limit):f}", "alert_percents": sorted(set(percents))}
+        note(Act("label_budget.set", f"{name}={value}", org_id, after=facts))
+
+    await write_audited(store, clock.now_ms(), write)
 
 
-async def remove_budget(store: Store, org_id: OrgId, name: str, value: str) -> None:
+async def remove_budget(store: Store, clock: Clock, org_id: OrgId, name: str, value: str) -> None:
     """Remove the budget of a value; raise NotFound if it has none."""
-    if not await store.write(lambda tx: tx.run("remove_label_budget", org_id=org_id, name=name, value=value)):
+
+    async def write(tx: Transaction, note: Note) -> int:
+        removed = await tx.run("remove_label_budget", org_id=org_id, name=name, value=value)
+        if removed:
+            note(Act("label_budget.removed", f"{name}={value}", org_id))
+        return removed
+
+    if not await write_audited(store, clock.now_ms(), write):
         raise NotFound(f"There is no budget of `{name[:64]}` with the value `{value[:64]}`.")

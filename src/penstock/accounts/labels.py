@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from penstock.audit_log import Note, changed, write_audited
 from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, quoted
@@ -210,13 +211,18 @@ async def read_declared(store: Store | Transaction, org_id: OrgId) -> tuple[Decl
     return decode_declared(row["declared_labels"])
 
 
-async def declare(store: Store, org_id: OrgId, labels: tuple[DeclaredLabel, ...]) -> None:
+async def declare(store: Store, clock: Clock, org_id: OrgId, labels: tuple[DeclaredLabel, ...]) -> None:
     """Replace the declared labels of an organization. Every process notices within two seconds; the labels of requests
     that were made before stay.
     """
     stored = msgspec.json.encode(labels).decode() if labels else None
-    if not await store.write(lambda tx: tx.run("set_declared_labels", org_id=org_id, declared_labels=stored)):
-        raise NotFound(f"No such organization: {org_id}.")
+
+    async def write(tx: Transaction, note: Note) -> None:
+        former = {label.name: label for label in await read_declared(tx, org_id)}
+        await tx.run("set_declared_labels", org_id=org_id, declared_labels=stored)
+        note(changed("labels.declared", org_id, org_id, former, {label.name: label for label in labels}))
+
+    await write_audited(store, clock.now_ms(), write)
 
 
 async def check_declared_names(store: Store, org_id: OrgId, names: Iterable[str], param: str) -> None:

@@ -29,6 +29,7 @@ from penstock.api.refusals import named_model, refused_fields
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
+from penstock.audit_log import Actor, act_as
 from penstock.errors import (
     AuthenticationFailed,
     BudgetReached,
@@ -276,6 +277,8 @@ class AsgiApp:
         """Begin the endpoint of a call whose body is here."""
         assert state.caller is not None, "it is known before the body is read"
         state.unread = state.unread and state.route.takes == "unread"
+        if not state.route.generation:
+            act_as(Actor(state.caller.key_id or "anybody", scope.get("client"), state.id))
         call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
         state.call = call
         state.reached = True

@@ -7,6 +7,7 @@ import msgspec
 from penstock.api.endpoints import (
     accounts,
     alerts,
+    audit_log,
     balance,
     callbacks,
     files,
@@ -158,6 +159,8 @@ ROUTES: tuple[Route, ...] = (
           access="admin", takes="json", fields=BUDGET_FIELDS, gives="LabelBudget"),
     Route("DELETE", "/v1/label-budgets/{name}/{value}", labels.remove_label_budget,
           "Remove the budget of a label's value", access="admin", status=204),
+    Route("GET", "/v1/audit", audit_log.list_audit_events, "List who changed what",
+          query=audit_log.AUDIT_QUERY, gives="AuditEventList"),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", keys.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),

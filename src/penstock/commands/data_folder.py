@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from penstock import settings_loading
-from penstock.commands.owner import become_owner
+from penstock.commands.owner import become_owner, caller_name
 from penstock.commands.quick_imports import quick_imports
 from penstock.environment import ENVIRONMENT
 from penstock.settings import PREFIX, Settings
@@ -53,11 +53,13 @@ def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any
     """
     check_data(settings)
     with quick_imports():
-        import asyncio  # both imported here because some commands need no store
+        import asyncio  # all imported here because some commands need no store
 
         from penstock.app import open_store_and_vault
+        from penstock.audit_log import Actor, act_as
 
     async def run() -> T:
+        act_as(Actor(f"command:{caller_name()}"))
         async with open_store_and_vault(settings) as (store, vault):
             return await work(store, vault)
 

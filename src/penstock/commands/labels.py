@@ -56,7 +56,7 @@ def declare_label(
     async def work(store: Store, vault: Vault) -> None:
         owner = await org_id(store, org, settings)
         others = [label for label in await read_declared(store, owner) if label.name != name]
-        await declare(store, owner, checked_declarations([*map(_fields, others), declared]))
+        await declare(store, Clock(), owner, checked_declarations([*map(_fields, others), declared]))
 
     with_store(settings, work)
     report(f"declared {name}", as_json, **declared)
@@ -73,7 +73,7 @@ def remove_label(name: Name, data: Data = None, config: Config = None, org: Org 
         others = tuple(label for label in labels if label.name != name)
         if len(others) == len(labels):
             raise NotFound(f"`{name}` is not a declared label.")
-        await declare(store, owner, others)
+        await declare(store, Clock(), owner, others)
 
     with_store(settings, work)
     report(f"removed {name}", as_json, name=name)
@@ -96,9 +96,9 @@ def set_label_budget(
     async def work(store: Store, vault: Vault) -> None:
         owner = await org_id(store, org, settings)
         if limit is None:
-            await remove_budget(store, owner, name, value)
+            await remove_budget(store, Clock(), owner, name, value)
         else:
-            await set_budget(store, owner, name, value, nanos(limit))
+            await set_budget(store, Clock(), owner, name, value, nanos(limit))
 
     with_store(settings, work)
     done = f"{name}={value} has no budget now" if limit is None else f"{name}={value} may spend {usd(limit)} per month"

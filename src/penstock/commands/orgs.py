@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.accounts import transfers
-from penstock.accounts.orgs import MAX_USD_PER_MONTH, change_org, create_org, list_orgs
+from penstock.accounts.orgs import MAX_USD_PER_MONTH, change_org, create_org, credit_org, list_orgs
 from penstock.accounts.orgs import Org as Organization
 from penstock.clock import Clock
 from penstock.commands import output
@@ -76,7 +75,7 @@ def set_limits(
         changes["provenance"] = None if provenance == _NONE else provenance
     if not changes:
         raise ValueError("nothing to change: give --name, --usd-per-month, --storage-bytes or --provenance")
-    with_store(settings, lambda store, _: change_org(store, OrgId(org), changes))
+    with_store(settings, lambda store, _: change_org(store, Clock(), OrgId(org), changes))
     report(f"changed {org}", as_json, id=org)
 
 
@@ -116,7 +115,7 @@ def add_credit(
         owner = await org_id(store, org, settings)
         if await store.one("get_balance", org_id=owner) is None:
             raise ValueError(f"no such organization: {owner}")
-        await store.write(lambda tx: transfers.add_credit(tx, owner, amount, Clock().now_ms(), note))
+        await credit_org(store, Clock(), owner, amount, note)
         row = await store.one("get_balance", org_id=owner)
         return str(dollars(Nanos(row["available"] if row else 0)))
 

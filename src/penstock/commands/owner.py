@@ -64,6 +64,14 @@ def as_caller() -> Iterator[None]:
             _act_as(user, group)
 
 
+def caller_name() -> str:
+    """The name of the user who runs this command, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
 def _is_acting() -> bool:
     return os.getuid() == _ROOT and os.geteuid() != _ROOT
 

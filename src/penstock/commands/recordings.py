@@ -152,4 +152,4 @@ def _load(document: Path) -> tuple[Any, dict[str, bytes]]:
 
 
 def _recordings(store: Store, settings: Settings) -> Recordings:
-    return Recordings(store, open_storage(settings.media, settings.media_options, settings.data))
+    return Recordings(store, open_storage(settings.media, settings.media_options, settings.data), Clock())

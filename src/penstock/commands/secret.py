@@ -2,6 +2,7 @@
 
 import typer
 
+from penstock.audit_log import Act, note_act
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, load_settings, with_store
 from penstock.commands.output import Json, report
@@ -24,6 +25,7 @@ def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> N
     settings = load_settings(data=data, config=config)
     with_store(settings, _nothing)  # refuses a folder without data, and a secret that is not that of the database
     rotate_secret(settings)
+    with_store(settings, _note_rotation)
     try:
         with lock_data_folder(settings.data):
             count = _reseal(settings)
@@ -43,12 +45,17 @@ def reseal(data: Data = None, config: Config = None, as_json: Json = False) -> N
     report(_reseal_text(count), as_json, resealed=count)
 
 
+async def _note_rotation(store: Store, vault: Vault) -> None:
+    await note_act(store, Clock().now_ms(), Act("master_secret.rotated", "master secret"))
+
+
 async def _nothing(store: Store, vault: Vault) -> None:
     return None
 
 
 def _reseal(settings: Settings) -> int:
     async def work(store: Store, vault: Vault) -> int:
+        await note_act(store, Clock().now_ms(), Act("master_secret.resealed", "master secret"))
         return await WebhookSecrets(store, vault, Clock()).reseal() + await reseal_accounts(store, vault)
 
     return with_store(settings, work)

@@ -10,6 +10,7 @@ import msgspec
 from penstock.accounts.idempotency import delete_expired_keys
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, get_payload
 from penstock.accounts.response_items import delete_old_items
+from penstock.audit_log import Act, note_act
 from penstock.errors import NotFound
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
@@ -114,8 +115,11 @@ async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
     """What is stored of a request and its response; both are null when nothing is."""
     request_id = call.path["request_id"]
     org_id = call.caller.org_id
-    if await gateway.requests.get(org_id, request_id) is None:
+    record = await gateway.requests.get(org_id, request_id)
+    if record is None:
         raise NotFound(f"No such request: {request_id}.")
+    if record.key_id != call.caller.key_id:
+        await note_act(gateway.store, call.at_ms, Act("payloads.read", request_id, org_id))
     if payload := await get_payload(gateway.store, org_id, request_id):
         request = await run_aside(len(payload.request), _json_parts, payload.request)
         response = await run_aside(len(payload.response), _json_parts, payload.response)

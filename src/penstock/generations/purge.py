@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.accounts.key_records import ADMIN
 from penstock.accounts.request_records import attempts_without_messages
+from penstock.audit_log import Act, Note, write_audited
 from penstock.errors import Conflict, NotFound, PermissionDenied
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -38,7 +39,10 @@ async def purge(gateway: Gateway, call: Call) -> Response:
     failpoint("purge.files_gone")
     row = await get_generation(gateway.store, request_id, org_id)
 
-    async def write(tx: Transaction) -> None:
+    at_ms = gateway.clock.now_ms()
+
+    async def write(tx: Transaction, note: Note) -> None:
+        note(Act("request.purged", request_id, org_id, after={"files": deleted}))
         if row:
             measures = respond.measures(row) if row.task == "video" else Measures()
             plan = msgspec.structs.replace(plan_without_texts(row), measures=measures)
@@ -54,14 +58,14 @@ async def purge(gateway: Gateway, call: Call) -> Response:
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         await tx.run("delete_seals", request_id=request_id, org_id=org_id)
         attempts = attempts_without_messages(record)
-        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms(), attempts=attempts)
+        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=at_ms, attempts=attempts)
         await tx.run("delete_payload", request_id=request_id, org_id=org_id)
         await tx.run("delete_response_items", request_id=request_id, org_id=org_id)
         await tx.run("purge_message_url", request_id=request_id, org_id=org_id)
         if row and row.status == "failed":
             await tx.run("purge_message", request_id=request_id, org_id=org_id, body=failure_event_body(row, "Purged."))
 
-    await gateway.store.write(write)
+    await write_audited(gateway.store, at_ms, write)
     await gateway.store.purge_traces()
     return _response(request_id, already_purged=False, media_deleted=deleted)
 

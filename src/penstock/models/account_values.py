@@ -59,6 +59,16 @@ def account_record(account: VendorAccount) -> dict[str, Any]:
     }
 
 
+def account_facts(columns: Row) -> Row:
+    """What is set and not secret of an account, for the audit log."""
+    facts = {
+        name: value for name, value in columns.items() if name in (*NEW_ACCOUNT, "provider", "status", "last_four")
+    }
+    if (limit := facts.pop("nanos_per_month", None)) is not None:
+        facts["usd_per_month"] = f"{dollars(Nanos(limit)):f}"
+    return {name: value for name, value in facts.items() if value is not None}
+
+
 def account_columns(options: Mapping[str, Any]) -> Row:
     """The columns of the options that are given, checked; None stands for the default."""
     columns: Row = {}

@@ -8,9 +8,16 @@ from typing import Any
 
 import msgspec
 
+from penstock.audit_log import Act, Note, changed, write_audited
 from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound
-from penstock.models.account_values import MAX_CREDENTIAL_CHARS, NEW_ACCOUNT, account_columns, account_record
+from penstock.models.account_values import (
+    MAX_CREDENTIAL_CHARS,
+    NEW_ACCOUNT,
+    account_columns,
+    account_facts,
+    account_record,
+)
 from penstock.models.catalog import Catalog
 from penstock.store.base import Row, Store, Transaction
 from penstock.upstream.account_limits import AccountLimits, AccountUse
@@ -214,14 +221,15 @@ class VendorAccounts:
         account_id = new_id("acc", at_ms)
         secret = self._sealed(account_id, provider, credential)
 
-        async def write(tx: Transaction) -> None:
+        async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
             if not await tx.run(
                 "add_account", id=account_id, provider=provider, created_at_ms=at_ms, **columns, **secret
             ):
                 raise _shared()
+            note(Act("account.added", account_id, after=account_facts({"provider": provider, **columns, **secret})))
 
-        await self._store.write(write)
+        await write_audited(self._store, self._clock.now_ms(), write)
         await self.refresh()
         return self.get_record(account_id)
 
@@ -229,15 +237,16 @@ class VendorAccounts:
         """Change what is given; raise NotFound or InvalidRequest."""
         changes = account_columns(options)
 
-        async def write(tx: Transaction) -> None:
+        async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
             row = await tx.one("lock_account", id=account_id)
             if row is None:
                 raise _no_such(account_id)
             row.pop("provider")
             await tx.run("set_account", **{**row, **changes})
+            note(changed("account.changed", account_id, None, account_facts(row), account_facts({**row, **changes})))
 
-        await self._store.write(write)
+        await write_audited(self._store, self._clock.now_ms(), write)
         await self.refresh()
         return self.get_record(account_id)
 
@@ -245,15 +254,16 @@ class VendorAccounts:
         """Replace the credential, for new jobs and for those that run: it must be of the same account at the vendor."""
         secret = self._sealed(account_id, self.get_record(account_id)["provider"], credential)
 
-        async def write(tx: Transaction) -> None:
+        async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
             other = await tx.one("get_account_by_fingerprint", fingerprint=secret["fingerprint"])
             if other is not None and other["id"] != account_id:
                 raise _shared()
             if not await tx.run("rotate_account", id=account_id, **secret):
                 raise _no_such(account_id)
+            note(Act("account.rotated", account_id, after={"credential": "changed", "last_four": secret["last_four"]}))
 
-        await self._store.write(write)
+        await write_audited(self._store, self._clock.now_ms(), write)
         await self.refresh()
         return self.get_record(account_id)
 
@@ -262,7 +272,7 @@ class VendorAccounts:
         it for them only and return its record; its credential is erased after the last of them.
         """
 
-        async def write(tx: Transaction) -> None:
+        async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
             row = await tx.one("lock_account", id=account_id)
             if row is None:
@@ -276,8 +286,9 @@ class VendorAccounts:
                 )
             row.pop("provider")
             await tx.run("set_account", **{**row, "status": "draining"})
+            note(Act("account.deleted", account_id, after={"open_jobs": count}))
 
-        await self._store.write(write)
+        await write_audited(self._store, self._clock.now_ms(), write)
         await self.erase_drained()
         await self.refresh()
         return account_record(self._by_id[account_id]) if account_id in self._by_id else None
@@ -287,14 +298,17 @@ class VendorAccounts:
         erased = 0
         for row in await self._store.all("list_accounts"):
             if row["status"] == "draining":
-                erased += await self._store.write(lambda tx, id_=row["id"]: self._erase(tx, id_))  # type: ignore[misc]
+                erased += await write_audited(self._store, self._clock.now_ms(), partial(self._erase, row["id"]))
         return erased
 
-    async def _erase(self, tx: Transaction, account_id: str) -> int:
+    async def _erase(self, account_id: str, tx: Transaction, note: Note) -> int:
         await self._touch(tx)
         await tx.one("lock_account", id=account_id)
         found = await tx.one("count_open_attempts_of_account", id=account_id)
-        return await tx.run("erase_account", id=account_id) if found is not None and not found["count"] else 0
+        if found is None or found["count"] or not await tx.run("erase_account", id=account_id):
+            return 0
+        note(Act("account.erased", account_id, after={"credential": "erased"}))
+        return 1
 
     async def _touch(self, tx: Transaction) -> None:
         """Let every process notice that something changes."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.audit_log import Act, Note, write_audited
+from penstock.clock import Clock
 from penstock.errors import NotFound
 from penstock.event_loop import run_aside
 from penstock.media.storage import RECORDING_FILE_PREFIX, FileMissing, Storage, storage_key
@@ -33,9 +35,10 @@ _SEARCHED_PAGE = 50
 class Recordings:
     """The recordings of all organizations: rows in the store, files in the storage."""
 
-    def __init__(self, store: Store, storage: Storage) -> None:
+    def __init__(self, store: Store, storage: Storage, clock: Clock) -> None:
         self._store = store
         self._storage = storage
+        self._clock = clock
         self._pager = Pager(store, "recording", "rec", ListedRecording)
 
     async def find(self, org_id: OrgId, options: ReplayOptions, fingerprint: Fingerprint) -> RecordingRow | None:
@@ -177,7 +180,12 @@ class Recordings:
 
         await self._store.write(delete_rows)
         deleted = await self.delete_files([_file_id(recording.id, position) for position in range(count)])
-        await self._store.write(lambda tx: tx.run("delete_recording", id=recording.id, org_id=org_id))
+
+        async def delete_recording(tx: Transaction, note: Note) -> None:
+            if await tx.run("delete_recording", id=recording.id, org_id=org_id):
+                note(Act("recording.deleted", recording.id, org_id, after={"files": deleted}))
+
+        await write_audited(self._store, self._clock.now_ms(), delete_recording)
         return deleted
 
     async def delete_files(self, media_ids: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from contextvars import Context
 
 import msgspec
 
+from penstock.audit_log import Act, Note, write_audited
 from penstock.clock import Clock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.failpoints import failpoint
@@ -18,6 +19,7 @@ from penstock.store.groups import WriteGroups
 from penstock.store.waiting import retry_while_unavailable
 from penstock.values import OrgId
 from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, MessageChange, write_changes
+from penstock.webhooks.events import OPERATOR
 from penstock.webhooks.places import DeliveryPlaces, Place
 from penstock.webhooks.sender import Sender
 
@@ -279,11 +281,14 @@ class Deliveries:
         NotFound for an unknown message and Conflict for one that is being delivered.
         """
 
-        async def work(tx: Transaction) -> int:
+        async def work(tx: Transaction, note: Note) -> int:
             values = {"id": message_id, "org_id": org_id}
-            return await tx.run("requeue_message", **values) or await tx.run("send_waiting_message_now", **values)
+            sent = await tx.run("requeue_message", **values) or await tx.run("send_waiting_message_now", **values)
+            if sent:
+                note(Act("message.redelivered", message_id, None if org_id == OPERATOR else org_id))
+            return sent
 
-        if not await self._store.write(work):
+        if not await write_audited(self._store, self._clock.now_ms(), work):
             row = await self._store.one("get_message", id=message_id)
             if row is None or org_id not in (None, row["org_id"]):
                 raise NotFound(f"No such message: {message_id}.")
@@ -293,10 +298,15 @@ class Deliveries:
     async def redeliver_exhausted(self, org_id: OrgId | None = None) -> int:
         """Start the deliveries of all exhausted messages over; without `org_id`, of everyone. Returns their number."""
         total = 0
+
+        async def work(tx: Transaction, note: Note) -> int:
+            count = await tx.run("requeue_exhausted_messages", org_id=org_id, limit=_REQUEUED_AT_ONCE)
+            if count:
+                note(Act("messages.redelivered", "exhausted", org_id, after={"count": count}))
+            return count
+
         while True:
-            count = await self._store.write(
-                lambda tx: tx.run("requeue_exhausted_messages", org_id=org_id, limit=_REQUEUED_AT_ONCE)
-            )
+            count = await write_audited(self._store, self._clock.now_ms(), work)
             total += count
             if count < _REQUEUED_AT_ONCE:
                 break

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.audit_log import Act, Note, write_audited
 from penstock.cache import Recent
 from penstock.clock import Clock
 from penstock.errors import NotFound
@@ -110,7 +111,12 @@ class WebhookSecrets:
         await self.get_secret(org_id)
         new = self._new_sealed_secret(org_id)
         until_ms = self._clock.now_ms() + overlap_ms
-        await self._store.write(lambda tx: tx.run("replace_secret", org_id=org_id, secret=new, until_ms=until_ms))
+
+        async def work(tx: Transaction, note: Note) -> None:
+            await tx.run("replace_secret", org_id=org_id, secret=new, until_ms=until_ms)
+            note(Act("webhook_secret.rotated", org_id, org_id, after={"secret": "changed"}))
+
+        await write_audited(self._store, self._clock.now_ms(), work)
         return self._vault.open(new, org_id).decode()
 
     async def reseal(self) -> int:

@@ -77,7 +77,7 @@ async def test_the_budget_of_an_organization_counts_all_its_keys(open_gateway: O
     async with open_gateway() as running:
         one = await running.create_caller_in_new_org()
         two = await running.create_caller(one.org_id)
-        await change_org(running.gateway.store, one.org_id, {"nanos_per_month": nanos("1")})
+        await change_org(running.gateway.store, running.clock, one.org_id, {"nanos_per_month": nanos("1")})
         for caller in (one, two):
             await spend(running, caller, 4)
         assert await alerts_of(running).check() == 1
@@ -112,7 +112,7 @@ async def test_an_organization_causes_few_alerts_however_many_keys_it_creates(
             await running.gateway.keys.change_key(org_id, key.key_id, {"usd_per_month": f"0.0{number + 1}"})
             await alerts.note_refusal(key.key_id)
             assert len(await stored(running)) == min(number + 1, 3)
-        await change_org(running.gateway.store, org_id, {"nanos_per_month": nanos("1")})
+        await change_org(running.gateway.store, running.clock, org_id, {"nanos_per_month": nanos("1")})
         await alerts.note_refusal(org_id)
         other = await running.create_caller_in_new_org()
         theirs = await running.create_caller(other.org_id, usd_per_month="0.01")

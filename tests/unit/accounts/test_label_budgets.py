@@ -22,8 +22,10 @@ CUSTOMER = DeclaredLabel("customer", budget=True)
 
 async def budgeted(running: RunningGateway, value: str, usd: str, **options: Any) -> Caller:
     """A caller whose organization has a budget for a value."""
-    await declare(running.gateway.store, running.caller.org_id, (CUSTOMER, DeclaredLabel("plain")))
-    await set_budget(running.gateway.store, running.caller.org_id, "customer", value, nanos(usd), **options)
+    await declare(running.gateway.store, running.clock, running.caller.org_id, (CUSTOMER, DeclaredLabel("plain")))
+    await set_budget(
+        running.gateway.store, running.clock, running.caller.org_id, "customer", value, nanos(usd), **options
+    )
     return await running.create_caller()
 
 
@@ -39,7 +41,7 @@ async def spend(running: RunningGateway, caller: Caller, customer: str, seconds:
 async def test_a_value_with_its_own_budget_and_the_others_with_that_for_each(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         caller = await budgeted(running, "*", "0.50")
-        await set_budget(running.gateway.store, caller.org_id, "customer", "acme", nanos("1"))
+        await set_budget(running.gateway.store, running.clock, caller.org_id, "customer", "acme", nanos("1"))
         assert await spend(running, caller, "acme", 8) == "completed"
         assert await spend(running, caller, "other", 4) == "completed"
         assert await spend(running, caller, "other", 4) == "RATE_LIMITED"
@@ -121,11 +123,11 @@ async def test_only_declared_labels_with_budgets_have_them(open_gateway: OpenGat
             ("customer", "a", list(range(1, 8))),
         ):
             with pytest.raises(InvalidRequest):
-                await set_budget(store, caller.org_id, name, value, nanos("1"), percents)
+                await set_budget(store, running.clock, caller.org_id, name, value, nanos("1"), percents)
         with pytest.raises(NotFound):
-            await set_budget(store, caller.org_id, "nothing", "a", nanos("1"))
+            await set_budget(store, running.clock, caller.org_id, "nothing", "a", nanos("1"))
         [budget] = await list_budgets(store, caller.org_id, running.clock.now_ms())
         assert budget.record()["alert_percents"] == [80, 100]
-        await remove_budget(store, caller.org_id, "customer", "acme")
+        await remove_budget(store, running.clock, caller.org_id, "customer", "acme")
         with pytest.raises(NotFound):
-            await remove_budget(store, caller.org_id, "customer", "acme")
+            await remove_budget(store, running.clock, caller.org_id, "customer", "acme")

@@ -130,7 +130,7 @@ async def test_a_label_has_a_limited_number_of_values(
 
 
 async def labelled_caller(running: RunningGateway, *labels: DeclaredLabel, **options: Any) -> Caller:
-    await declare(running.gateway.store, running.caller.org_id, labels or DECLARED)
+    await declare(running.gateway.store, running.clock, running.caller.org_id, labels or DECLARED)
     return await running.create_caller(**options)
 
 

@@ -228,7 +228,7 @@ async def test_dollars_per_month_of_an_organization(open_gateway: OpenGateway) -
     """All keys count together, and chats too; parallel calls do not exceed it; the next month starts anew."""
     async with open_gateway() as running:
         org_id = (await running.create_caller_in_new_org()).org_id
-        await change_org(running.gateway.store, org_id, {"nanos_per_month": nanos("1.20")})
+        await change_org(running.gateway.store, running.clock, org_id, {"nanos_per_month": nanos("1.20")})
         one = await running.create_caller(org_id)
         two = await running.create_caller(org_id)
         running.lab.videos.next(faults.ok, faults.fails)

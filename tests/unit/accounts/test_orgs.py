@@ -37,9 +37,9 @@ async def test_what_a_change_names_is_changed_and_the_rest_stays(database: Datab
     async with database.open() as store:
         org = await create_org(store, ManualClock(), "One", "prepaid")
         other = await create_org(store, ManualClock(), "Two", "prepaid")
-        limited = await change_org(store, org.id, {"nanos_per_month": 5, "storage_bytes": 0})
+        limited = await change_org(store, ManualClock(), org.id, {"nanos_per_month": 5, "storage_bytes": 0})
         assert limited == replace(org, nanos_per_month=5, storage_bytes=0)
-        changed = await change_org(store, org.id, {"name": "New", "nanos_per_month": None})
+        changed = await change_org(store, ManualClock(), org.id, {"name": "New", "nanos_per_month": None})
         assert changed == replace(org, name="New", storage_bytes=0)
         assert sorted(await list_orgs(store), key=lambda each: each.name) == [changed, other]
 
@@ -49,7 +49,7 @@ async def test_a_bad_change_changes_nothing(database: Database) -> None:
         org = await create_org(store, ManualClock(), "One", "prepaid")
         for changes in ({"name": ""}, {"name": None}, {"nanos_per_month": -1}, {"storage_bytes": 2**63}):
             with pytest.raises(InvalidRequest):
-                await change_org(store, org.id, changes)
+                await change_org(store, ManualClock(), org.id, changes)
         with pytest.raises(NotFound):
-            await change_org(store, OrgId("org_nonesuch"), {"name": "New"})
+            await change_org(store, ManualClock(), OrgId("org_nonesuch"), {"name": "New"})
         assert await list_orgs(store) == [org]

@@ -111,7 +111,7 @@ async def test_an_organization_may_have_a_quota_of_its_own(open_gateway: OpenGat
     for default, own, is_full in ((0, 1, True), (1, 0, False), (1, 10**9, False), (10**9, 1, True)):
         async with open_gateway(storage_bytes_per_org=default) as running:
             caller = await running.create_caller_in_new_org()
-            await change_org(running.gateway.store, caller.org_id, {"storage_bytes": own})
+            await change_org(running.gateway.store, running.clock, caller.org_id, {"storage_bytes": own})
             await running.image(caller=caller)
             running.clock.advance(31)
             if is_full:

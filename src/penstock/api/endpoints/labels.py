@@ -34,7 +34,7 @@ async def list_labels(gateway: Gateway, call: Call) -> Response:
 async def declare_labels(gateway: Gateway, call: Call) -> Response:
     """Replace the declared labels. Records keep the labels that they have."""
     labels = checked_declarations(checked_fields(call.json, LABEL_FIELDS)["declared_labels"])
-    await declare(gateway.store, call.caller.org_id, labels)
+    await declare(gateway.store, gateway.clock, call.caller.org_id, labels)
     gateway.keys.forget_org(call.caller.org_id)
     return _labels_response(labels)
 
@@ -59,7 +59,8 @@ async def set_label_budget(gateway: Gateway, call: Call) -> Response:
     org_id = call.caller.org_id
     name = call.path["name"]
     value = call.path["value"]
-    await set_budget(gateway.store, org_id, name, value, limit, fields.get("alert_percents", DEFAULT_PERCENTS))
+    percents = fields.get("alert_percents", DEFAULT_PERCENTS)
+    await set_budget(gateway.store, gateway.clock, org_id, name, value, limit, percents)
     budgets = await list_budgets(gateway.store, org_id, gateway.clock.now_ms())
     found = next((budget for budget in budgets if (budget.name, budget.value) == (name, value)), None)
     if found is None:
@@ -68,5 +69,5 @@ async def set_label_budget(gateway: Gateway, call: Call) -> Response:
 
 
 async def remove_label_budget(gateway: Gateway, call: Call) -> Response:
-    await remove_budget(gateway.store, call.caller.org_id, call.path["name"], call.path["value"])
+    await remove_budget(gateway.store, gateway.clock, call.caller.org_id, call.path["name"], call.path["value"])
     return Response(status=204)

@@ -12,6 +12,7 @@ from penstock.accounts.orgs import (
     Org,
     change_org,
     create_org,
+    credit_org,
     get_org,
     list_orgs,
 )
@@ -85,7 +86,7 @@ async def change_organization(gateway: Gateway, call: Call) -> Response:
     if "usd_per_month" in fields:
         usd = fields.pop("usd_per_month")
         fields["nanos_per_month"] = None if usd is None else nanos(Decimal(str(usd)))
-    changed = await change_org(gateway.store, org.id, fields)
+    changed = await change_org(gateway.store, gateway.clock, org.id, fields)
     return Response(json=_org_record(changed, (await _spent_this_month(gateway, org.id))[org.id]))
 
 
@@ -99,9 +100,8 @@ async def add_credit_to_organization(gateway: Gateway, call: Call) -> Response:
     fields = checked_fields(call.json, CREDIT_FIELDS)
     amount = nanos(Decimal(str(fields["usd"])))
     org = await _org(gateway, call)
-    at_ms = gateway.clock.now_ms()
     note = f"{fields.get('note') or 'added over the API'} (by {call.caller.key_id})"
-    credit = await gateway.store.write(lambda tx: transfers.add_credit(tx, org.id, amount, at_ms, note))
+    credit = await credit_org(gateway.store, gateway.clock, org.id, amount, note)
     return Response(json=_credit_record(credit))
 
 

@@ -13,6 +13,7 @@ from penstock.api.endpoints.label_filters import LABEL_FILTER, check_label_filte
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import encode
 from penstock.api.route import Query
+from penstock.audit_log import Act, note_act
 from penstock.errors import InvalidRequest, NotFound
 from penstock.gateway import Gateway
 from penstock.generations.records import credential_statuses, detailed_records
@@ -59,7 +60,9 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
     filters = read_filters(asked)
     check_label_filter(call.caller, filters.labels)
     if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
-        return _csv_response(gateway, call, filters)
+        response = _csv_response(gateway, call, filters)
+        await note_act(gateway.store, call.at_ms, Act("requests.exported", call.caller.org_id, call.caller.org_id))
+        return response
     if asked["sha256"] or asked["manifest"]:
         return await _by_file(gateway, call, asked["sha256"], asked["manifest"])
     page = await gateway.requests.list_page(call.caller.org_id, filters)

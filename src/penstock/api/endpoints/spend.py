@@ -15,10 +15,11 @@ from penstock.api import query
 from penstock.api.endpoints.csv_export import csv_cell, csv_line
 from penstock.api.endpoints.label_filters import LABEL_FILTER, check_label_filter
 from penstock.api.route import Query
+from penstock.audit_log import Act, note_act
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
-from penstock.values import DAY_MS, Nanos, nanos
+from penstock.values import DAY_MS, Nanos, iso, nanos
 
 FORECAST_QUERY = (LABEL_FILTER,)
 FOCUS_QUERY = (Query(name="month", about="A month in UTC such as `2026-11`; by default the current one."),)
@@ -78,6 +79,7 @@ async def export_focus(gateway: Gateway, call: Call) -> Response:
     )
     filters = Filters(created_after_ms=start_ms, created_before_ms=end_ms - 1)
     rows = await export.rows(gateway.requests.iterate(org.id, filters))
+    await note_act(gateway.store, call.at_ms, Act("costs.exported", org.id, org.id, after={"from": iso(start_ms)}))
     name = f"focus-{datetime.fromtimestamp(start_ms / 1000, UTC):%Y-%m}.csv"
     return Response(
         chunks=_csv(rows),

@@ -6,6 +6,7 @@ from penstock.accounts.key_records import SCOPES
 from penstock.accounts.orgs import BILLING_TYPES
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS
+from penstock.api.openapi.audit_schemas import AUDIT_SCHEMAS
 from penstock.api.openapi.label_schemas import LABEL_SCHEMAS, LABELS
 from penstock.api.openapi.provenance_schemas import VERIFICATION
 from penstock.api.openapi.schema_parts import (
@@ -309,6 +310,7 @@ _PROVIDER = closed_object(
 
 ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Verification": VERIFICATION,
+    **AUDIT_SCHEMAS,
     **LABEL_SCHEMAS,
     "Request": _REQUEST,
     "WebhookMessage": _WEBHOOK_MESSAGE,

@@ -236,6 +236,8 @@ def _text_types(route: Route) -> Iterator[str]:
         yield "text/event-stream"
     if any(row.name == "format" and "csv" in row.one_of for row in route.query):
         yield "text/csv"
+    if any(row.name == "format" and "jsonl" in row.one_of for row in route.query):
+        yield "application/jsonl"
 
 
 def _response(text: str, content: dict[str, Any] | None) -> dict[str, Any]:
@@ -253,7 +255,7 @@ def _failures(route: Route) -> set[int]:
     found = {400, 408, 413, 415, 431, 500, 503}
     if route.needs_key:
         found.add(401)
-    if route.access in (*SCOPES, "signed"):
+    if route.access in (*SCOPES, "signed") or route.gives == "AuditEventList":
         found.add(403)
     if "{" in route.path or _CURSORS & {row.name for row in route.query}:
         found.add(404)

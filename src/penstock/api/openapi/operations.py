@@ -14,6 +14,7 @@ TAGS: Mapping[str, str] = {
     "Usage": "Sums over time, the most frequent failures, the balance.",
     "Labels": "Names and values by which costs are grouped, and budgets for them.",
     "Keys": "API keys of the own organization, and their limits.",
+    "Audit log": "Who changed what, in a chain of hashes.",
     "Webhooks": "Messages to receivers, their deliveries, and the secret that signs them.",
     "Recordings": "Stored calls that are replayed in tests.",
     "Installation": "For operators: organizations, credit, alerts, providers, settings, metrics.",
@@ -190,6 +191,11 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "revoke_key": Operation("Keys", "Ends a key for good. Its records stay."),
     "retrieve_own_key": Operation("Keys", "Returns the key that this call is made with, and its scopes."),
+    "list_audit_events": Operation(
+        "Audit log",
+        "Lists administrative acts, newest first: those of the organization for the scope `admin`, all for `operator`. "
+        "`format=jsonl` and `format=csv` return everything that matches. `head` is the end of the chain.",
+    ),
     "retrieve_webhook_secret": Operation("Webhooks", "Returns the secret that signs the organization's messages."),
     "rotate_webhook_secret": Operation(
         "Webhooks", "Sets a new secret. For `overlap_hours` deliveries carry the signatures of both."

@@ -6,6 +6,7 @@ import { money } from "./format.js";
 import { Icon } from "./parts/icons.js";
 import { Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
+import { AuditLog } from "./pages/audit_log.js";
 import { Keys } from "./pages/keys.js";
 import { Models } from "./pages/models.js";
 import { Organizations } from "./pages/organizations.js";
@@ -22,7 +23,7 @@ import { currentKey, endSession, onSessionChange } from "./session.js";
 import { applyTheme, ThemeSwitch } from "./theme.js";
 import { html, render, useEffect, useState } from "./view.js";
 
-// Each page: its name in the URL, its label, its icon, its component, and the scope without which it is not offered.
+// Each page: its name in the URL, its label, its icon, its component, and the scopes of which one is needed to see it.
 const GROUPS = [
   [
     { name: "overview", label: "Overview", icon: "chart", page: Overview },
@@ -39,15 +40,17 @@ const GROUPS = [
   ],
   [
     { name: "organizations", label: "Organizations", icon: "people", page: Organizations, scope: "operator" },
+    { name: "audit-log", label: "Audit log", icon: "list", page: AuditLog, scope: "admin operator" },
     { name: "settings", label: "Settings", icon: "sliders", page: Settings, scope: "operator" },
   ],
 ];
 const PAGES = GROUPS.flat();
+const isOffered = ({ scope }, scopes) => !scope || scope.split(" ").some((each) => scopes.includes(each));
 const UNKNOWN = { name: null, page: () => html`<div class="page"><${Head} title="Page not found" about="There is no such page, or your key may not see it." />
   <div><a class="button" href=${pageUrl("overview")}>Overview</a></div></div>` };
 
 function Navigation({ here, scopes }) {
-  const offered = GROUPS.map((group) => group.filter((page) => !page.scope || scopes.includes(page.scope)));
+  const offered = GROUPS.map((group) => group.filter((page) => isOffered(page, scopes)));
   return html`<nav aria-label="Pages">${offered.filter((group) => group.length).map((group, place) => html`<ul key=${place}>
     ${group.map((page) => html`<li key=${page.name}>
       <a href=${pageUrl(page.name)} aria-current=${page.name === here ? "page" : undefined}><${Icon} name=${page.icon} />${page.label}</a>
@@ -64,7 +67,7 @@ function Balance() {
 function Frame({ own }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
-  const named = route.path[0] ? PAGES.find(({ name, scope }) => name === route.path[0] && (!scope || own.scopes.includes(scope))) : PAGES[0];
+  const named = route.path[0] ? PAGES.find((each) => each.name === route.path[0] && isOffered(each, own.scopes)) : PAGES[0];
   const page = named ?? UNKNOWN;
   useEffect(() => setOpen(false), [route]);
   useEffect(() => window.scrollTo(0, 0), [page.name, route.path[1]]);
