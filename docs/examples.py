@@ -83,7 +83,7 @@ class Names:
             return "data"  # the folder of this gateway
         if isinstance(self._FIXED.get(name), str):
             return str(self._FIXED[name])
-        value = re.sub(r"exp=\d+&sig=[\w-]+", "exp=1794747600&sig=…", value)
+        value = re.sub(r"exp=\d+(&share=\d+)?&sig=[\w-]+", r"exp=1794747600\1&sig=…", value)
         return self._ID.sub(lambda match: self._id(match[1], match[2]), value)
 
     def _id(self, prefix: str, digits: str) -> str:
@@ -244,6 +244,11 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("GET", "/v1/requests?kind=video&limit=1")
     await story.call("GET", f"/v1/requests/{image_id}")
     await story.call("GET", f"/v1/requests/{image_id}/payloads")
+    [output] = (await story.call("GET", f"/v1/outputs?request_id={image_id}"))["data"]
+    await story.call("GET", f"/v1/outputs/{output['id']}")
+    await story.call("PATCH", f"/v1/outputs/{output['id']}", {"favorite": True, "keep": "7d"})
+    await story.call("POST", f"/v1/outputs/{output['id']}/share", {"expires_in": "24h"})
+    await story.call("DELETE", f"/v1/outputs/{output['id']}/share")
     month = datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")
     await story.call("GET", f"/v1/usage?model=atelier/sketch&bucket=month&created_after={month}")
     await story.call("GET", "/v1/usage/failures")

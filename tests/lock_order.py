@@ -15,7 +15,10 @@ T = TypeVar("T")
 PAGE = Path(__file__).parents[1] / "docs/decisions/lock-order.md"
 ORDER = re.findall(r"^\d+\. `(\w+)`$", PAGE.read_text(), re.MULTILINE)
 # New rows, for which no other transaction can wait.
-EXCEPTIONS = ("add_org", "add_request", "add_generation", "add_attempt", "add_request_label", "add_audit_event")
+EXCEPTIONS = (
+    "add_org", "add_request", "add_generation", "add_attempt", "add_request_label", "add_reused_output",
+    "add_audit_event",
+)  # fmt: skip
 PRIMARY_KEYS = {
     "orgs": ("org_id",),
     "response_items": ("org_id", "id"),

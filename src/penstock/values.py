@@ -20,7 +20,7 @@ OrgId = NewType("OrgId", str)
 
 # Six bytes of milliseconds and ten random bytes in hexadecimal, so that ids sort by time.
 _RANDOM_BYTES = 10
-_DIGITS = re.compile(r"[0-9a-f]{32}")
+_DIGITS = re.compile(r"[0-9a-f]{32}([0-9a-f]{2})?")  # two more in ids of outputs
 _LAST_MS = 2**48 - 1
 
 

@@ -14,7 +14,10 @@ from penstock.store.groups import WriteGroups
 from penstock.store.lock_order import in_lock_order
 
 # The queries of an acceptance, in the order of docs/decisions/lock-order.md. The last one returns a row.
-_QUERIES = ("add_request", "add_generation", "add_attempt", "add_media", "add_request_label", "defer_generation")
+_QUERIES = (
+    "add_request", "add_generation", "add_attempt", "add_media", "add_request_label", "add_reused_output",
+    "defer_generation",
+)  # fmt: skip
 
 
 class Acceptance(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from penstock.api.endpoints import (
     metrics,
     models,
     orgs,
+    outputs,
     pages,
     providers,
     recordings,
@@ -47,6 +48,7 @@ from penstock.api.endpoints.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.endpoints.labels import BUDGET_FIELDS, LABEL_FIELDS
 from penstock.api.endpoints.models import MODEL_QUERY, MODELS_QUERY
 from penstock.api.endpoints.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_CHANGE_FIELDS, ORG_FIELDS
+from penstock.api.endpoints.outputs import OUTPUT_FIELDS, OUTPUTS_QUERY, SHARE_FIELDS
 from penstock.api.endpoints.providers import CHECK_FIELDS
 from penstock.api.endpoints.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.endpoints.requests import REQUESTS_QUERY
@@ -142,6 +144,14 @@ ROUTES: tuple[Route, ...] = (
           gives="Payloads"),
     Route("DELETE", "/v1/requests/{request_id}/payloads", purge, "Purge the payloads of a request",
           gives="Purged"),
+    Route("GET", "/v1/outputs", outputs.list_outputs, "List outputs", query=OUTPUTS_QUERY, gives="OutputList"),
+    Route("GET", "/v1/outputs/{output_id}", outputs.retrieve_output, "Retrieve an output", gives="Output"),
+    Route("PATCH", "/v1/outputs/{output_id}", outputs.change_output, "Keep an output or make it a favorite",
+          takes="json", fields=OUTPUT_FIELDS, gives="Output"),
+    Route("POST", "/v1/outputs/{output_id}/share", outputs.share_output, "Share an output by URL",
+          takes="json", fields=SHARE_FIELDS, gives="OutputShare"),
+    Route("DELETE", "/v1/outputs/{output_id}/share", outputs.unshare_output, "Revoke the shared URLs of an output",
+          status=204),
     Route("POST", "/v1/verify", verify.verify_file, "Verify where a file comes from", takes="json or form",
           fields=verify.FIELDS, gives="Verification"),
     Route("GET", "/v1/usage", usage.retrieve_usage, "Sum up requests over time", query=USAGE_QUERY, gives="Usage"),

@@ -30,6 +30,7 @@ from penstock.generation_jobs.rows import (
     get_generation_by_key,
 )
 from penstock.generations.plan import PlannedCall
+from penstock.generations.reused_outputs import reused_output_rows
 from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
@@ -197,6 +198,7 @@ class _NewCall(msgspec.Struct, frozen=True):
     call: Call
     request: Request  # with its stored inputs
     stored_inputs: Sequence[tuple[Input, bytes]]
+    reused_outputs: Sequence[Row]
     body_digest: bytes | None  # with an idempotency key
     at_ms: int
     lease: Lease | None  # if this process is to run the generation
@@ -225,6 +227,7 @@ async def _new_call(
         call=call,
         request=request,
         stored_inputs=stored_inputs,
+        reused_outputs=await reused_output_rows(gateway.store, call.caller.org_id, call.id, stored_inputs),
         body_digest=body_digest,
         at_ms=now,
         lease=Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None,
@@ -253,6 +256,7 @@ def _rows(gateway: Gateway, new_call: _NewCall, planned: PlannedCall) -> tuple[A
             ("add_media", row)
             for row in gateway.media.input_rows(org_id, call.id, new_call.stored_inputs, inputs_until_ms)
         ),
+        *(("add_reused_output", row) for row in new_call.reused_outputs),
         *gateway.jobs.queue_changes(call.id, org_id, request.task),
     ]
     if first:

@@ -59,6 +59,8 @@ async def purge(gateway: Gateway, call: Call) -> Response:
         await tx.run("delete_seals", request_id=request_id, org_id=org_id)
         attempts = attempts_without_messages(record)
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=at_ms, attempts=attempts)
+        await tx.run("delete_reused_outputs", request_id=request_id, org_id=org_id)
+        await tx.run("delete_uses_of_outputs", request_id=request_id, org_id=org_id)
         await tx.run("delete_payload", request_id=request_id, org_id=org_id)
         await tx.run("delete_response_items", request_id=request_id, org_id=org_id)
         await tx.run("purge_message_url", request_id=request_id, org_id=org_id)

@@ -130,6 +130,13 @@ class MediaFiles:
         signature = self._vault.sign(_thumbnail_text(path, str(expires)))
         return f"{base_url}{path}?exp={expires}&sig={signature}&w={THUMBNAIL_WIDTHS[1]}"
 
+    def shared_url(self, media_id: str, version: int, until_ms: int, base_url: str) -> str:
+        """Return a URL that works until then, unless the shares of the file are revoked or it is deleted before."""
+        path = f"/m/{media_id}"
+        expires = until_ms // 1000
+        signature = self._vault.sign(_shared_text(path, str(expires), str(version)))
+        return f"{base_url}{path}?exp={expires}&share={version}&sig={signature}"
+
     async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> Response:
         """Serve a file by its signed URL, or with `w` a small copy of it.
 
@@ -140,6 +147,8 @@ class MediaFiles:
         file = await get_media(self._store, media_id)
         if file is None or file.expires_at_ms <= self._clock.now_ms() - _EXPIRED_LEEWAY_MS:
             raise NotFound("No such file.")
+        if query.get("share") not in (None, str(file.share_version)):
+            raise PermissionDenied("This file is not shared any more.")
         if width:
             return await self._thumbnail_response(file, width, expires_ms // 1000)
         return self.file_response(file, range_header, expires_ms // 1000)
@@ -151,6 +160,8 @@ class MediaFiles:
         """
         expires = query.get("exp", "")
         texts = [_signed_text(path, expires), *([_thumbnail_text(path, expires)] if wants_thumbnail else [])]
+        if "share" in query:
+            texts = [_shared_text(path, expires, query["share"])]
         is_number = expires.isdigit() and len(expires) < 14
         if not (is_number and any(self._vault.verify(text, query.get("sig", "")) for text in texts)):
             raise PermissionDenied("This URL is not signed by the gateway.")
@@ -276,6 +287,10 @@ def _signed_text(path: str, expires: str) -> str:
 
 def _thumbnail_text(path: str, expires: str) -> str:
     return f"{_signed_text(path, expires)}\nthumbnail"
+
+
+def _shared_text(path: str, expires: str, version: str) -> str:
+    return f"{_signed_text(path, expires)}\nshared {version}"
 
 
 def _requested_range(header: str | None, size: int) -> tuple[int, int, int]:

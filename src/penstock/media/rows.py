@@ -31,6 +31,7 @@ class MediaRow(OutputRow, frozen=True, kw_only=True):
     position: int
     sha256: bytes
     created_at_ms: int
+    share_version: int = 0  # that of the URLs by which it is shared now
 
 
 class ExampleRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ CONTENT_QUERY = (
 FILE_QUERY = (
     Query(name="exp", required=True, about="When the URL expires, in Unix time."),
     Query(name="sig", required=True, about="Signature that the gateway put into the URL."),
+    Query(name="share", about="Part of a URL by which a file was shared."),
     Query(
         name="w",
         one_of=tuple(str(width) for width in THUMBNAIL_WIDTHS),

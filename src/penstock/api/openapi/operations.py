@@ -11,6 +11,7 @@ TAGS: Mapping[str, str] = {
     "Sound": "Speak texts.",
     "Models": "What can be called, with parameters and prices.",
     "Requests": "The record of every call: status, cost, attempts, outputs.",
+    "Library": "The outputs that are still stored: find, keep, mark and share them.",
     "Usage": "Sums over time, the most frequent failures, the balance.",
     "Labels": "Names and values by which costs are grouped, and budgets for them.",
     "Keys": "API keys of the own organization, and their limits.",
@@ -148,6 +149,23 @@ OPERATIONS: Mapping[str, Operation] = {
         "Requests",
         "Deletes for good what is stored of a finished request, its files and its recordings. Cost and times stay.",
     ),
+    "list_outputs": Operation(
+        "Library",
+        "Lists the images, videos and sounds of the organization that are still stored, newest first. Filters can be "
+        "combined. `made_from` and `used_in` lead from an image to its edits and videos, and back.",
+    ),
+    "retrieve_output": Operation("Library", "Returns one output with fresh URLs."),
+    "change_output": Operation(
+        "Library",
+        "Makes an output a favorite, or keeps the outputs of its request longer: at most `media_retention_max` from "
+        "now. Outputs of other keys are kept by keys with the `admin` scope only.",
+    ),
+    "share_output": Operation(
+        "Library",
+        "Returns a URL by which anybody can open the file until it expires. It works at most as long as the file is "
+        "kept. Outputs of other keys are shared by keys with the `admin` scope only.",
+    ),
+    "unshare_output": Operation("Library", "Refuses all URLs by which an output was shared, from now on."),
     "verify_file": Operation(
         "Requests",
         "Says whether this gateway delivered a file to your organization, and what its Content Credentials say: who "

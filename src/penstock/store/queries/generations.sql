@@ -26,6 +26,17 @@
         CAST(convert_from(generations.request, 'UTF8') AS json) #>> '{values,input}')
 -- [both]
 
+-- part: missing_word
+-- A word of a search that is in none of its forms in a prompt.
+-- [sqlite]
+    SELECT 1 FROM json_each(:words) AS word WHERE NOT EXISTS (
+        SELECT 1 FROM json_each(word.value) AS form WHERE instr(lower(told.prompt), form.value) > 0
+-- [postgres]
+    SELECT 1 FROM json_array_elements(CAST(:words AS json)) AS word (forms) WHERE NOT EXISTS (
+        SELECT 1 FROM json_array_elements_text(word.forms) AS form (text) WHERE strpos(lower(told.prompt), form.text) > 0
+-- [both]
+    )
+
 -- name: add_generation
 -- Add an accepted generation. Fails with a unique violation when the idempotency key was used before.
 INSERT INTO generations (id, org_id, task, status, model, request, plan, hold, created_at_ms, deadline_ms,
@@ -188,6 +199,11 @@ WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progr
 UPDATE generations SET status = 'failed', error_code = :error_code, error_message = :error_message,
     completed_at_ms = NULL, payload_expires_at_ms = :payload_expires_at_ms, lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: keep_generation
+-- Keep the outputs of a completed generation longer.
+UPDATE generations SET expires_at_ms = :until_ms
+WHERE id = :id AND org_id = :org_id AND status = 'completed' AND expires_at_ms < :until_ms;
 
 -- name: request_cancel
 -- Mark an unfinished generation as to be cancelled by its worker, and return it.

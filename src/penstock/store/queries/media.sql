@@ -3,7 +3,8 @@
 -- part: media_columns
 -- What MediaRow has.
     media.id, media.org_id, media.request_id, media.role, media.position, media.content_type, media.size_bytes,
-    media.sha256, media.width, media.height, media.revised_prompt, media.created_at_ms, media.expires_at_ms
+    media.sha256, media.width, media.height, media.revised_prompt, media.created_at_ms, media.expires_at_ms,
+    media.share_version
 
 -- name: add_media
 -- Add a stored file. After a crash the same file may be stored again: its row is updated.
@@ -45,6 +46,23 @@ UPDATE media SET expires_at_ms = :at_ms WHERE id IN (
     WHERE request_id = :request_id AND org_id = :org_id AND role <> 'output'
     ORDER BY id FOR NO KEY UPDATE
 );
+
+-- name: keep_outputs
+-- Keep the outputs of a request longer, unless they are kept as long already or have expired.
+UPDATE media SET expires_at_ms = :until_ms WHERE id IN (
+    SELECT id FROM media INDEXED BY media_by_request
+    WHERE request_id = :request_id AND org_id = :org_id AND role = 'output'
+        AND expires_at_ms > :now_ms AND expires_at_ms < :until_ms
+    ORDER BY id FOR NO KEY UPDATE
+);
+
+-- name: set_favorite
+-- Make an output a favorite, or none with null.
+UPDATE media SET favorite_at_ms = :at_ms WHERE id = :id AND org_id = :org_id AND role = 'output';
+
+-- name: revoke_shares
+-- Refuse all URLs by which an output was shared.
+UPDATE media SET share_version = share_version + 1 WHERE id = :id AND org_id = :org_id AND role = 'output';
 
 -- name: list_all_files
 -- Every file that should be in storage.

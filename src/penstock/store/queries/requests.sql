@@ -178,14 +178,7 @@ AND (CAST(:search AS TEXT) IS NULL OR replace(requests.id, :search, '') <> reque
         SELECT payloads.prompt FROM payloads
         WHERE payloads.org_id = :org_id AND payloads.request_id = requests.id
     ) AS told WHERE NOT EXISTS (
--- [sqlite]
-        SELECT 1 FROM json_each(:words) AS word WHERE NOT EXISTS (
-            SELECT 1 FROM json_each(word.value) AS form WHERE instr(lower(told.prompt), form.value) > 0
--- [postgres]
-        SELECT 1 FROM json_array_elements(CAST(:words AS json)) AS word (forms) WHERE NOT EXISTS (
-            SELECT 1 FROM json_array_elements_text(word.forms) AS form (text) WHERE strpos(lower(told.prompt), form.text) > 0
--- [both]
-        )
+        {missing_word}
     )))
 
 -- name: list_{older|newer}_requests_of_user

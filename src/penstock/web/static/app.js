@@ -8,6 +8,7 @@ import { Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { AuditLog } from "./pages/audit_log.js";
 import { Keys } from "./pages/keys.js";
+import { Library } from "./pages/library.js";
 import { Models } from "./pages/models.js";
 import { Organizations } from "./pages/organizations.js";
 import { Overview } from "./pages/overview.js";
@@ -28,6 +29,7 @@ const GROUPS = [
   [
     { name: "overview", label: "Overview", icon: "chart", page: Overview },
     { name: "playground", label: "Playground", icon: "play", page: Playground },
+    { name: "library", label: "Library", icon: "wall", page: Library },
     { name: "requests", label: "Requests", icon: "list", page: Requests },
   ],
   [

@@ -75,7 +75,7 @@ function priceWords(task, price, waitsFor) {
   return `${task === "chat" ? "At most " : ""}${money(price.total)}${price.each.length > 1 ? ` for ${price.each.length} models` : ""}`;
 }
 
-function Form({ task, all, from, model, initial }) {
+function Form({ task, all, from, model, initial, source }) {
   const [draft, change] = useDraft(task, from, model);
   const [images, setImages] = useState([]);
   const [mask, setMask] = useState(null);
@@ -93,6 +93,9 @@ function Form({ task, all, from, model, initial }) {
   const { parsed, wrong } = useMemo(() => readValues(properties, draft.values), [properties, draft.values]);
 
   useEffect(() => { if (initial) fromStored(initial).then((image) => setImages([image]), setProblem); }, [initial]);
+  useEffect(() => {
+    if (source) ask(`/v1/outputs/${source}`).then(({ url }) => fromStored(url)).then((image) => setImages([image]), setProblem);
+  }, [source]);
   useEffect(() => setMask(null), [images[0]]);
 
   const bodyFor = (model, said) => body(task, model, { prompt, values: parsed, images, mask, messages: said });
@@ -190,6 +193,6 @@ export function Playground({ path, query }) {
             ${label}</a>`)}</nav>
     <//>
     <${Loaded} of=${all}>${(data) => html`<${Form} key=${`${task} ${query}`} task=${task} all=${data} from=${query.get("from")}
-        model=${query.get("model")} initial=${query.get("image")} />`}<//>
+        model=${query.get("model")} initial=${query.get("image")} source=${query.get("source")} />`}<//>
   </div>`;
 }

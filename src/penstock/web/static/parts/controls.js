@@ -75,16 +75,16 @@ export function SelectField({ label, value, onInput, options, aside, help, wrong
   <//>`;
 }
 
-export function Dialog({ title, onClose, children, footer, wide = false }) {
+export function Dialog({ title, onClose, children, footer, wide = false, kind = wide ? "wide" : "", toField = true }) {
   const element = useRef(null);
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
     element.current.showModal();
-    element.current.querySelector(".body :is(input, textarea, select)")?.focus(); // instead of the button that closes it
+    if (toField) element.current.querySelector(".body :is(input, textarea, select)")?.focus(); // instead of the button that closes it
     return () => before?.isConnected && before.focus();
   }, []);
-  return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-labelledby=${id}
+  return html`<dialog ref=${element} class=${kind} aria-labelledby=${id}
       onCancel=${(event) => { event.preventDefault(); onClose(); }}>
     <header><h2 id=${id}>${title}</h2>
       <button type="button" class="button plain icon small" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button></header>

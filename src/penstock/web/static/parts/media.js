@@ -23,7 +23,7 @@ export function Thumb({ kind, output, alt = "", width = 160 }) {
   const [gone, setGone] = useState(false);
   const lost = () => { forgetUrl(output, width); setGone(true); };
   if (!output || gone || output.content_type.startsWith("audio/")) {
-    return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? "list"} /></span>`;
+    return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? (kind === "speech" ? "sound" : "list")} /></span>`;
   }
   return html`<span class="thumb"><img src=${lastingUrl(output, width)} alt=${alt} loading="lazy" decoding="async" onError=${lost} /></span>`;
 }
