@@ -216,6 +216,7 @@ class InputFile:
     uploaded_name: str = ""  # the provider's name for it, after an upload
     url: str = ""  # where a provider that takes only URLs can fetch it; `data` is then empty
     credentials: bytes | None = None  # what its Content Credentials say; empty: they do not hold, or are too large
+    received: bytes = b""  # the SHA-256 of the file as it came, before it was cleaned
 
 
 class Retention(msgspec.Struct, frozen=True):

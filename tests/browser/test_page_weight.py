@@ -7,7 +7,7 @@ from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-PAGES = ("overview", "requests", "requests/{id}", "playground/image", "models")
+PAGES = ("overview", "requests", "requests/{id}", "playground/image", "models", "library")
 PROMPTS = ("a fox in a snowy forest", "a sailing boat at sunset", "an owl on an oak", "a castle above the fog")
 MOST_BYTES = 150_000
 _LOADED = (

@@ -227,7 +227,7 @@ async def _new_call(
         call=call,
         request=request,
         stored_inputs=stored_inputs,
-        reused_outputs=await reused_output_rows(gateway.store, call.caller.org_id, call.id, stored_inputs),
+        reused_outputs=await reused_output_rows(gateway.store, call.caller.org_id, call.id, planned.inputs),
         body_digest=body_digest,
         at_ms=now,
         lease=Lease(call.id, _FIRST_TOKEN) if gateway.jobs.runs_here(request.task) else None,

@@ -62,7 +62,7 @@ async def list_outputs(gateway: Gateway, call: Call, asked: Mapping[str, Any]) -
 
 async def get_record(gateway: Gateway, call: Call, output: SharedOutput) -> dict[str, Any]:
     """One output as the list shows it."""
-    filters = dict.fromkeys(
+    filters: dict[str, Any] = dict.fromkeys(
         ("request_id", "type", "model", "kind", "key_id", "favorite", "after_ms", "before_ms", "words")
     )
     rows, _ = await Pager(gateway.store, "output", "med", LibraryRow).rows(

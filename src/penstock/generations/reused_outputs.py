@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.schema import Input
 from penstock.store.base import Row, Store
 from penstock.store.related import read_related
-from penstock.values import OrgId
+from penstock.values import InputFile, OrgId
 
 
 class ReusedOutput(msgspec.Struct, frozen=True):
@@ -26,11 +25,9 @@ class Lineage(msgspec.Struct, frozen=True):
     used_in: dict[str, list[ReusedOutput]]
 
 
-async def reused_output_rows(
-    store: Store, org_id: OrgId, request_id: str, inputs: Sequence[tuple[Input, bytes]]
-) -> list[Row]:
-    """The rows about inputs that are outputs of the same organization, byte by byte, for `add_reused_output`."""
-    digests = [sha256.hex() for _, sha256 in inputs]
+async def reused_output_rows(store: Store, org_id: OrgId, request_id: str, inputs: Sequence[InputFile]) -> list[Row]:
+    """The rows about inputs that came as outputs of the same organization, byte by byte, for `add_reused_output`."""
+    digests = [file.received.hex() for file in inputs if file.received]
     found = await read_related(store, "find_outputs_by_digest", digests, org_id=org_id)
     newest = {row["sha256"]: row for row in sorted(found, key=lambda row: str(row["media_id"]))}
     return [

@@ -105,7 +105,7 @@ class Transfer:
         if number:
             credentials = await self._finisher.sealer.archive_input(data, number, for_org=for_org)
             loaded = replace(loaded, credentials=credentials)
-        return loaded
+        return replace(loaded, received=await run_aside(len(data), _sha256, data))
 
     async def _clean(self, role: str, data: Buffer, param: str, for_org: OrgId) -> InputFile:
         if role in INPUT_VIDEOS:

@@ -72,7 +72,7 @@ function Keep({ output, onChange }) {
     }
   };
   return html`<div class="stack tight"><p id="kept-until">Kept until ${moment(output.expires_at)}</p>
-    <${SelectField} label="Keep longer" id="keep" value="" disabled=${state.busy} options=${[["", "Choose …"], ...PERIODS.map(([period,
+    <${SelectField} label="Keep longer" value="" disabled=${state.busy} options=${[["", "Choose …"], ...PERIODS.map(([period,
       words]) => [period, `${words} from now`])]} onInput=${keep} />
     <${Problem} problem=${state.problem} /></div>`;
 }
@@ -90,7 +90,8 @@ function Share({ output }) {
     <div class="row"><button type="button" class="button small" onClick=${share}><${Icon} name="link" />Create link</button>
       <button type="button" class="button small plain danger" onClick=${revoke}>Revoke all links</button></div>
     ${state.shared && html`<div class="row"><input readonly aria-label="Shared link" value=${state.shared.url} onFocus=${(event) => event.target.select()} />
-      <${CopyButton} text=${state.shared.url} label="Copy link" /></div><p class="small soft">Works until ${moment(state.shared.expires_at)}.</p>`}
+      <${CopyButton} text=${state.shared.url} label="Copy link" /></div><p class="small soft">
+        Works until ${moment(state.shared.expires_at)}${state.shared.expires_at === output.expires_at ? ", when the file is deleted. To share it for longer, keep it longer first." : "."}</p>`}
     ${state.note && html`<p class="small soft" role="status">${state.note}</p>`}
     <${Problem} problem=${state.problem} /></div></details>`;
 }
