@@ -8,6 +8,7 @@ from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS
 from penstock.api.openapi.audit_schemas import AUDIT_SCHEMAS
 from penstock.api.openapi.label_schemas import LABEL_SCHEMAS, LABELS
+from penstock.api.openapi.library_schemas import LIBRARY_SCHEMAS
 from penstock.api.openapi.provenance_schemas import VERIFICATION
 from penstock.api.openapi.schema_parts import (
     CREDENTIALS,
@@ -58,32 +59,6 @@ _OUTPUT = closed_object(
         "revised_prompt": or_null(TEXT),
         "content_credentials": or_null(CREDENTIALS),
         "expires_at": TIME,
-    }
-)
-_LIBRARY_OUTPUT = closed_object(
-    {
-        "id": TEXT,
-        "object": always("output"),
-        "request_id": TEXT,
-        "created_at": TIME,
-        "kind": or_null(one_of(*KINDS)),
-        "model": or_null(TEXT),
-        "provider": or_null(TEXT),
-        "key_id": TEXT,
-        "key_name": or_null(TEXT),
-        "prompt": or_null(TEXT),
-        "revised_prompt": or_null(TEXT),
-        "url": TEXT,
-        "thumbnail_url": or_null(TEXT),
-        "content_type": TEXT,
-        "size_bytes": INTEGER,
-        "width": or_null(INTEGER),
-        "height": or_null(INTEGER),
-        "content_credentials": or_null(CREDENTIALS),
-        "favorite": FLAG,
-        "expires_at": TIME,
-        "made_from": array(closed_object({"output_id": TEXT, "request_id": TEXT})),
-        "used_in": array(TEXT),
     }
 )
 _WEBHOOK_MESSAGE = closed_object(
@@ -341,11 +316,7 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Request": _REQUEST,
     "WebhookMessage": _WEBHOOK_MESSAGE,
     "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
-    "Output": _LIBRARY_OUTPUT,
-    "OutputList": list_of("Output"),
-    "OutputShare": closed_object(
-        {"object": always("output.share"), "output_id": TEXT, "url": TEXT, "expires_at": TIME}
-    ),
+    **LIBRARY_SCHEMAS,
     "Key": closed_object(_KEY),
     "NewKey": closed_object({**_KEY, "key": TEXT}),
     "KeyList": list_of("Key"),
