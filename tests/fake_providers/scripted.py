@@ -162,6 +162,7 @@ class ScriptedProvider:
         # The account of each credential; then other credentials are refused, and jobs of other accounts are not found.
         self.accounts: dict[str, str] = {}
         self.foreign_calls: list[str] = []  # about jobs of another account
+        self.exhausted: set[str] = set()  # accounts that must pay before they may submit anything
         self._images: dict[str, bytes] = {}
         self._numbers = itertools.count(1)
 
@@ -218,6 +219,9 @@ class ScriptedProvider:
                 act = await endpoint.take(request)
                 if self.accounts and self.account_of(request) is None:
                     await exchange.json(_error("Incorrect API key.", "invalid_request_error", "invalid_api_key"), 401)
+                    return
+                if method == "POST" and self.account_of(request) in self.exhausted:
+                    await exchange.json(_error("Your balance is used up.", "billing_error", "no_balance"), 402)
                     return
                 await act(ScriptedCall(exchange, partial(make, self, exchange), self))
                 return

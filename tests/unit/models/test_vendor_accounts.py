@@ -4,7 +4,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from penstock.accounts.alerts import Alerts
 from penstock.accounts.usage import Accounts, UsageFilters
 from penstock.chat.endpoint import complete_chat
 from penstock.errors import Conflict, InvalidRequest, ModelDisabled, NotFound, Problem, RateLimited
@@ -141,14 +143,16 @@ async def test_a_refused_account_is_tried_last_in_every_process_until_it_is_chan
 
 
 async def test_the_operator_is_told_once_of_a_refused_account(open_gateway: OpenGateway) -> None:
-    async with open_gateway(alert_url="https://ops.test/alerts") as running:
+    async with open_gateway() as running:
+        settings = replace(running.gateway.settings, alert_url="https://ops.example.com/alerts")
+        alerts = Alerts(running.gateway.store, running.clock, settings, lambda: None)
         account = await add(running, FIRST, weight=100)
         running.lab.accounts = {KEY: "env"}
         while not used(running.lab)[None]:
             await running.image(prompt="again")
         await running.gateway.accounts.refresh()
         for _ in range(2):
-            await running.gateway.alerts.check()
+            await alerts.check()
         [row] = await running.rows("SELECT event, body FROM messages")
         assert row["event"] == "account.failed"
         assert account in str(row["body"])
