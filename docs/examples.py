@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import tempfile
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from penstock.api.asgi import AsgiApp
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
 from penstock.net.client import HttpClient
+from penstock.sound import wave
 from tests.api.accounts import first_account, opened
 from tests.api.http_calls import form
 from tests.api.raw_http import RawResponse, Server, serving
@@ -25,6 +27,8 @@ HOOK = "https://hooks.example.com/penstock"
 ALERTS = "https://ops.example.com/penstock"
 PROMPT = "a lighthouse at dusk, calm sea"
 _ROUTER = Router(ROUTES)
+# A twentieth of a second of a buzz.
+ONE_TONE = b64encode(wave.header(4000, 400) + b"\0\x40\0\xc0" * 100).decode()
 ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 _LONGEST_LIST = 2
 
@@ -222,6 +226,10 @@ async def make_things(story: Story) -> str:
     await story.call("GET", "/compat/v1/audio/voices?model=atelier/voice&search=alloy")
     await story.call("GET", "/compat/v1/audio/models")
     await story.call("POST", "/compat/v1/audio/speech", speech, headers={"Accept": "application/json"})
+    heard = {"model": "atelier/listen", "input_audio": {"data": ONE_TONE, "format": "wav"}}
+    await story.call("POST", "/compat/v1/audio/transcriptions?dryRun=true", heard)
+    await story.call("POST", "/compat/v1/audio/transcriptions", heard)
+    await story.call("POST", "/compat/v1/audio/translations", {**heard, "response_format": "verbose_json"})
     sound = await story.call("POST", "/compat/v1/audio/speech", speech, headers={"Prefer": "respond-async"})
     await story.until_ended(sound["id"], "audio/generations")
     await story.call("GET", f"/compat/v1/audio/generations/{sound['id']}")

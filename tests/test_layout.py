@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from penstock import settings_description
-from tests.providers.recordings import known_providers
+from tests.providers.recordings import SOUND_TASKS, known_providers
 from tests.source_tree import (
     LAYERS,
     NOT_PROVIDERS,
@@ -45,6 +45,7 @@ DECODERS = {
     ("sound", "decode"): set[str](),
     ("sound", "encode"): set[str](),
     ("sound", "measure"): set[str](),
+    ("sound", "prepare"): set[str](),
 }
 
 LINES_MAX = 400
@@ -253,7 +254,7 @@ def test_folders_of_modules_are_packages() -> None:
 
 def speaks_only(module: Module) -> bool:
     found = known_providers().get(module.provider)
-    return found is not None and {model.op.task for model in found.models} == {"speech"}
+    return found is not None and {model.op.task for model in found.models} <= {*SOUND_TASKS}
 
 
 def homes_of_tests(module: Module) -> list[Path]:

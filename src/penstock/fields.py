@@ -1,86 +1,22 @@
-"""The fields of each endpoint, and the check of a value against its field."""
+"""The fields of each endpoint."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from math import inf
-from typing import Any
+from collections.abc import Mapping
 
-import msgspec
-
-from penstock.errors import InvalidRequest, quoted
+from penstock.field_types import Field as Field
+from penstock.field_types import Table as Table
+from penstock.field_types import UploadedFile as UploadedFile
+from penstock.field_types import array_field as array_field
+from penstock.field_types import check_field as check_field
+from penstock.field_types import field_table as field_table
+from penstock.field_types import flag_field as flag_field
+from penstock.field_types import integer_field as integer_field
+from penstock.field_types import number_field as number_field
+from penstock.field_types import number_text as number_text
+from penstock.field_types import object_field as object_field
+from penstock.field_types import text_field as text_field
 from penstock.imaging.formats import ALL_FORMATS
-from penstock.long_bodies.buffers import Buffer
 from penstock.sound.formats import DEFAULT_RATE, SAMPLE_RATES, SOUND_FORMATS
 from penstock.values import IMAGE_FORMS, SHORT_SIDES
-
-# -------------------------------------------------------------------------------------------------------------- fields
-
-
-class UploadedFile(msgspec.Struct, frozen=True):
-    """A file that a caller sent in a form."""
-
-    data: Buffer
-    filename: str = ""
-    content_type: str = ""
-
-
-# The Python types of decoded values. A boolean does not count as a number.
-_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list,),
-    "file": (UploadedFile,),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """One field of an endpoint and its limits; a model may have narrower ones."""
-
-    name: str
-    types: tuple[str, ...]
-    about: str
-    required: bool = False
-    default: Any = None
-    low: float | None = None
-    high: float | None = None
-    one_of: tuple[Any, ...] = ()
-    max_length: int | None = None
-    handling: str | None = None
-    alias_of: str | None = None  # the field for which this is another name
-    has_parts: bool = False  # an object whose parts are values and lists, also in the brackets of a form
-    python_types: frozenset[type] = field(init=False, repr=False)  # of decoded values
-
-    def __post_init__(self) -> None:
-        python_types = frozenset(kind for name in self.types for kind in _PYTHON_TYPES[name])
-        object.__setattr__(self, "python_types", python_types)
-
-    @property
-    def takes_integers_only(self) -> bool:
-        return "integer" in self.types and "number" not in self.types
-
-
-Table = Mapping[str, Field]
-
-
-def field_table(*rows: Field) -> Table:
-    return {row.name: row for row in rows}
-
-
-def _fields_of_type(kind: str) -> Callable[..., Field]:
-    """A function that makes fields of one type, from a name, a description and the limits."""
-    return lambda name, about, **limits: Field(name=name, types=(kind,), about=about, **limits)
-
-
-text_field = _fields_of_type("string")
-integer_field = _fields_of_type("integer")
-number_field = _fields_of_type("number")
-flag_field = _fields_of_type("boolean")
-object_field = _fields_of_type("object")
-array_field = _fields_of_type("array")
 
 AUTO = "auto"
 _THINKING = ("off", "on", "minimal", "high")
@@ -90,6 +26,7 @@ _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high", "xhigh", "max")
 PROMPT_LENGTH_MAX = 32_000
 SPEECH_LENGTH_MAX = 100_000  # about two hours
 _SHAPE_LENGTH_MAX = 64
+TRANSCRIPT_FORMS = ("json", "text", "srt", "vtt", "verbose_json", "diarized_json")
 
 _MODEL = text_field("model", "Model identifier.", required=True, max_length=256)
 _SESSION = text_field("session_id", "Groups requests in the records.", max_length=256)
@@ -333,6 +270,40 @@ SPEECH = field_table(
     _PROVIDER,
 )
 
+_LISTENING = (
+    Field(
+        name="file",
+        types=("file",),
+        about="In a form: flac, mp3, mp4, m4a, mpeg, mpga, oga, ogg, wav or webm; the sound of a video, too.",
+    ),
+    object_field("input_audio", "In JSON: `{data, format}` with base64, or `{url}`."),
+    text_field("file_url", "HTTPS URL of the file, in place of it.", max_length=8192),
+    _MODEL,
+    text_field("prompt", "What comes before, or names that are said.", max_length=PROMPT_LENGTH_MAX,
+               handling="passthrough"),
+    text_field("response_format", "Form of the transcript.", one_of=TRANSCRIPT_FORMS, default="json",
+               handling="emulated"),
+    number_field("temperature", "Randomness.", low=0, high=1, default=0, handling="passthrough"),
+    array_field("timestamp_granularities", "`word` or `segment`, for `verbose_json`.", handling="emulated"),
+    flag_field("stream", "Respond with server-sent events.", default=False, handling="emulated"),
+    text_field("idempotency_key", "A call that is sent again with its key is not made or charged again.",
+               max_length=256),
+    *_RECORDS,
+    _PROVIDER,
+)  # fmt: skip
+TRANSCRIPTION = field_table(
+    *_LISTENING,
+    text_field("language", "Language that is spoken, such as `en`.", max_length=35, handling="passthrough"),
+    array_field("languages", "Languages that may be spoken.", handling="passthrough"),
+    array_field("keywords", "Words and names that may be said.", handling="renamed"),
+    array_field("include", "`logprobs`, where the model has them.", handling="converted"),
+    Field(name="chunking_strategy", types=("string", "object"), about="How the model cuts the sound, where it does.",
+          handling="passthrough"),
+    flag_field("diarize", "Say who speaks.", default=False, handling="converted"),
+    integer_field("max_speakers", "How many people speak at most.", low=1, high=32, handling="renamed"),
+)  # fmt: skip
+TRANSLATION = field_table(*_LISTENING)
+
 TABLES: Mapping[str, Table] = {
     "image": IMAGE,
     "edit": EDIT,
@@ -340,51 +311,6 @@ TABLES: Mapping[str, Table] = {
     "video": VIDEO,
     "chat": CHAT,
     "speech": SPEECH,
+    "transcription": TRANSCRIPTION,
+    "translation": TRANSLATION,
 }
-
-# --------------------------------------------------------------------------------------------------------------- checks
-
-_ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array"}
-
-
-def check_field(row: Field, value: Any) -> Any:
-    """Return the value; raise InvalidRequest, with a message that says what is allowed, if it does not fit the field.
-
-    A whole number that was written as `2.0` is returned as an integer where the field takes no other number.
-    """
-    kind = type(value)
-    if kind is float and value.is_integer() and row.takes_integers_only:
-        value = int(value)
-        kind = int
-    if kind not in row.python_types:
-        types = " or ".join(_ARTICLES.get(name, f"a {name}") for name in row.types)
-        raise InvalidRequest(f"`{row.name}` must be {types}.", param=row.name)
-    if row.one_of and value not in row.one_of:
-        raise InvalidRequest(f"`{row.name}` must be one of {quoted(row.one_of)}.", param=row.name)
-    if kind is str:
-        _check_text(row, value)
-    elif (kind is int or kind is float) and (row.low is not None or row.high is not None):
-        _check_range(row, value)
-    return value
-
-
-def _check_text(row: Field, value: str) -> None:
-    if row.max_length is not None and len(value) > row.max_length:
-        raise InvalidRequest(f"`{row.name}` may have at most {row.max_length} characters.", param=row.name)
-    if not value.strip() and (row.required or row.name in ("idempotency_key", "webhook_url", "size", "seconds")):
-        raise InvalidRequest(f"`{row.name}` must not be empty.", param=row.name)
-
-
-def _check_range(row: Field, value: float) -> None:
-    too_low = row.low is not None and value < row.low
-    too_high = row.high is not None and value > row.high
-    if too_low or too_high or not value < inf:  # NaN is not, either
-        if row.high is None:
-            raise InvalidRequest(f"`{row.name}` must be at least {number_text(row.low)}.", param=row.name)
-        limits = f"from {number_text(row.low)} to {number_text(row.high)}"
-        raise InvalidRequest(f"`{row.name}` must be {limits}.", param=row.name)
-
-
-def number_text(number: float | None) -> str:
-    """A number as people write it: `0.5`, `4294967295`."""
-    return str(int(number)) if number is not None and number == int(number) else str(number)

@@ -15,6 +15,7 @@ from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 SOUND_TASKS = ("speech", "sound")  # that make sounds, which are all read at one endpoint
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
 MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "speech": "speech"}
+MODALITY |= {"transcription": "speech", "translation": "speech"}
 
 # --------------------------------------------------------------------------------------------------------------- calls
 

@@ -228,6 +228,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     json_bytes: Annotated[Count, Meta(description="Largest JSON body.")] = 32 * 1024**2
     form_bytes: Annotated[Count, Meta(description="Largest multipart body.")] = 64 * 1024**2
     image_bytes: Annotated[Count, Meta(description="Largest image that a caller may send or name.")] = 20 * 1024**2
+    input_audio_bytes: Annotated[Count, Meta(description="Largest sound that a caller may send.")] = 60 * 1024**2
     input_video_bytes: Annotated[Count, Meta(description="Largest video that a caller may send or name.")] = (
         50 * 1024**2
     )

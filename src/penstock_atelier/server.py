@@ -1,4 +1,4 @@
-"""Answer the requests of Atelier's table: images, chat and speech at once, videos as jobs."""
+"""Answer the requests of Atelier's table: images, chat, speech and transcripts at once, videos as jobs."""
 
 import asyncio
 import secrets
@@ -29,6 +29,7 @@ TASKS = {
     "enlarge": _task("enlarge:enlarge_image", cpu_seconds=30, wall_seconds=90),
     "clip": _task("clip:render_video", cpu_seconds=300, wall_seconds=600, reports=True, long=True),
     "echo": _task("echo:answer_in_child", cpu_seconds=5, wall_seconds=40),
+    "listen": _task("listen:listen", cpu_seconds=600, wall_seconds=1200, long=True),
     "speak": ChildTask("penstock_atelier.voice.speak:speak", cpu_seconds=600, streams=True, import_first=True),
 }
 # A chat call up to this size is answered on the event loop in about a millisecond, sooner than a child process can be
@@ -186,6 +187,8 @@ class AtelierServer:
                 return await self._images(images, for_org)
         except msgspec.ValidationError as problem:
             return _reply({"message": str(problem)}, 400)
+        if endpoint == "listen":
+            return await self._listen(request.whole_body, for_org)
         if endpoint == "echo":
             (completion,) = [piece async for piece in self._chat(request.whole_body, for_org, stream=False)]
             return Reply(200, {"content-type": "application/json"}, completion)
@@ -238,6 +241,14 @@ class AtelierServer:
                 yield event
         else:
             yield echo.encode_completion(fields)
+
+    async def _listen(self, body: bytes, for_org: OrgId) -> Reply:
+        """The transcript of a sound, as OpenAI's API has it."""
+        try:
+            heard = await self._run("listen", {"file": msgspec.msgpack.decode(body)["file"]}, for_org)
+        except WorkFailed:
+            return _reply({"message": _RENDERER_FAILED}, 500)
+        return Reply(200, {"content-type": "application/json"}, heard["body"])
 
     # --------------------------------------------------------------------------------------------------------- videos
 

@@ -1,4 +1,4 @@
-"""Atelier: the built-in provider, whose images, videos, chat and speech are rendered on this machine, without a key."""
+"""Atelier: the built-in provider, whose images, videos, sounds and texts are made on this machine, without a key."""
 
 from dataclasses import replace
 from operator import attrgetter
@@ -20,12 +20,14 @@ from penstock.providers.spec import (
     Result,
     Source,
     Speech,
+    Transcription,
     complete_table,
     converted,
     emulated,
     ignored,
     passthrough,
 )
+from penstock.providers.transcription import DETAILS, read_openai
 from penstock_atelier import server
 from penstock_atelier.voice.synthesis import RATE, VOICES
 
@@ -172,6 +174,23 @@ SPEAK = Operation(
         latin_only=True,
     ),
 )
+LISTEN = Operation(
+    task="transcription",
+    send="POST /listen",
+    body="msgpack",
+    read=read_nothing,
+    safe_to_resubmit=True,
+    takes_extras=False,
+    model_field=None,
+    libraries=("av",),
+    params=complete_table("transcription", converted("file", to="file", convert=_data, required=True)),
+    transcription=Transcription(details={detail: {} for detail in DETAILS}, read=read_openai),
+)
+LISTEN_IN_ENGLISH = replace(
+    LISTEN,
+    task="translation",
+    params=complete_table("translation", converted("file", to="file", convert=_data, required=True)),
+)
 _SOURCE = Source("the gateway's own price, so that costs show before another provider is set up")
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", source=_SOURCE),)
 
@@ -231,6 +250,17 @@ PROVIDER = Provider(
             name="Atelier Voice",
             prices=(Price(unit="character", usd="0.000001", source=_SOURCE),),
             description="Speaks English in thirteen voices, by rules. A renderer, not a model.",
+        ),
+        *(
+            Model(
+                id="atelier/listen",
+                upstream="listen",
+                op=op,
+                name="Atelier Listen",
+                prices=(Price(unit="second", usd="0.00001", source=_SOURCE),),
+                description="Says when a sound has speech, other sound or silence. It knows no words.",
+            )
+            for op in (LISTEN, LISTEN_IN_ENGLISH)
         ),
     ),
 )

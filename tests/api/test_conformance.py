@@ -34,6 +34,8 @@ BEYOND_SCHEMA = {
     "metadata", "bucket", "created_before", "limit", "summary", "starting_after", "url", "input",
     "tool_choice", "group_by", "declared_labels", "label.customer", "labels", "alert_percents", "month", "credential",
     "provider", "models", "file", "video", "previous_job_id", "callback_url", "trace", "provider.options",
+    "file_url", "input_audio", "timestamp_granularities", "include", "stream", "keywords",
+    "languages",
 }  # fmt: skip
 # What is configured on this gateway; what a text in a form must be; and to JSON Schema, 2.0 is an integer.
 BEYOND_WORDS = (

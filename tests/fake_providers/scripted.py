@@ -1,4 +1,4 @@
-"""A fake provider with OpenAI's API for images, videos, chat and speech, which tests script and which keeps an invoice.
+"""A fake provider with OpenAI's API for images, videos, chat and sounds, which tests script and which keeps an invoice.
 
     async with scripted_provider() as lab:
         lab.images.next(faults.busy(7), faults.ok)  # the first submission gets a 429, the second is answered
@@ -13,6 +13,7 @@ against it, to show that it behaves as OpenAI does.
 import base64
 import io
 import itertools
+import math
 import random
 import re
 import time
@@ -39,6 +40,7 @@ IMAGE_USD = Decimal("0.04")
 SECOND_USD = Decimal("0.10")
 CHARACTER_USD = Decimal("0.00001")
 CHARACTERS_PER_SECOND = 15
+HEARD_SECOND_USD = Decimal("0.0001")
 
 
 @cache
@@ -147,6 +149,8 @@ class ScriptedProvider:
         self.chats = Endpoint()
         self.responses = Endpoint()
         self.speeches = Endpoint()
+        self.transcripts = Endpoint()
+        self.translations = Endpoint()
         self.polls = Endpoint()
         self.cancels = Endpoint()
         self.contents = Endpoint()
@@ -184,6 +188,8 @@ class ScriptedProvider:
             + len(self.chats)
             + len(self.responses)
             + len(self.speeches)
+            + len(self.transcripts)
+            + len(self.translations)
         )
 
     def settings(self, **changes: Any) -> dict[str, Any]:
@@ -198,6 +204,15 @@ class ScriptedProvider:
                 "task": "speech",
                 "price": _price("character", CHARACTER_USD),
             },
+            *(
+                {
+                    "id": "lab/listen",
+                    "upstream": "listen-1",
+                    "task": task,
+                    "price": _price("second", HEARD_SECOND_USD),
+                }
+                for task in ("transcription", "translation")
+            ),
             {
                 "id": "lab/chat",
                 "upstream": "chat-1",
@@ -363,6 +378,30 @@ def speak(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     return FakeResponse(file=sounds.encoded(output_format, seconds), content_type=content_type(output_format))
 
 
+WORDS = ("Never", "gonna", "give", "you", "up.", "Never", "gonna", "let", "you", "down.")
+
+
+def transcribe(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
+    """As Whisper answers: every sound has the same words, spread over its length."""
+    fields = call.request.fields
+    seconds = sounds.seconds_of(fields["file"])
+    lab.charge("transcript", HEARD_SECOND_USD * Decimal(str(round(seconds, 3))), {}, lab.new_id("transcript"))
+    text = " ".join(WORDS)
+    if fields.get("response_format", "json") == "json":
+        return FakeResponse({"text": text, "usage": {"type": "duration", "seconds": math.ceil(seconds)}})
+    step = seconds / len(WORDS)
+    words = [{"word": word, "start": at * step, "end": (at + 0.9) * step} for at, word in enumerate(WORDS)]
+    numbers = {"seek": 0, "tokens": [1, 2], "temperature": 0.0, "avg_logprob": -0.2, "compression_ratio": 1.1}
+    halves = [(0, " " + " ".join(WORDS[:5])), (1, " " + " ".join(WORDS[5:]))]
+    segments = [
+        {"id": at, "start": at * 5 * step, "end": (at + 1) * 5 * step, "text": half, **numbers, "no_speech_prob": 0.01}
+        for at, half in halves
+    ]
+    shown = {"task": "transcribe", "language": "english", "duration": seconds, "text": text, "segments": segments}
+    asked = fields.get("timestamp_granularities", [])
+    return FakeResponse({**shown, "words": words} if "word" in asked else shown)
+
+
 def _not_found() -> FakeResponse:
     return FakeResponse(_error("Not found.", "invalid_request_error", "not_found"), 404)
 
@@ -379,6 +418,8 @@ ROUTES: tuple[tuple[str, str, str, Callable[[ScriptedProvider, Exchange], FakeRe
     ("POST", r"/v1/chat/completions", "chats", complete_chat),
     ("POST", r"/v1/responses", "responses", create_response),
     ("POST", r"/v1/audio/speech", "speeches", speak),
+    ("POST", r"/v1/audio/transcriptions", "transcripts", transcribe),
+    ("POST", r"/v1/audio/translations", "translations", transcribe),
 )
 
 

@@ -26,6 +26,7 @@ import jsonschema_rs
 from penstock.providers.spec import Model, Provider
 from tests.providers import json_schemas, pages
 from tests.providers.json_schemas import Schema
+from tests.providers.recordings import UNLIKE_IMAGES
 from tests.providers.sweep import requests
 
 HERE = Path(__file__).parent
@@ -462,7 +463,7 @@ def compared(providers: Iterable[Provider]) -> dict[str, dict[str, list[str]]]:
 
 
 def _media(provider: Provider) -> list[Model]:
-    return [model for model in provider.models if model.op.task not in ("chat", "speech")]
+    return [model for model in provider.models if model.op.task not in UNLIKE_IMAGES]
 
 
 def _compared(provider: Provider) -> dict[str, list[str]]:

@@ -60,6 +60,8 @@ ORG = OrgId("org_1")
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
+SOUND_TASKS = ("speech", "transcription", "translation")  # which have fakes of their vendors instead of recordings
+UNLIKE_IMAGES = ("chat", *SOUND_TASKS)
 IMAGES = ("image", "mask", "input_reference", *INPUT_VIDEOS)
 
 # A provider as penstock.toml describes it.

@@ -27,6 +27,7 @@ from penstock.values import INPUT_VIDEOS, InputFile, OrgId
 from tests.many_cases import check_each
 from tests.providers.recordings import (
     KEY,
+    UNLIKE_IMAGES,
     ScriptedHttpClient,
     known_providers,
     request_fields,
@@ -67,7 +68,7 @@ def every_provider(check: Callable[[Provider], None]) -> Callable[[], None]:
 
 def media_candidates(provider: Provider) -> list[Candidate]:
     """One model of each operation; what is tested here lies in the tables that models share."""
-    firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task not in ("chat", "speech")}
+    firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task not in UNLIKE_IMAGES}
     return [Candidate(provider, model, KEY if provider.key_env else "") for model in reversed(firsts.values())]
 
 
@@ -239,7 +240,7 @@ def test_prices_are_amounts_and_one_always_applies(provider: Provider) -> None:
         prices = model.prices
         assert all(Decimal(price.usd) >= 0 and Decimal(price.input_usd) >= 0 for price in prices), model.id
         has_limits = all(price.max_tokens > 0 for price in prices if price.unit == "token")
-        assert model.op.task in ("chat", "speech") or has_limits, model.id
+        assert model.op.task in UNLIKE_IMAGES or has_limits, model.id
         assert not prices or not (prices[-1].when or prices[-1].from_date), (
             f"{model.id}: the last row is for all that no other row is for"
         )

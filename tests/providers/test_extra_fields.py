@@ -13,7 +13,7 @@ from penstock.fields import TABLES
 from penstock.providers.spec import Model, Provider
 from penstock.upstream.extra_fields import check_extras
 from tests.providers import descriptions, json_schemas, sweep
-from tests.providers.recordings import known_providers
+from tests.providers.recordings import UNLIKE_IMAGES, known_providers
 
 WRITTEN = Path(__file__).with_name("extra_fields.txt")
 
@@ -25,7 +25,7 @@ def passed_on() -> list[str]:
         found: dict[str, set[str]] = {}
         provider = known_providers()[slug]
         for model in (
-            model for model in provider.models if model.op.task not in ("chat", "speech") and model.op.takes_extras
+            model for model in provider.models if model.op.task not in UNLIKE_IMAGES and model.op.takes_extras
         ):
             found.setdefault(model.op.task, set()).update(_extras(provider, model))
         lines += [f"{slug} {task}: {' '.join(sorted(names))}" for task, names in found.items() if names]

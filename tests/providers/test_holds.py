@@ -15,7 +15,7 @@ from penstock.upstream.extra_fields import check_extras
 from penstock.values import INPUT_VIDEOS, Nanos, nanos
 from tests.many_cases import check_each
 from tests.providers import sweep
-from tests.providers.recordings import known_providers
+from tests.providers.recordings import UNLIKE_IMAGES, known_providers
 
 # The rows of tables by which prices are computed.
 PRICED_ROWS = {"n", "seconds", "frame", "quality", "generate_audio", "scale_factor"}
@@ -28,7 +28,7 @@ def priced_models() -> list[tuple[str, Model]]:
         (slug, model)
         for slug, provider in known_providers().items()
         for model in provider.models
-        if model.op.task not in ("chat", "speech") and model.prices
+        if model.op.task not in UNLIKE_IMAGES and model.prices
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.fields import number_text
 from penstock.providers.spec import RASTER, Model, Param, Provider
-from tests.providers.recordings import known_providers
+from tests.providers.recordings import UNLIKE_IMAGES, known_providers
 
 WRITTEN = Path(__file__).with_name("limits.txt")
 PROVIDERS = ("bfl", "ideogram", "kling", "recraft", "stability", "together", "xai")
@@ -26,7 +26,7 @@ def limits(provider: Provider) -> Iterator[str]:
 
 
 def _model_limits(model: Model) -> Iterator[str]:
-    for row in model.op.params if model.op.task not in ("chat", "speech") else ():
+    for row in model.op.params if model.op.task not in UNLIKE_IMAGES else ():
         words = list(_words(row)) if row is not RASTER and row.handling not in ("fixed", "ignored", "refused") else []
         if words:
             yield f"{model.op.task} {row.name}: {', '.join(words)}"

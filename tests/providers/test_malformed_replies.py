@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.recordings import Recording, known_providers, recordings, run_recording
+from tests.providers.recordings import UNLIKE_IMAGES, Recording, known_providers, recordings, run_recording
 
 Path = tuple[Any, ...]  # names of fields and numbers of items
 
@@ -26,7 +26,7 @@ NUMBERS = {"usage", "usageMetadata", "cost", "cost_details", "estimates", "metri
 async def test_a_wrong_value_in_a_reply_is_a_failed_attempt_or_left_out(slug: str) -> None:
     """Any other exception would end the job without an outcome: it would be tried again until it is given up."""
     for recording in recordings():
-        if recording.slug == slug and recording.model.op.task not in ("chat", "speech"):
+        if recording.slug == slug and recording.model.op.task not in UNLIKE_IMAGES:
             for number in range(len(recording.content["exchanges"])):
                 for changed, path, value in _changed(recording, number, OTHER_VALUES):
                     try:
@@ -42,11 +42,7 @@ async def test_a_wrong_value_beside_what_was_made_does_not_hide_it(slug: str) ->
     may be because of its state or of the output itself, not because of a number beside them.
     """
     for recording in recordings():
-        if (
-            recording.slug == slug
-            and recording.model.op.task not in ("chat", "speech")
-            and recording.outcome == "success"
-        ):
+        if recording.slug == slug and recording.model.op.task not in UNLIKE_IMAGES and recording.outcome == "success":
             for changed, path, value in _changed(recording, len(recording.content["exchanges"]) - 1, WRONG_VALUES):
                 try:
                     ended = await run_recording(changed)

@@ -4,14 +4,14 @@ import pytest
 
 from penstock.providers.spec import Model
 from tests.many_cases import check_each, many_cases
-from tests.providers.recordings import Recording, as_json, known_providers, recordings, run_recording
+from tests.providers.recordings import SOUND_TASKS, Recording, as_json, known_providers, recordings, run_recording
 
 OUTCOMES = {"success", "refusal", "failure"}
 
 
 def has_recordings(slug: str) -> bool:
-    """Whether it makes anything but speech, of which test_speech.py has tests."""
-    return {model.op.task for model in known_providers()[slug].models} != {"speech"}
+    """Whether it does anything else than to speak or to listen."""
+    return not {model.op.task for model in known_providers()[slug].models} <= {*SOUND_TASKS}
 
 
 @pytest.mark.parametrize("slug", sorted(filter(has_recordings, known_providers())))
@@ -41,7 +41,7 @@ def check_outcomes_and_tasks(slug: str) -> None:
     upscaler takes any image or video.
     """
     provider, ours = known_providers()[slug], [recording for recording in recordings() if recording.slug == slug]
-    tasks = {model.op.task for model in provider.models} - {"speech"}  # test_speech.py has those
+    tasks = {model.op.task for model in provider.models} - {*SOUND_TASKS}
     if not tasks:
         return
     enlarges = all(model.op.task == "upscale" or _enlarges_videos(model) for model in provider.models)

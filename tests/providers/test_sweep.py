@@ -8,7 +8,7 @@ from penstock.errors import InvalidRequest
 from penstock.providers import discover
 from penstock.providers.spec import Model, Provider
 from tests.providers import descriptions, sweep
-from tests.providers.recordings import known_providers
+from tests.providers.recordings import UNLIKE_IMAGES, known_providers
 
 
 def test_requests_fit_the_descriptions(record_property: Callable[[str, object], None]) -> None:
@@ -17,7 +17,7 @@ def test_requests_fit_the_descriptions(record_property: Callable[[str, object], 
     unused = {(slug, pattern) for slug, rows in descriptions.NARROWER.items() for pattern, _ in rows}
     for slug in descriptions.descriptions():
         provider = known_providers()[slug]
-        for model in (model for model in provider.models if model.op.task not in ("chat", "speech")):
+        for model in (model for model in provider.models if model.op.task not in UNLIKE_IMAGES):
             for source, breach, allowed_by in _compare(provider, model):
                 compared[f"{slug}: {source}"] += breach is None
                 unused.discard((slug, allowed_by or ""))
@@ -54,7 +54,7 @@ def test_seed_and_negative_prompt_are_in_the_tables_of_models_that_take_them() -
         for slug in descriptions.descriptions()
         for model in known_providers()[slug].models
         for name, value in (("seed", 7), ("negative_prompt", "fog"))
-        if model.op.task not in ("chat", "speech") and model.op.param(name) is None and (slug, name) not in NOT_TAKEN
+        if model.op.task not in UNLIKE_IMAGES and model.op.param(name) is None and (slug, name) not in NOT_TAKEN
         if _knows(known_providers()[slug], model, name, value) and not _knows(known_providers()[slug], model, "odd", 7)
     }
     assert sorted(undeclared) == []

@@ -265,11 +265,12 @@ class AsgiApp:
         if arrived := scope.get(ARRIVED):
             body = await read_body(route.takes, headers, receive, self._limits, arrived=arrived)
             response = await self._call_endpoint(state, scope, body)
-            return await problems.range_not_satisfiable(response) if response.status == 416 else response
-        with self._budget.share(state.caller, headers, receive) as share:
-            body = await read_body(route.takes, headers, share.receive, self._limits, leaves_files=route.takes_files)
-            response = await self._call_endpoint(state, scope, body, share.release)
-            return await problems.range_not_satisfiable(response) if response.status == 416 else response
+        else:
+            limits = Limits.of_sounds(self._gateway.settings) if route.takes_sounds else self._limits
+            with self._budget.share(state.caller, headers, receive) as share:
+                body = await read_body(route.takes, headers, share.receive, limits, leaves_files=route.takes_files)
+                response = await self._call_endpoint(state, scope, body, share.release)
+        return await problems.range_not_satisfiable(response) if response.status == 416 else response
 
     def _call_endpoint(
         self, state: CallState, scope: Mapping[str, Any], body: Body, release_body: Callable[[], None] = do_nothing
@@ -279,8 +280,7 @@ class AsgiApp:
         state.unread = state.unread and state.route.takes == "unread"
         if not state.route.generation:
             act_as(Actor(state.caller.key_id or "anybody", scope.get("client"), state.id))
-        call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
-        state.call = call
+        state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
         state.reached = True
         return state.route.endpoint(self._gateway, call)
 

@@ -55,6 +55,10 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         return cls(settings.json_bytes, settings.form_bytes, settings.image_bytes, settings.body_seconds)
 
+    @classmethod
+    def of_sounds(cls, settings: Settings) -> "Limits":
+        return replace(cls.of(settings), file_bytes=settings.input_audio_bytes)
+
 
 class Body(msgspec.Struct, frozen=True):
     """A complete body: its bytes, and its JSON value or the fields of its form."""

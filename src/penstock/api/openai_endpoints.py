@@ -17,7 +17,7 @@ class OpenAiEndpoint(NamedTuple):
 
 _NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind"
 _SAME_MODEL = "`model` is by default the one that made the earlier video, and must take videos as input"
-_OTHER_KINDS = "the gateway makes images, videos, speech and chat"
+_OTHER_KINDS = "the gateway makes images, videos, speech, transcripts and chat"
 
 ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
     OpenAiEndpoint(
@@ -90,8 +90,13 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "yes",
         "bytes or events while they are made; all formats, speeds and voice names on every model",
     ),
-    OpenAiEndpoint("", "/audio/transcriptions", "no", "the gateway makes sound, and does not write it down"),
-    OpenAiEndpoint("", "/audio/translations", "no", "the gateway makes sound, and does not write it down"),
+    OpenAiEndpoint(
+        "POST",
+        "/audio/transcriptions",
+        "yes",
+        "every response format on every model that gives the times for it; events; files of 60 MiB and four hours",
+    ),
+    OpenAiEndpoint("POST", "/audio/translations", "yes", "into English, by models that translate"),
     OpenAiEndpoint("", "/audio/voice_consents", "no", "voices are those of the models"),
     OpenAiEndpoint("", "/realtime", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/live", "no", _OTHER_KINDS),

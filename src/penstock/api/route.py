@@ -62,6 +62,7 @@ class Route(msgspec.Struct, frozen=True):
     # May call a provider and cost money: refusals are recorded, and every error says whether repeating it is safe.
     generation: bool = False
     gives_sound: bool = False  # its response is a sound, unless it is one of the others
+    gives_text: bool = False  # its response may be a text or events
     # Refused once the process has been told to stop.
     drains: bool = False
     needs_key: bool = True  # follows from `access`
@@ -88,3 +89,8 @@ class Route(msgspec.Struct, frozen=True):
     def takes_files(self) -> bool:
         """Whether a field of the body may be a file."""
         return any("file" in field.types for field in (self.fields or {}).values())
+
+    @property
+    def takes_sounds(self) -> bool:
+        """Whether the files of a form are sounds, which may be larger than images."""
+        return "input_audio" in (self.fields or {})

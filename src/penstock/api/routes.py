@@ -58,7 +58,7 @@ from penstock.api.endpoints.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL
 from penstock.api.openapi.document import build_document
 from penstock.api.route import Route
 from penstock.chat import repeats
-from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, VIDEO
+from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, TRANSCRIPTION, TRANSLATION, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import changed_videos, endpoints, openrouter_videos, retrieve, sounds, verify
 from penstock.generations.cancel import cancel_sound, cancel_video
@@ -69,6 +69,7 @@ from penstock.generations.purge import purge
 from penstock.http_server.request_head import HEALTH_PATHS
 from penstock.schema import Call, Response
 from penstock.speech.endpoint import MODALITY, create_speech
+from penstock.transcription.endpoint import transcribe, translate
 
 
 async def openapi_document(gateway: Gateway, call: Call) -> Response:
@@ -122,6 +123,12 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/compat/v1/audio/speech", create_speech, "Speak a text", takes="json", fields=SPEECH,
           query=SPEECH_QUERY, headers=CALL_HEADERS, gives="Speech", gives_sound=True,
           also=((200, "Estimate"), (202, "Sound")), modality=MODALITY, kind="speech", generation=True, drains=True),
+    Route("POST", "/compat/v1/audio/transcriptions", transcribe, "Transcribe a sound", takes="json or form",
+          fields=TRANSCRIPTION, query=DRY_RUN, gives="Transcription", gives_text=True, also=((200, "Estimate"),),
+          modality=MODALITY, kind="transcription", generation=True, drains=True),
+    Route("POST", "/compat/v1/audio/translations", translate, "Translate a sound into English", takes="json or form",
+          fields=TRANSLATION, query=DRY_RUN, gives="Transcription", gives_text=True, also=((200, "Estimate"),),
+          modality=MODALITY, kind="transcription", generation=True, drains=True),
     Route("GET", "/compat/v1/audio/voices", voices.list_voices, "List voices", query=voices.VOICES_QUERY,
           gives="VoiceList", is_voice_list=True),
     Route("GET", "/compat/v1/audio/models", voices.list_speech_models, "List speech models", gives="SpeechModelList",

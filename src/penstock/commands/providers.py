@@ -213,6 +213,8 @@ async def _make_call(gateway: Gateway, caller: Caller, trial: TrialCall, headers
 def _result_text(trial: TrialCall, response: Response) -> str:
     if trial.task == "chat":
         return f"{len(response.body or b'')} bytes of chat"
+    if trial.task in ("transcription", "translation"):
+        return f"{len(response.body or b'')} bytes of text"
     if trial.task == "speech":
         return f"{len(response.body or b'')} bytes of sound"
     if trial.task == "video":

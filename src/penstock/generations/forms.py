@@ -25,6 +25,8 @@ def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[s
     for name, value in form:
         base, steps = _parts(name)
         row = table.get(base)
+        if row is not None and row.types == ("array",) and not steps:
+            steps = [""]  # a name that is repeated without brackets means the same
         if row is not None and "file" in row.types:
             if _is_empty(value):
                 continue

@@ -57,6 +57,9 @@ TASKS: Mapping[str, ChildTask] = {
     "video.measure": _task("video:measure"),
     "video.preview": _task("previews:preview", cpu_seconds=30, wall_seconds=90),
     "sound.measure": ChildTask("penstock.sound.measure:measure", cpu_seconds=120, wall_seconds=300, import_first=True),
+    "sound.prepare": ChildTask(
+        "penstock.sound.prepare:prepare", cpu_seconds=600, wall_seconds=1200, import_first=True, long=True
+    ),
     "sound.convert": ChildTask(
         "penstock.sound.convert:convert", cpu_seconds=600, streams=True, takes_pieces=True, import_first=True
     ),

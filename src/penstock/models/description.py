@@ -17,6 +17,8 @@ MODES = {
     "video": ("text-to-video",),
     "chat": ("chat",),
     "speech": ("text-to-speech",),
+    "transcription": ("transcription",),
+    "translation": ("translation",),
 }
 # What a model does with each kind of input, by its name in provider tables.
 _VIDEO_MODES = {
@@ -31,6 +33,8 @@ MODALITIES = {
     "video": "video",
     "chat": "text",
     "speech": "speech",
+    "transcription": "text",
+    "translation": "text",
 }
 
 

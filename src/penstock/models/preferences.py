@@ -20,6 +20,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "video": ("request", "second"),
     "chat": ("request", "prompt", "completion"),
     "speech": ("request",),
+    "transcription": ("request",),
 }
 MAX_NAMES = 50
 MAX_USD = 10**6

@@ -1,4 +1,4 @@
-"""OpenAI: GPT Image models, billed by the token, GPT chat models, and speech."""
+"""OpenAI: GPT Image models, billed by the token, GPT chat models, speech and transcription."""
 
 from penstock.providers import openai_compatible
 from penstock.providers.chat_models import RESPONSES, chat_operation
@@ -15,6 +15,7 @@ from penstock.providers.gpt_images import (
     image_models,
 )
 from penstock.providers.gpt_speech import speech_models
+from penstock.providers.gpt_transcription import transcription_models
 from penstock.providers.spec import Provider, bearer
 
 CHAT = chat_operation(MAX_TOKENS, responses=RESPONSES)
@@ -28,6 +29,7 @@ CHAT_SHUTDOWN_DATES = {
 }
 
 SPEECH_SHUTDOWN_DATES = dict.fromkeys(("gpt-4o-mini-tts", "tts-1", "tts-1-hd"), "2027-01-06")
+TRANSCRIPTION_SHUTDOWN_DATES = {"whisper-1": "2027-02-26"}
 
 PROVIDER = Provider(
     slug="openai",
@@ -48,6 +50,7 @@ PROVIDER = Provider(
         *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2026-12-01"),
         *gpt_chats("openai", CHAT, CHAT_SHUTDOWN_DATES),
         *speech_models(SPEECH_SHUTDOWN_DATES),
+        *transcription_models(TRANSCRIPTION_SHUTDOWN_DATES),
     ),
     retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.6-sunburst"),
 )

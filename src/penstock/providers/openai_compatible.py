@@ -16,6 +16,7 @@ from penstock.providers.spec import (
     Speech,
     Status,
     Task,
+    Transcription,
     Upload,
     complete_table,
     converted,
@@ -24,6 +25,7 @@ from penstock.providers.spec import (
     passthrough,
 )
 from penstock.providers.speech import named_formats
+from penstock.providers.transcription import WHISPER, read_openai
 from penstock.values import InputFile
 
 STATUS: Mapping[str, Status] = {
@@ -195,6 +197,30 @@ SPEECH = Operation(
         formats=named_formats("response_format", "wav mp3 opus aac flac pcm"), speeds=(0.25, 4), max_characters=4096
     ),
 )
+TRANSCRIPTION = Operation(
+    task="transcription",
+    send="POST /audio/transcriptions",
+    body="form",
+    read=read_nothing,
+    params=complete_table(
+        "transcription",
+        passthrough("file", required=True),
+        passthrough("language"),
+        passthrough("prompt"),
+        passthrough("temperature"),
+    ),
+    transcription=Transcription(details=WHISPER, read=read_openai),
+)
+TRANSLATION = replace(
+    TRANSCRIPTION,
+    task="translation",
+    send="POST /audio/translations",
+    params=complete_table(
+        "translation", passthrough("file", required=True), passthrough("prompt"), passthrough("temperature")
+    ),
+    # Its endpoint takes no `timestamp_granularities`: there are no times of words.
+    transcription=Transcription(details={detail: WHISPER[detail] for detail in ("text", "segment")}, read=read_openai),
+)
 OPERATIONS: Mapping[Task, Operation] = {
     "image": IMAGE,
     "edit": EDIT,
@@ -202,4 +228,6 @@ OPERATIONS: Mapping[Task, Operation] = {
     "video": VIDEO,
     "chat": CHAT,
     "speech": SPEECH,
+    "transcription": TRANSCRIPTION,
+    "translation": TRANSLATION,
 }

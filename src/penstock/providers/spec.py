@@ -33,10 +33,11 @@ from penstock.providers.prices import announced_prices as announced_prices
 from penstock.providers.prices import price_list as price_list
 from penstock.providers.prices import prices_in_force as prices_in_force
 from penstock.providers.speech import Speech as Speech
+from penstock.providers.transcription import Transcription as Transcription
 from penstock.values import InputFile as InputFile
 from penstock.values import OrgId as OrgId
 
-Task = Literal["image", "edit", "upscale", "video", "chat", "speech"]
+Task = Literal["image", "edit", "upscale", "video", "chat", "speech", "transcription", "translation"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
@@ -152,6 +153,7 @@ RASTER = Param(name="output_format", handling="emulated", one_of=OUTPUT_FORMATS)
 
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
 _EMULATED_SPEECH = ("response_format", "speed", "stream_format", "sample_rate")
+_EMULATED_TRANSCRIPTION = ("response_format", "stream", "timestamp_granularities")
 _REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio")
 _IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
 _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
@@ -160,6 +162,17 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
     "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user", "scale_factor"),
     "speech": (*_EMULATED_SPEECH, "instructions", "language", "user"),
+    "transcription": (
+        *_EMULATED_TRANSCRIPTION,
+        "language",
+        "languages",
+        "prompt",
+        "keywords",
+        "temperature",
+        "chunking_strategy",
+        "user",
+    ),
+    "translation": (*_EMULATED_TRANSCRIPTION, "prompt", "temperature", "user"),
 }
 
 
@@ -170,7 +183,7 @@ def complete_table(task: Task, *rows: Param) -> tuple[Param, ...]:
     """
     mentioned = {row.name for row in rows}
     rest = [name for name in _STANDARD_FIELDS[task] if name not in mentioned]
-    emulated_names = _EMULATED + _EMULATED_SPEECH
+    emulated_names = _EMULATED + _EMULATED_SPEECH + _EMULATED_TRANSCRIPTION
     return (
         *rows,
         *(RASTER if name == "output_format" else emulated(name) for name in rest if name in emulated_names),
@@ -219,7 +232,8 @@ class Operation:
     image_upload: ImageUpload | None = None
     video_upload: VideoUpload | None = None
     read_http_errors: bool = False  # a failed job is reported with an HTTP error whose body `read` can read
-    body: Literal["json", "json-list", "form", "msgpack"] = "json"  # `json-list`: a list of one object
+    # `json-list`: a list of one object. `file`: the bytes of the field `file` alone.
+    body: Literal["json", "json-list", "form", "msgpack", "file"] = "json"
     adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict  # applied last, before the model's name is added
     model_field: str | None = "model"  # where the model's name goes if it is not in the path
     takes_extras: bool = True  # fields without a row are sent unchanged; False: they are refused
@@ -235,6 +249,7 @@ class Operation:
     settings: Mapping[str, Any] = field(default_factory=dict)
     partial_image_tokens: int | None = None  # of an unfinished image, where they are streamed with OpenAI's events
     speech: Speech | None = None  # how a model speaks, and how its sound comes back
+    transcription: Transcription | None = None  # how a model listens, and how its text comes back
     libraries: tuple[str, ...] = ()  # without which it cannot run in this process, by the names of their modules
     responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
     _rows: Mapping[str, Param] = field(init=False, repr=False, compare=False)  # the params by their names
@@ -253,6 +268,11 @@ class Operation:
         """Whether a field reaches the provider."""
         row = self.param(name)
         return row is not None and bool(row.to)
+
+    @property
+    def has_url_fields(self) -> bool:
+        """Whether fields may belong into the URL; see `providers.speech`."""
+        return self.speech is not None or self.transcription is not None
 
     @property
     def finds_own_ids(self) -> bool:

@@ -41,12 +41,14 @@ def encoded_rate(output_format: SoundFormat, rate: int) -> int:
 class Encoder:
     """Takes 16-bit samples of one channel, and emits the bytes of a file. Leaving it as a context ends the file."""
 
-    def __init__(self, output_format: SoundFormat, rate: int, emit: Emit) -> None:
+    def __init__(self, output_format: SoundFormat, rate: int, emit: Emit, *, bit_rate: int | None = None) -> None:
+        """With a `bit_rate` the file has that one all the time, if its format has any."""
         self._format = output_format
         self._rate = rate
         self._emit = emit
         self._position = 0
         self._container: Any = None
+        self._bit_rate = bit_rate
         if output_format in _CODECS:
             self._open(_CODECS[output_format])
         elif output_format == "wav":
@@ -55,9 +57,10 @@ class Encoder:
     def _open(self, codec: _Codec) -> None:
         options = {"flush_packets": "1", **codec.options}
         self._container = av.open(_Output(self._emit), "w", format=codec.container, options=options)
-        self._stream = self._container.add_stream(codec.codec, rate=self._rate, layout="mono")
+        constant = {"vbr": "off"} if self._bit_rate and codec.codec == "libopus" else {}
+        self._stream = self._container.add_stream(codec.codec, rate=self._rate, layout="mono", options=constant)
         if codec.bit_rate:
-            self._stream.bit_rate = codec.bit_rate
+            self._stream.bit_rate = self._bit_rate or codec.bit_rate
 
     def __enter__(self) -> Self:
         return self

@@ -198,7 +198,7 @@ class Target(msgspec.Struct, frozen=True):
 
 def fixed_target(provider: Provider, model: Model, key: str) -> Target | None:
     """Where all requests of a model go that have a JSON object as body; None if each one needs headers of its own."""
-    if provider.sign or provider.id_header or model.op.body != "json" or model.op.speech:
+    if provider.sign or provider.id_header or model.op.body != "json" or model.op.has_url_fields:
         return None
     method, path = _method_and_path(model)
     auth = provider.auth(key)
@@ -218,13 +218,17 @@ def http_request(
     method, path = _method_and_path(model)
     if callback and (model.op.callback_field or "").startswith("?"):
         path += f"{model.op.callback_field}={quote(callback, safe='')}"
-    if model.op.speech:
+    if model.op.has_url_fields:
         path, fields = _with_url_fields(path, fields)
     url = request_url(provider.base_url, path, provider.query)
     fields = with_callback(model.op, fields, callback)
     headers = request_headers(provider, key)
     if model.op.body == "form":
         return HttpRequest(method, url, headers, form=tuple(_form(fields)))
+    if model.op.body == "file":
+        file: Upload = fields["file"]
+        headers["content-type"] = file.content_type
+        return HttpRequest(method, url, headers, bytes(file.data))
     if model.op.body == "msgpack":
         headers["content-type"] = "application/msgpack"
         return HttpRequest(method, url, headers, msgspec.msgpack.encode(fields))

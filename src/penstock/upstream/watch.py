@@ -33,7 +33,12 @@ _REQUEST_ATTRIBUTES = {
 }
 _PORTS = {"http": 80, "https": 443}
 _NO_TOKENS: Mapping[str, int | float] = {}
-_OUTPUT_TYPES = {"chat": "text", "video": "video", "speech": "speech"}  # other tasks make images
+_OUTPUT_TYPES = {
+    "chat": "text",
+    "video": "video",
+    "speech": "speech",
+    "transcription": "text",
+}  # other tasks make images
 
 
 class Answered(NamedTuple):

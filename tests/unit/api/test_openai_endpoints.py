@@ -34,7 +34,7 @@ def test_paths_without_the_prefix_are_told_the_base_url() -> None:
 
 def test_paths_of_openai_that_are_not_served_say_why() -> None:
     assert "image" not in explain_missing("/compat/v1/nothing", BASE)
-    assert "`audio/translations`" in explain_missing("/compat/v1/audio/translations", BASE)
+    assert "`audio/voice_consents`" in explain_missing("/compat/v1/audio/voice_consents", BASE)
     assert is_known_and_not_served("/compat/v1/images/variations")
     assert not is_known_and_not_served("/compat/v1/images/req_1")
 

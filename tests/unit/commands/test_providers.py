@@ -40,7 +40,7 @@ def check(data: Path, lab: ScriptedProvider, *words: str | Path) -> Ended:
 
 def test_every_provider_is_listed_with_its_missing_credential(tmp_path: Path) -> None:
     rows = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, **NO_KEY).lines}
-    assert rows["atelier"] == ["Atelier", "on", "", "", "6"]
+    assert rows["atelier"] == ["Atelier", "on", "", "", "7"]
     assert rows["fal"][1:4] == ["off", "FAL_KEY is not set", "FAL_KEY"]
     assert int(rows["fal"][4]) > 1
     with_key = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, FAL_KEY="x").lines}
@@ -136,7 +136,7 @@ def test_a_recording_is_written_and_can_be_imported(tmp_path: Path, data_folder:
 def test_chat_calls_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/chat", "--record", tmp_path / "kept")
     assert ended.status == 1
-    assert "Chat and speech are not recorded" in ended.err
+    assert "Chat, speech and transcripts are not recorded" in ended.err
     assert len(lab.invoice) == 0
 
 

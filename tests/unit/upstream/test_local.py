@@ -31,6 +31,7 @@ from tests.fake_providers.scripted import mask, mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.media.signed_urls import open_url
 from tests.unit.speech.speech_calls import speak
+from tests.unit.transcription.listen_calls import listen
 
 ORG = OrgId("org_1")
 
@@ -197,6 +198,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         vector = Request(task="image", model="m", values={"output_format": "svg"})
         found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, origin, for_org=org_id)
         await import_vector(running)
+        await listen(running, model="atelier/listen")
         await running.storage.delete(storage_key(found.output.media_id))
     assert {owner for _, owner in seen} == {org_id}
     of_agents = {"image.shrink"}  # `penstock mcp` makes previews in children of its own, for nobody's share

@@ -16,7 +16,9 @@ from penstock.generations import endpoints
 from penstock.models.catalog import ANY
 from penstock.providers.spec import Model
 from penstock.schema import Call, Caller, Response
+from penstock.sound import wave
 from penstock.speech.endpoint import create_speech
+from penstock.transcription.endpoint import transcribe, translate
 from penstock.values import new_id
 
 _PROMPT = "a grey pebble on a white table"
@@ -37,8 +39,10 @@ ENDPOINTS = {
     "video": ("/compat/v1/videos", endpoints.start_video),
     "chat": ("/compat/v1/chat/completions", complete_chat),
     "speech": ("/compat/v1/audio/speech", hear_speech),
+    "transcription": ("/compat/v1/audio/transcriptions", transcribe),
+    "translation": ("/compat/v1/audio/translations", translate),
 }
-_MEDIA_TASKS = [task for task in ENDPOINTS if task not in ("chat", "speech")]
+_MEDIA_TASKS = [task for task in ENDPOINTS if task not in ("chat", "speech", "transcription", "translation")]
 
 
 class TrialCall(msgspec.Struct, frozen=True):
@@ -67,7 +71,8 @@ async def cheapest_trial(
         if (takes_any and not wanted) or (wanted and not takes_any and wanted not in _names(slug, known)):
             continue
         if recorded and known.op.task not in _MEDIA_TASKS:
-            refusal = InvalidRequest("Chat and speech are not recorded; choose another model, or omit --record.")
+            message = "Chat, speech and transcripts are not recorded; choose another model, or omit --record."
+            refusal = InvalidRequest(message)
             continue
         try:
             trials.append(
@@ -124,10 +129,18 @@ def _parameters(task: str) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": "Say OK."}], "max_tokens": 16}
     if task == "speech":
         return {"input": "Good morning."}
+    if task in ("transcription", "translation"):
+        return {"input_audio": {"data": _buzz(), "format": "wav"}}
     parameters: dict[str, Any] = {"prompt": _PROMPT}
     if task in ("edit", "upscale"):
         parameters["image"] = _image_url()
     return parameters
+
+
+def _buzz() -> str:
+    """A second of sound, in base64."""
+    samples = (b"\0\x10" * 40 + b"\0\xf0" * 40) * 100
+    return b64encode(wave.header(len(samples) // 2, len(samples)) + samples).decode()
 
 
 def _image_url() -> str:

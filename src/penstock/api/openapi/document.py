@@ -232,6 +232,8 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _text_types(route: Route) -> Iterator[str]:
     """Yield the content types that a caller may ask for instead of JSON."""
+    if route.gives_text:
+        yield from ("text/plain", "text/vtt")
     if route.fields is not None and not {"stream", "stream_format"}.isdisjoint(route.fields):
         yield "text/event-stream"
     if any(row.name == "format" and "csv" in row.one_of for row in route.query):

@@ -107,6 +107,15 @@ OPERATIONS: Mapping[str, Operation] = {
         "`stream_format` `sse` it comes in server-sent events. A caller that accepts only JSON gets the URL of a "
         f"sound that is kept; with `Prefer: respond-async` the response is a 202 and a sound to poll. {_DRY_RUN}",
     ),
+    "transcribe": Operation(
+        "Sound",
+        "Returns what is said in a sound, as JSON, text or subtitles, or as server-sent events with `stream`. The "
+        f"gateway measures the sound, and reads every format of the list on every model. {_DRY_RUN}",
+    ),
+    "translate": Operation(
+        "Sound",
+        "Returns what is said in a sound, in English, by models that translate. Most fields are as there.",
+    ),
     "list_voices": Operation(
         "Sound",
         "Lists the voices of the models that the key may use, each with the names of OpenAI's that it speaks for. "

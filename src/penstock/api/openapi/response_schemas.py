@@ -150,6 +150,23 @@ _SPEECH = closed_object(
         "metadata": _IMAGE_METADATA,
     }
 )
+_TRANSCRIPTION = closed_object(
+    {
+        "text": TEXT,
+        "usage": closed_object(
+            {"type": one_of("duration", "tokens")},
+            optional={"seconds": NUMBER, "input_tokens": INTEGER, "output_tokens": INTEGER, "total_tokens": INTEGER},
+        ),
+    },
+    optional={
+        "task": one_of("transcribe", "translate"),
+        "language": TEXT,
+        "duration": NUMBER,
+        "segments": array(open_object({"start": NUMBER, "end": NUMBER, "text": TEXT})),
+        "words": array(closed_object({"word": TEXT, "start": NUMBER, "end": NUMBER})),
+        "logprobs": array(open_object({})),
+    },
+)
 _VOICE = closed_object(
     {
         "id": TEXT,
@@ -320,6 +337,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "OpenRouterModels": closed_object({"data": array(_OPENROUTER_MODEL)}),
     "VideoDeleted": closed_object({"id": TEXT, "object": always("video.deleted"), "deleted": FLAG}),
     "Speech": _SPEECH,
+    "Transcription": _TRANSCRIPTION,
     "Sound": _SOUND,
     "SoundList": closed_object(
         {

@@ -1,0 +1,7 @@
+"""Transcription: sound in, text out, with the times and in the form that the caller wants.
+
+Start with `endpoint`: `request` checks the fields, `sound` has the file measured and encoded by a child process, `plan`
+decides what each candidate is asked for, and `pricing` what that costs. `listening` sends the parts of the sound to a
+provider and joins what it understood; `segments` makes lines of words, and `forms` writes the transcript that the
+caller gets.
+"""

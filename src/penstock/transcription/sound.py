@@ -1,0 +1,65 @@
+"""Read the sound of a call, and have a child process measure and encode it: its headers are not believed."""
+
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest, PayloadTooLarge
+from penstock.gateway import Gateway
+from penstock.imaging.workers import WorkFailed
+from penstock.package_extras import has_extra, how_to_install
+from penstock.providers.spec import Upload
+from penstock.schema import Call
+from penstock.transcription.request import ListenRequest
+
+MAX_SECONDS = 4 * 3600
+_EXTRA = "media"
+_CONTENT_TYPES = {"flac": "audio/flac", "opus": "audio/ogg"}
+_FILE_NAMES = {"flac": "sound.flac", "opus": "sound.ogg"}
+
+
+class SoundPart(msgspec.Struct, frozen=True):
+    """A part of the sound: what a provider is sent, and where it belongs, in seconds."""
+
+    file: Upload
+    start: float
+    seconds: float
+
+
+class PreparedSound(msgspec.Struct, frozen=True):
+    """The sound of a call, in one channel with 16,000 samples a second and without anything else of the file."""
+
+    seconds: float
+    sha256: bytes  # of the samples
+    parts: tuple[SoundPart, ...]
+
+
+async def prepare_sound(
+    gateway: Gateway, call: Call, request: ListenRequest, *, part_bytes: int, part_seconds: float
+) -> PreparedSound:
+    """The sound in parts of at most this size. Raises InvalidRequest if it cannot be had or is not a sound."""
+    if not has_extra(_EXTRA):
+        message = f"To read sound, the gateway needs an extra: {how_to_install(_EXTRA)}."
+        raise InvalidRequest(message, param=request.param)
+    max_bytes = gateway.settings.input_audio_bytes
+    org_id = call.caller.org_id
+    data = await gateway.media_transfer.sources.read(request.source, request.param, max_bytes, org_id)
+    if len(data) > max_bytes:
+        raise PayloadTooLarge(f"`{request.param}` may have {max_bytes} bytes at most.", param=request.param)
+    try:
+        made = await gateway.worker_pool.run(
+            "sound.prepare",
+            for_org=org_id,
+            data=data,
+            part_bytes=part_bytes,
+            part_seconds=part_seconds,
+            max_seconds=MAX_SECONDS,
+        )
+    except WorkFailed as error:
+        reason = error.message if error.kind == "refused" else "It could not be read."
+        raise InvalidRequest(f"`{request.param}` is not a usable sound: {reason}", param=request.param) from None
+    return PreparedSound(made["seconds"], made["sha256"], tuple(_part(made["format"], part) for part in made["parts"]))
+
+
+def _part(found: str, part: dict[str, Any]) -> SoundPart:
+    return SoundPart(Upload(part["data"], _CONTENT_TYPES[found], _FILE_NAMES[found]), part["start"], part["seconds"])

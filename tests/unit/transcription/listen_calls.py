@@ -1,0 +1,50 @@
+"""Calls of transcription through a gateway."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from penstock.fields import UploadedFile
+from penstock.schema import Call, Response
+from penstock.transcription.endpoint import transcribe, translate
+from tests import sounds
+from tests.gateway import RunningGateway
+
+PATH = "/compat/v1/audio/transcriptions"
+
+
+def form_call(
+    running: RunningGateway, *fields: tuple[str, str], file: Any = None, query: Any = None, headers: Any = None
+) -> Call:
+    """A call with a form: two seconds of a tone, unless another file is given."""
+    data = sounds.wav(2.0) if file is None else file
+    call = running.call({}, endpoint=PATH, query=query, headers=headers)
+    form = (("file", UploadedFile(data, "speech.wav", "audio/wav")), *fields)
+    return msgspec.structs.replace(call, json=None, body=b"", is_form=True, form=form, size_bytes=len(data))
+
+
+async def listen(
+    running: RunningGateway,
+    *fields: tuple[str, str],
+    model: str = "lab/listen",
+    file: Any = None,
+    query: Any = None,
+    headers: Any = None,
+) -> Response:
+    call = form_call(running, ("model", model), *fields, file=file, query=query, headers=headers)
+    return await transcribe(running.gateway, call)
+
+
+async def into_english(running: RunningGateway, *fields: tuple[str, str], model: str = "lab/listen") -> Response:
+    return await translate(running.gateway, form_call(running, ("model", model), *fields))
+
+
+def decoded(response: Response) -> Any:
+    assert isinstance(response.body, bytes)
+    return json.loads(response.body)
+
+
+def text_of(response: Response) -> str:
+    assert isinstance(response.body, bytes)
+    return response.body.decode()
