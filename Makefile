@@ -124,6 +124,10 @@ test-faults: setup ## Run the fault tests: kill processes, cut connections, fill
 test-node: setup ## Run the tests with Node clients; needs node and npm
 	$(RUN) pytest -m node tests/stories $(ARGS)
 
+.PHONY: test-typescript
+test-typescript: setup ## Build and test the TypeScript client, also in the AI SDK; needs node and npm
+	$(RUN) tests.typescript
+
 # Installed apart from .venv: their own requirements conflict with ours.
 .PHONY: test-clients
 test-clients: setup ## Run the tests with vendors' clients that make test does not install
