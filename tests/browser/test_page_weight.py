@@ -27,7 +27,8 @@ def loaded_bytes(browser: Browser, url: str, page: str) -> tuple[int, list[str]]
     browser.open(f"{url}/#/{page}")
 
     def settled() -> bool:
-        return browser.has("main h1") and not browser.has("main .spinner") and bool(browser.run(_DRAWN))
+        is_loaded = browser.has("main h1") and not browser.has("main .spinner")
+        return is_loaded and (page == "overview" or browser.has("main img")) and bool(browser.run(_DRAWN))
 
     browser.until(settled, f"{page} does not settle")
     found = browser.run(_LOADED)

@@ -13,6 +13,7 @@ import { fromStored, ImageInputs } from "../playground/inputs.js";
 import { MaskEditor } from "../playground/mask.js";
 import { Models } from "../playground/models.js";
 import { Parameters, parse } from "../playground/parameters.js";
+import { PromptHistory } from "../playground/prompts.js";
 import { usePrice } from "../playground/price.js";
 import { Run } from "../playground/results.js";
 import { startRun, useRuns } from "../playground/runs.js";
@@ -147,9 +148,10 @@ function Form({ task, all, from, model, initial, source }) {
             ${mask && html`<span class="mask-preview"><img src=${mask} alt="The mask: black is kept" /><button type="button"
                 class="button small plain" onClick=${() => setMask(null)}>Remove</button></span>`}`}
         <//>`}
-        ${task !== "chat" && task !== "upscale" && html`<${Field} label="Prompt" wrong=${faults.prompt}>${(attributes) => html`
+        ${task !== "chat" && task !== "upscale" && html`<div class="stack tight"><${Field} label="Prompt" wrong=${faults.prompt}>${(attributes) => html`
           <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties.prompt?.maxLength} value=${prompt}
-              onInput=${(event) => change({ prompt: event.target.value })}></textarea>`}<//>`}
+              onInput=${(event) => change({ prompt: event.target.value })}></textarea>`}<//>
+          <div class="row"><${PromptHistory} kind=${task} onPick=${(words) => change({ prompt: words })} /></div></div>`}
         ${task === "chat" && html`<${Field} label="System message (optional)">${(attributes) => html`
           <textarea ...${attributes} rows="2" value=${draft.system}
               onInput=${(event) => change({ system: event.target.value })}></textarea>`}<//>`}

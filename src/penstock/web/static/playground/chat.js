@@ -3,6 +3,7 @@
 import { ask, explain, send } from "../gateway.js";
 import { duration, money, plural } from "../format.js";
 import { Icon } from "../parts/icons.js";
+import { Markdown } from "../parts/markdown.js";
 import { pageUrl } from "../route.js";
 import { onSessionChange } from "../session.js";
 import { html, useEffect, useReducer, useRef, useState } from "../view.js";
@@ -82,15 +83,16 @@ async function answerOne(answer, body, signal) {
   }
   answer.ended = Date.now();
   update();
-  if (answer.requestId && answer.state !== "failed") await readCost(answer);
+  if (answer.requestId) await readRecord(answer);
 }
 
 // The record of a chat is written shortly after its response.
-async function readCost(answer) {
+async function readRecord(answer) {
   for (let tries = 0; tries < COST_TRIES; tries += 1) {
     try {
-      const { cost } = await ask(`/v1/requests/${answer.requestId}`);
-      answer.cost = cost;
+      const { cost, attempts } = await ask(`/v1/requests/${answer.requestId}`);
+      if (answer.state !== "failed") answer.cost = cost;
+      answer.provider = attempts?.at(-1)?.provider_name;
       return update();
     } catch {
       await new Promise((resolve) => { setTimeout(resolve, COST_PAUSE_MS); });
@@ -103,8 +105,8 @@ function Answer({ answer }) {
   const { usage } = answer;
   const total = answer.ended - answer.began;
   return html`<div class="answer">
-    <p class="small soft">${answer.model}</p>
-    <div class="said anywhere" aria-busy=${String(answer.state === "working")}>${answer.text}${answer.state === "working" && html`<span
+    <p class="small soft">${answer.model}${answer.provider ? ` · ${answer.provider}` : ""}</p>
+    <div class="said anywhere" aria-busy=${String(answer.state === "working")}><${Markdown} text=${answer.text} />${answer.state === "working" && html`<span
         class="caret"></span>`}</div>
     ${answer.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${answer.problem}</div></div>`}
     ${answer.ended && html`<p class="measures figures">

@@ -46,7 +46,8 @@ function Lane({ lane, run, alone, uses, onUse }) {
         <div>The connection was lost before the gateway accepted the call. If it was made,
       it is listed under <a href=${pageUrl("requests")}>Requests</a>.</div></div>`}
     ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div><${Prose}
-        text=${lane.problem.message} /></div></div>`}
+        text=${lane.problem.message} />${lane.tried?.length > 0 && html`<ul class="plain small">${lane.tried.map(({ provider, status, words },
+        place) => html`<li key=${place}><strong>${provider}</strong>${status ? ` (HTTP ${status})` : ""}: ${words}</li>`)}</ul>`}</div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
       ${lane.files.map((file) => html`<figure key=${file.url}>
         <${Output} url=${fileUrl(file.url)} small=${copyOf(file)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />

@@ -6,8 +6,8 @@ import { useEffect, useReducer } from "../view.js";
 import { TASKS } from "./tasks.js";
 
 // A lane is one model's part of a run: { model, state, body, requestId, began, ended, progress, cost, size, provider, files,
-// revised, waits, problem }, where `state` is working, done, failed (the gateway said so), or lost: the page was closed, or the
-// connection broke, before the call was accepted. `waits`: the gateway does not answer at the moment, and is asked again.
+// revised, waits, problem, tried }, where `state` is working, done, failed (the gateway said so), or lost: the page was closed, or the
+// connection broke, before the call was accepted. `waits`: the gateway does not answer at the moment, and is asked again. `tried`: what each provider said that failed.
 
 const NAME = "runs";
 const MOST = 20;
@@ -97,9 +97,19 @@ async function submit(task, lane) {
   }
 }
 
-const fail = (lane, { message, code = null, requestId }) => set(lane, {
-  state: "failed", ended: Date.now(), waits: false, problem: { message, code }, requestId: lane.requestId ?? requestId,
-});
+function fail(lane, { message, code = null, requestId }) {
+  set(lane, { state: "failed", ended: Date.now(), waits: false, problem: { message, code }, requestId: lane.requestId ?? requestId });
+  if (lane.requestId) readAttempts(lane);
+}
+
+// Which provider said what; the message of a failed call alone does not tell.
+async function readAttempts(lane) {
+  try {
+    const { attempts } = await ask(`/v1/requests/${lane.requestId}`);
+    const failed = attempts.filter(({ failure }) => failure);
+    set(lane, { tried: failed.map(({ provider_name: provider, http_status: status, failure }) => ({ provider, status, words: failure.message || failure.reason })) });
+  } catch { /* the message is shown without it */ }
+}
 
 function imageFields(result) {
   return {
