@@ -232,6 +232,10 @@ async def make_things(story: Story) -> str:
     await story.call("POST", "/compat/v1/audio/translations", {**heard, "response_format": "verbose_json"})
     sound = await story.call("POST", "/compat/v1/audio/speech", speech, headers={"Prefer": "respond-async"})
     await story.until_ended(sound["id"], "audio/generations")
+    effect = {"model": "atelier/sound", "prompt": "rain on a roof, and thunder", "seconds": 4}
+    await story.call("POST", "/compat/v1/audio/generations?dryRun=true", effect)
+    effect_job = await story.call("POST", "/compat/v1/audio/generations", effect)
+    await story.until_ended(effect_job["id"], "audio/generations")
     await story.call("GET", f"/compat/v1/audio/generations/{sound['id']}")
     await story.call("GET", "/compat/v1/audio/generations?limit=1")
     await story.call("GET", f"/compat/v1/audio/generations/{sound['id']}/content")

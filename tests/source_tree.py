@@ -25,6 +25,7 @@ NOT_PROVIDERS = {
     "row_names",
     "exchange",
     "reported",
+    "sounds",
     "gemini_images",
     "gemini_speech",
     "gpt_chats",

@@ -46,6 +46,7 @@ DECODERS = {
     ("sound", "encode"): set[str](),
     ("sound", "measure"): set[str](),
     ("sound", "prepare"): set[str](),
+    ("sound", "remake"): set[str](),
 }
 
 LINES_MAX = 400

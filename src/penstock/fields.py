@@ -15,7 +15,7 @@ from penstock.field_types import number_text as number_text
 from penstock.field_types import object_field as object_field
 from penstock.field_types import text_field as text_field
 from penstock.imaging.formats import ALL_FORMATS
-from penstock.sound.formats import DEFAULT_RATE, SAMPLE_RATES, SOUND_FORMATS
+from penstock.sound.formats import DEFAULT_RATE, FILE_FORMATS, SAMPLE_RATES, SOUND_FORMATS
 from penstock.values import IMAGE_FORMS, SHORT_SIDES
 
 AUTO = "auto"
@@ -303,6 +303,32 @@ TRANSCRIPTION = field_table(
     integer_field("max_speakers", "How many people speak at most.", low=1, high=32, handling="renamed"),
 )  # fmt: skip
 TRANSLATION = field_table(*_LISTENING)
+SOUND = field_table(
+    text_field(
+        "prompt",
+        "Description of the sound or the music; not needed beside `lyrics`.",
+        required=True,
+        max_length=PROMPT_LENGTH_MAX,
+        handling="renamed",
+    ),
+    _MODEL,
+    Field(name="seconds", types=("string", "number"), about="Length of the sound in seconds.", handling="converted"),
+    Field(name="duration", types=("string", "number"), about="Another name of `seconds`.", alias_of="seconds"),
+    integer_field("n", "How many sounds.", low=1, high=4, default=1, handling="emulated"),
+    text_field("output_format", "Format of the file.", one_of=FILE_FORMATS, default="mp3", handling="emulated"),
+    text_field("response_format", "Another name of `output_format`.", one_of=FILE_FORMATS, alias_of="output_format"),
+    text_field("lyrics", "The words of a song.", max_length=PROMPT_LENGTH_MAX, handling="renamed"),
+    flag_field("instrumental", "Music without a voice.", handling="renamed"),
+    flag_field("loop", "A sound whose end fits its beginning.", handling="renamed"),
+    text_field("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
+    integer_field("seed", "For repeatable results, where supported.", low=0, high=2**53, handling="renamed"),
+    text_field("language", "Language of a song, such as `en` or `pt-BR`.", max_length=35, handling="converted"),
+    *_ASYNCHRONOUS,
+    text_field("idempotency_key", "A repeated key returns the first sound.", max_length=256),
+    object_field("metadata", "Your own pairs of strings, stored with the sound."),
+    *_RECORDS,
+    _PROVIDER,
+)
 
 TABLES: Mapping[str, Table] = {
     "image": IMAGE,
@@ -313,4 +339,5 @@ TABLES: Mapping[str, Table] = {
     "speech": SPEECH,
     "transcription": TRANSCRIPTION,
     "translation": TRANSLATION,
+    "sound": SOUND,
 }

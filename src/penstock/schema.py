@@ -13,9 +13,18 @@ from penstock.long_bodies.long_body import LongBody
 from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 
 SOUND_TASKS = ("speech", "sound")  # that make sounds, which are all read at one endpoint
+JOB_TASKS = ("video", "sound")  # whose callers never wait for the outputs, but come back for them
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
-MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "speech": "speech"}
-MODALITY |= {"transcription": "speech", "translation": "speech"}
+MODALITY = {
+    "image": "image",
+    "edit": "image",
+    "upscale": "image",
+    "video": "video",
+    "speech": "speech",
+    "sound": "speech",  # records have one word for everything that is heard
+    "transcription": "speech",
+    "translation": "speech",
+}
 
 # --------------------------------------------------------------------------------------------------------------- calls
 

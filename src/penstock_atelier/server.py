@@ -1,4 +1,4 @@
-"""Answer the requests of Atelier's table: images, chat, speech and transcripts at once, videos as jobs."""
+"""Answer the requests of Atelier's table: images, chat, speech and transcripts at once, the rest as jobs."""
 
 import asyncio
 import secrets
@@ -23,6 +23,10 @@ def _task(target: str, **limits: Any) -> ChildTask:
     return ChildTask(f"penstock_atelier.renderers.{target}", import_first=True, **limits)
 
 
+def _sounds(function: str, **limits: Any) -> ChildTask:
+    return ChildTask(f"penstock_atelier.sounds.render:{function}", import_first=True, **limits)
+
+
 TASKS = {
     "sketch": _task("sketch:draw_image", cpu_seconds=30, wall_seconds=90),
     "retouch": _task("retouch:edit_image", cpu_seconds=30, wall_seconds=90),
@@ -30,15 +34,17 @@ TASKS = {
     "clip": _task("clip:render_video", cpu_seconds=300, wall_seconds=600, reports=True, long=True),
     "echo": _task("echo:answer_in_child", cpu_seconds=5, wall_seconds=40),
     "listen": _task("listen:listen", cpu_seconds=600, wall_seconds=1200, long=True),
+    "sound": _sounds("render_sound", cpu_seconds=60, wall_seconds=180),
+    "music": _sounds("render_music", cpu_seconds=300, wall_seconds=600, long=True),
     "speak": ChildTask("penstock_atelier.voice.speak:speak", cpu_seconds=600, streams=True, import_first=True),
 }
 # A chat call up to this size is answered on the event loop in about a millisecond, sooner than a child process can be
 # asked. Lists of probabilities are much longer than the text, so a call that wants them goes to a child.
 _SMALL_CHAT_BYTES = 2048
-# Words in a prompt that make a video fail, so that callers can try their error handling.
+# Words in a prompt that make a job fail, so that callers can try their error handling.
 MARKERS = {
-    "[fail]": ("broken", "The video failed because its prompt contains [fail]."),
-    "[refuse]": ("refused", "The video was refused because its prompt contains [refuse]."),
+    "[fail]": ("broken", "It failed because its prompt contains [fail]."),
+    "[refuse]": ("refused", "It was refused because its prompt contains [refuse]."),
 }
 _RENDERER_FAILED = "The renderer failed."
 _REPORTED_JOBS_KEPT = 8  # a poll may be repeated
@@ -119,6 +125,40 @@ class VideoRequest(msgspec.Struct, frozen=True):
     height: int = 720
     image: bytes | None = None
 
+    def task(self) -> tuple[str, dict[str, Any]]:
+        """The child task that renders it, and its arguments."""
+        return "clip", {
+            "prompt": self.prompt,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "width": self.width,
+            "height": self.height,
+            "image": self.image,
+        }
+
+
+class SoundRequest(msgspec.Struct, frozen=True):
+    """An effect from a prompt."""
+
+    prompt: str = ""
+    seed: int = 0
+    seconds: float = 5.0
+    loop: bool = False
+
+    def task(self) -> tuple[str, dict[str, Any]]:
+        return "sound", {"prompt": self.prompt, "seed": self.seed, "seconds": self.seconds, "loop": self.loop}
+
+
+class MusicRequest(msgspec.Struct, frozen=True):
+    """A piece of music from a prompt."""
+
+    prompt: str = ""
+    seed: int = 0
+    seconds: float = 20.0
+
+    def task(self) -> tuple[str, dict[str, Any]]:
+        return "music", {"prompt": self.prompt, "seed": self.seed, "seconds": self.seconds}
+
 
 class SpeechRequest(msgspec.Struct, frozen=True):
     """A text to speak."""
@@ -134,14 +174,16 @@ _IMAGE_REQUESTS: Mapping[str, type[ImageRequest]] = {
     "retouch": RetouchRequest,
     "enlarge": EnlargeRequest,
 }
+JobRequest = VideoRequest | SoundRequest | MusicRequest
+_JOB_REQUESTS: Mapping[str, type[JobRequest]] = {"videos": VideoRequest, "sounds": SoundRequest, "music": MusicRequest}
 
 
 # --------------------------------------------------------------------------------------------------------------- server
 
 
 @dataclass(slots=True)
-class VideoJob:
-    """A video being rendered. It is lost when the process ends; the gateway then submits it again."""
+class Job:
+    """A video or a sound being rendered. It is lost when the process ends; the gateway then submits it again."""
 
     status: str = "queued"
     progress: float = 0.0
@@ -170,18 +212,19 @@ class AtelierServer:
     def __init__(self, tools: LocalTools) -> None:
         self._run = tools.run
         self._stream_task = tools.stream
-        self._jobs: dict[str, VideoJob] = {}
+        self._jobs: dict[str, Job] = {}
 
     async def send(self, request: HttpRequest, for_org: OrgId | None) -> Reply:
         """Answer one request; a path that the table does not use is answered with 404."""
         endpoint, _, job_id = urlsplit(request.url).path.strip("/").partition("/")
-        if endpoint == "videos" and job_id:
+        if endpoint in _JOB_REQUESTS and job_id:
             return self._cancel(job_id) if request.method == "DELETE" else self._job_reply(job_id)
         if for_org is None:  # nothing else is asked without an organization
             return _no_endpoint(endpoint)
         try:
-            if endpoint == "videos":
-                return self._start_job(msgspec.msgpack.decode(request.whole_body, type=VideoRequest), for_org)
+            if endpoint in _JOB_REQUESTS:
+                job = msgspec.msgpack.decode(request.whole_body, type=_JOB_REQUESTS[endpoint])
+                return self._start_job(job, for_org, endpoint)
             if endpoint in _IMAGE_REQUESTS:
                 images = msgspec.msgpack.decode(request.whole_body, type=_IMAGE_REQUESTS[endpoint])
                 return await self._images(images, for_org)
@@ -207,7 +250,7 @@ class AtelierServer:
             await asyncio.sleep(0)  # other tasks run between two chunks, as they do with a provider on the network
 
     async def close(self) -> None:
-        """Stop every video that is being rendered."""
+        """Stop every job that is being rendered."""
         tasks = [job.task for job in self._jobs.values() if job.task and not job.task.done()]
         for task in tasks:
             task.cancel()
@@ -250,18 +293,18 @@ class AtelierServer:
             return _reply({"message": _RENDERER_FAILED}, 500)
         return Reply(200, {"content-type": "application/json"}, heard["body"])
 
-    # --------------------------------------------------------------------------------------------------------- videos
+    # ----------------------------------------------------------------------------------------------------------- jobs
 
-    def _start_job(self, request: VideoRequest, for_org: OrgId) -> Reply:
-        job_id = _new_id("video")
-        job = VideoJob()
+    def _start_job(self, request: JobRequest, for_org: OrgId, endpoint: str) -> Reply:
+        job_id = _new_id(endpoint.removesuffix("s"))
+        job = Job()
         self._jobs[job_id] = job
         job.task = asyncio.create_task(self._run_job(job, request, for_org))
         self._forget_old_jobs()
         return self._job_reply(job_id)
 
-    async def _run_job(self, job: VideoJob, request: VideoRequest, for_org: OrgId) -> None:
-        """Render the video; however this ends, the job is finished afterwards."""
+    async def _run_job(self, job: Job, request: JobRequest, for_org: OrgId) -> None:
+        """Render a video or a sound; however this ends, the job is finished afterwards."""
         marker = next((word for word in MARKERS if word in request.prompt.lower()), None)
         if marker:
             kind, message = MARKERS[marker]
@@ -275,28 +318,21 @@ class AtelierServer:
         except WorkFailed as problem:
             job.fail(problem.message if problem.kind == "refused" else _RENDERER_FAILED)
         except Exception:  # a full disk, no free descriptor, a fault of ours
-            log.exception("video failed")
+            log.exception("rendering failed")
             job.fail(_RENDERER_FAILED)
         finally:
             if not job.is_finished:  # the task itself was cancelled
                 job.fail(_RENDERER_FAILED)
 
-    async def _render(self, request: VideoRequest, for_org: OrgId, report: Callable[[float], None]) -> bytes:
-        arguments = {
-            "prompt": request.prompt,
-            "seed": request.seed,
-            "seconds": request.seconds,
-            "width": request.width,
-            "height": request.height,
-            "image": request.image,
-        }
-        video: bytes = (await self._run("clip", arguments, for_org, report))["data"]
-        return video
+    async def _render(self, request: JobRequest, for_org: OrgId, report: Callable[[float], None]) -> bytes:
+        name, arguments = request.task()
+        made: bytes = (await self._run(name, arguments, for_org, report))["data"]
+        return made
 
     def _job_reply(self, job_id: str) -> Reply:
         job = self._jobs.get(job_id)
         if job is None:
-            return _reply({"message": "There is no such video."}, 404)
+            return _reply({"message": "There is no such job."}, 404)
         job.is_reported = job.is_finished
         fields = {
             "id": job_id,

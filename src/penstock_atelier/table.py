@@ -9,6 +9,7 @@ import msgspec
 from penstock.providers.convert import each_image, first_image, pixels, seconds_between
 from penstock.providers.openai_compatible import CHAT, read_nothing
 from penstock.providers.spec import (
+    ANY_SOUND_FORMAT,
     NEVER_SOUND,
     File,
     LocalService,
@@ -38,9 +39,17 @@ def read_images(reply: Reply) -> Result:
 
 
 def read_video(reply: Reply) -> Result:
+    return _read_job(reply, "video/mp4")
+
+
+def read_sound(reply: Reply) -> Result:
+    return _read_job(reply, "audio/wav")
+
+
+def _read_job(reply: Reply, content_type: str) -> Result:
     """Submission, poll and cancellation are answered in the same form."""
     job = msgspec.msgpack.decode(reply.body)
-    files = (File(data=job["data"], content_type="video/mp4"),) if job.get("data") else ()
+    files = (File(data=job["data"], content_type=content_type),) if job.get("data") else ()
     return Result(
         status=job["status"],
         ref={"id": job["id"]},
@@ -74,6 +83,7 @@ def _without_url(part: dict[str, Any]) -> dict[str, Any]:
     return {"type": "image_url"} if part["type"] == "image_url" else part
 
 
+_WAVE = replace(ANY_SOUND_FORMAT, default="wav")
 _PROMPT = passthrough("prompt", required=True, max_length=32_000)
 _SEED = passthrough("seed", low=0, high=2**32 - 1, default=0)
 _N = emulated("n", to="n", high=10)
@@ -134,6 +144,38 @@ CLIP = Operation(
         _SEED,
         NEVER_SOUND,
         *ignored("negative_prompt"),
+    ),
+)
+SOUND = replace(
+    CLIP,
+    task="sound",
+    send="POST /sounds",
+    poll="GET /sounds/{id}",
+    cancel="DELETE /sounds/{id}",
+    read=read_sound,
+    poll_seconds=0.25,
+    libraries=(),
+    params=complete_table(
+        "sound",
+        _PROMPT,
+        converted("seconds", to="seconds", convert=seconds_between(0.5, 30, float), default=5, low=0.5, high=30),
+        passthrough("loop"),
+        _SEED,
+        _WAVE,
+    ),
+)
+MUSIC = replace(
+    SOUND,
+    send="POST /music",
+    poll="GET /music/{id}",
+    cancel="DELETE /music/{id}",
+    settings={"modes": ("text-to-music",)},
+    params=complete_table(
+        "sound",
+        _PROMPT,
+        converted("seconds", to="seconds", convert=seconds_between(3, 120, float), default=20, low=3, high=120),
+        _SEED,
+        _WAVE,
     ),
 )
 ECHO = replace(
@@ -250,6 +292,22 @@ PROVIDER = Provider(
             name="Atelier Voice",
             prices=(Price(unit="character", usd="0.000001", source=_SOURCE),),
             description="Speaks English in thirteen voices, by rules. A renderer, not a model.",
+        ),
+        Model(
+            id="atelier/sound",
+            upstream="sound",
+            op=SOUND,
+            name="Atelier Sound",
+            prices=(Price(unit="second", usd="0.0002", source=_SOURCE),),
+            description="Makes the noises that a prompt names, such as rain, bells or footsteps. A renderer.",
+        ),
+        Model(
+            id="atelier/music",
+            upstream="music",
+            op=MUSIC,
+            name="Atelier Music",
+            prices=(Price(unit="second", usd="0.0002", source=_SOURCE),),
+            description="Composes and plays music in the key, tempo and style of a prompt, by rules. A renderer.",
         ),
         *(
             Model(

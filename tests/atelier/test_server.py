@@ -15,7 +15,7 @@ from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Reply
 from penstock.upstream import local
 from penstock.values import OrgId
-from penstock_atelier.server import AtelierServer, VideoJob
+from penstock_atelier.server import AtelierServer, Job
 from penstock_atelier.table import PROVIDER, read_images
 from tests.child_tasks import run_tasks_in_threads
 from tests.fake_providers.scripted import png
@@ -74,7 +74,7 @@ async def draw(server: LocalServer, endpoint: str, **fields: Any) -> list[Image.
     return [Image.open(io.BytesIO(image["data"])) for image in reply["images"]]
 
 
-def jobs(server: LocalServer) -> dict[str, VideoJob]:
+def jobs(server: LocalServer) -> dict[str, Job]:
     assert isinstance(server, AtelierServer)
     return server._jobs
 

@@ -30,8 +30,8 @@ def make(served: Serving) -> dict[str, Any]:
         served.call("POST", "/compat/v1/images/generations", body)
     [fox] = served.call("GET", "/v1/outputs?search=fox").json["data"]
     image = "data:image/png;base64," + base64.b64encode(read(fox["url"])).decode()
-    body = {"model": "atelier/retouch", "prompt": NIGHT, "image": [image], "size": "256x256"}
-    served.call("POST", "/compat/v1/images/edits", body)
+    edit = {"model": "atelier/retouch", "prompt": NIGHT, "image": [image], "size": "256x256"}
+    served.call("POST", "/compat/v1/images/edits", edit)
     return {output["prompt"]: output for output in served.call("GET", "/v1/outputs").json["data"]}
 
 

@@ -41,6 +41,7 @@ SECOND_USD = Decimal("0.10")
 CHARACTER_USD = Decimal("0.00001")
 CHARACTERS_PER_SECOND = 15
 HEARD_SECOND_USD = Decimal("0.0001")
+SOUND_SECOND_USD = Decimal("0.01")
 
 
 @cache
@@ -151,6 +152,7 @@ class ScriptedProvider:
         self.speeches = Endpoint()
         self.transcripts = Endpoint()
         self.translations = Endpoint()
+        self.effects = Endpoint()
         self.polls = Endpoint()
         self.cancels = Endpoint()
         self.contents = Endpoint()
@@ -190,6 +192,7 @@ class ScriptedProvider:
             + len(self.speeches)
             + len(self.transcripts)
             + len(self.translations)
+            + len(self.effects)
         )
 
     def settings(self, **changes: Any) -> dict[str, Any]:
@@ -213,6 +216,7 @@ class ScriptedProvider:
                 }
                 for task in ("transcription", "translation")
             ),
+            {"id": "lab/sound", "upstream": "foley-1", "task": "sound", "price": _price("second", SOUND_SECOND_USD)},
             {
                 "id": "lab/chat",
                 "upstream": "chat-1",
@@ -402,6 +406,14 @@ def transcribe(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     return FakeResponse({**shown, "words": words} if "word" in asked else shown)
 
 
+def make_effect(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
+    """A tone of the length that was asked for, or of seven seconds, in MP3."""
+    fields = call.request.fields
+    seconds = float(fields.get("duration_seconds", 7))
+    lab.charge("sound", SOUND_SECOND_USD * Decimal(str(seconds)), {"prompt": fields["text"]}, lab.new_id("sound"))
+    return FakeResponse(file=sounds.encoded("mp3", seconds), content_type="audio/mpeg")
+
+
 def _not_found() -> FakeResponse:
     return FakeResponse(_error("Not found.", "invalid_request_error", "not_found"), 404)
 
@@ -420,6 +432,7 @@ ROUTES: tuple[tuple[str, str, str, Callable[[ScriptedProvider, Exchange], FakeRe
     ("POST", r"/v1/audio/speech", "speeches", speak),
     ("POST", r"/v1/audio/transcriptions", "transcripts", transcribe),
     ("POST", r"/v1/audio/translations", "translations", transcribe),
+    ("POST", r"/v1/sound-generation", "effects", make_effect),
 )
 
 

@@ -248,6 +248,8 @@ class _Amounts(msgspec.Struct, frozen=True):
             return Decimal(self.calls * price.max_seconds)
         if price.unit == "second":
             return self.outputs * self._seconds()
+        if price.unit == "minute_started":
+            return Decimal(self.outputs * ceil(self._seconds() / 60))
         if price.unit == "megapixel_second":
             return self._seconds() * self._pixels() / 1_000_000
         if price.unit == "video_megapixel":
@@ -286,9 +288,9 @@ class _Amounts(msgspec.Struct, frozen=True):
 
     def _seconds(self) -> Decimal:
         reported = self.usage.get("second")
-        if reported is not None:
-            return Decimal(str(reported))
         requested = _requested_seconds(self.model, self.request)
+        if reported is not None:  # encoders add a little at the end of a sound, which nobody has asked for
+            return min(Decimal(str(reported)), requested) if self.request.task == "sound" else Decimal(str(reported))
         return max(requested, _named_sound_seconds(self.request)) if self.is_quote else requested
 
     def _frames(self) -> Decimal:
@@ -336,6 +338,8 @@ def _requested_seconds(model: Model, request: Request) -> Decimal:
     requested = request.seconds if request.seconds is not None else row.default
     converted = row.convert(requested) if row.convert and requested is not None else requested
     seconds = _number(converted) or _number(requested) or _number(row.high) or Decimal(_UNSTATED_SECONDS)
+    if row.high is not None and seconds > row.high:  # it is sent in another unit, such as milliseconds
+        seconds = _number(requested) or _number(row.high) or seconds
     return max(seconds, Decimal(str(row.min_seconds)))
 
 

@@ -19,7 +19,7 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import Page, Pager
 from penstock.values import ZERO, Nanos, OrgId, dollars, first_id, month_text
 
-KINDS = ("image", "edit", "upscale", "video", "chat", "speech", "transcription")
+KINDS = ("image", "edit", "upscale", "video", "chat", "speech", "sound", "transcription")
 STATUSES = tuple(states.REQUEST)
 _MAX_MESSAGE_CHARS = 1000
 _ROWS_AT_ONCE = 500

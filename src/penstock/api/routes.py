@@ -58,7 +58,7 @@ from penstock.api.endpoints.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL
 from penstock.api.openapi.document import build_document
 from penstock.api.route import Route
 from penstock.chat import repeats
-from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SPEECH, TRANSCRIPTION, TRANSLATION, VIDEO
+from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SOUND, SPEECH, TRANSCRIPTION, TRANSLATION, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import changed_videos, endpoints, openrouter_videos, retrieve, sounds, verify
 from penstock.generations.cancel import cancel_sound, cancel_video
@@ -133,6 +133,9 @@ ROUTES: tuple[Route, ...] = (
           gives="VoiceList", is_voice_list=True),
     Route("GET", "/compat/v1/audio/models", voices.list_speech_models, "List speech models", gives="SpeechModelList",
           is_voice_list=True),
+    Route("POST", "/compat/v1/audio/generations", endpoints.start_sound, "Make a sound or music", takes="json",
+          fields=SOUND, query=DRY_RUN, headers=CALL_HEADERS, gives="Sound", status=202,
+          also=((200, "Estimate"), (200, "Sound")), modality=MODALITY, kind="sound", generation=True, drains=True),
     Route("GET", "/compat/v1/audio/generations", list_sounds, "List sounds", query=SOUNDS_QUERY, gives="SoundList"),
     Route("GET", "/compat/v1/audio/generations/{id}", sounds.sound, "Retrieve a sound", gives="Sound"),
     Route("GET", "/compat/v1/audio/generations/{id}/content", files.download_sound, "Download a sound", gives="file"),

@@ -150,9 +150,8 @@ class _Attempt:
         if result.cost_usd is not None:
             return (reported_line(result.cost_usd),)
         pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)  # 0: not known
-        return actual_lines(
-            self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=result.usage
-        )
+        usage = {**_measured_seconds(outputs), **result.usage}
+        return actual_lines(self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=usage)
 
     # --------------------------------------------------------------------------------------------------------- making
 
@@ -343,3 +342,10 @@ class _Attempt:
                 raise
             failpoint("submit.id_committed")
         return result
+
+
+def _measured_seconds(outputs: Sequence[StoredOutput]) -> dict[str, float]:
+    """How long each output is on average, if all are sounds that were measured."""
+    seconds = [stored.output.seconds for stored in outputs]
+    known = [each for each in seconds if each is not None]
+    return {"second": sum(known) / len(known)} if known and len(known) == len(seconds) else {}

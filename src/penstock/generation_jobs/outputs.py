@@ -11,13 +11,13 @@ from penstock.generation_jobs.polling import poll_or_none
 from penstock.media.provider_files import DownloadFailed, UnusableFile
 from penstock.media.transfer import OutputNotSealed, OutputNotStored
 from penstock.providers.spec import Result
-from penstock.schema import StoredOutput
+from penstock.schema import JOB_TASKS, StoredOutput
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure
 
 log = structlog.get_logger()
 # How long downloading a finished output is tried; callers wait for images.
-_FETCH_VIDEO_SECONDS = 900.0
+_FETCH_JOB_SECONDS = 900.0
 _FETCH_IMAGE_SECONDS = 15.0
 _FETCH_PAUSE_SECONDS_MAX = 30.0
 
@@ -31,8 +31,8 @@ async def store_outputs(
     failpoint("fetch.start")
     clock = gateway.clock
     provider = part.candidate.provider
-    is_video = job.request.task == "video"
-    until = clock.monotonic() + (_FETCH_VIDEO_SECONDS if is_video else _FETCH_IMAGE_SECONDS)
+    is_job = job.request.task in JOB_TASKS
+    until = clock.monotonic() + (_FETCH_JOB_SECONDS if is_job else _FETCH_IMAGE_SECONDS)
     pause = 1.0
     while True:
         reason = ""
@@ -61,10 +61,10 @@ async def store_outputs(
 
 
 def _is_last_try(gateway: Gateway, job: Job, problem: OutputNotStored, until: float) -> bool:
-    """Whether an output that could not be stored or sealed is given up. Videos wait until their deadline; callers wait
-    for images, and a little for a signer.
+    """Whether an output that could not be stored or sealed is given up. Videos and sounds wait until their deadline;
+    callers wait for images, and a little for a signer.
     """
-    if job.request.task == "video":
+    if job.request.task in JOB_TASKS:
         return gateway.clock.steady_ms() >= job.row.deadline_ms
     return not isinstance(problem, OutputNotSealed) or gateway.clock.monotonic() >= until
 

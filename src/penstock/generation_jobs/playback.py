@@ -12,7 +12,7 @@ from penstock.generation_jobs.rows import Follow, Mock, Recording, Replay
 from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing, storage_key
 from penstock.recordings.rows import RecordingRow, find_recording, get_recording
-from penstock.schema import Fingerprint, GenerationResult, StoredOutput
+from penstock.schema import JOB_TASKS, Fingerprint, GenerationResult, StoredOutput
 from penstock.store.base import Transaction
 from penstock.upstream.failures import AttemptFailed
 from penstock.values import ZERO
@@ -51,7 +51,7 @@ async def _copy_outputs(gateway: Gateway, job: Job, recording: RecordingRow) -> 
     for position, (recorded, file) in enumerate(await gateway.recordings.list_files(recording)):
         output = msgspec.structs.replace(recorded, media_id=_media_id(job, position))
         data: bytes | None = None
-        if job.row.task == "video":
+        if job.row.task in JOB_TASKS:
             await gateway.media_transfer.copy_file(storage_key(file.media_id), output)
         else:
             data = await gateway.recordings.read_file(file)
@@ -103,10 +103,10 @@ def _media_id(job: Job, position: int) -> str:
 
 
 async def _wait_until_due(gateway: Gateway, job: Job, due_ms: int) -> None:
-    """Wait until a video, or an image with a webhook, is to be finished; raise Cancelled when a cancel is requested.
-    The response to a waiting caller is delayed when it is sent.
+    """Wait until a video, a sound, or an image with a webhook, is to be finished. Raises Cancelled when a cancel is
+    requested. The response to a waiting caller is delayed when it is sent.
     """
-    if job.row.task != "video" and not job.row.webhook_url:
+    if job.row.task not in JOB_TASKS and not job.row.webhook_url:
         return
     with job.running.wakeups.waiting() as wakeup:
         while True:

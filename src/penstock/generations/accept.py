@@ -34,7 +34,7 @@ from penstock.generations.reused_outputs import reused_output_rows
 from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
-from penstock.schema import Call, Input, PlannedCandidate, Request
+from penstock.schema import JOB_TASKS, Call, Input, PlannedCandidate, Request
 from penstock.store.base import Change, ConstraintViolated, Row, Transaction
 from penstock.telemetry.tracing import span, stored_context
 from penstock.upstream.failures import limit_of_operator
@@ -64,7 +64,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     is refused no input files are kept. Where the balance does not cover the dearest candidates, the call is accepted
     without them.
     """
-    if planned.request.task != "video":  # a video waits at its provider until it can be stored
+    if planned.request.task not in JOB_TASKS:  # those wait at their provider until they can be stored
         await gateway.storage_writes.check()
     await gateway.quota.check(call.caller.org_id, _size_bytes(planned))
     failpoint("accept.before_tx")
@@ -165,7 +165,7 @@ async def _may_run_again(tx: Transaction, earlier: GenerationRow, digest: bytes 
     """Whether a call takes over the key of an equal one for images, which failed: nothing was made or charged, and
     nothing may still come.
     """
-    if earlier.task == "video" or earlier.status != "failed" or earlier.body_digest != digest:
+    if earlier.task in JOB_TASKS or earlier.status != "failed" or earlier.body_digest != digest:
         return False
     return bool(await tx.run("release_idempotency_key", id=earlier.id, org_id=earlier.org_id))
 

@@ -1,4 +1,4 @@
-"""Which candidates can serve an image or video call, and what each would cost; `models.routing` puts them in order."""
+"""Which candidates can serve an image, video or sound call, and at what price; `models.routing` puts them in order."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route, affordable_route, capable_route, route_of_task
 from penstock.providers.row_names import input_row
 from penstock.providers.spec import Model
-from penstock.schema import Input, Request
+from penstock.schema import JOB_TASKS, Input, Request
 from penstock.upstream import checks
 from penstock.upstream.translate import with_defaults
 from penstock.values import INPUT_VIDEOS, OrgId, dollars
@@ -90,6 +90,6 @@ def _costs(model: Model, request: Request) -> Costs | None:
     if not model.prices:
         return None
     usd = dollars(quote(model, request).total)
-    if request.task != "video":
+    if request.task not in JOB_TASKS:
         return {"request": usd, "image": usd / request.n}
     return {"request": usd, "second": usd / (request.n * Decimal(str(request.seconds or 1)))}

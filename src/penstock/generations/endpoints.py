@@ -1,4 +1,8 @@
-"""The endpoints for images and videos, step by step; start reading here."""
+"""The endpoints for images, videos and sounds, step by step; start reading here."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from penstock.errors import InvalidRequest, Problem
 from penstock.event_loop import run_aside
@@ -6,7 +10,7 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs.mailbox import Mailbox, PartialImages
 from penstock.generation_jobs.rows import GenerationRow, get_generation_by_key
 from penstock.generation_jobs.run import start_generation
-from penstock.generations import respond, validate
+from penstock.generations import respond, sounds, validate
 from penstock.generations.accept import accept
 from penstock.generations.idempotency_keys import first_look
 from penstock.generations.plan import PlannedCall, estimate, make_plan
@@ -15,7 +19,11 @@ from penstock.generations.retrieve import delayed_image_result, job_result, unfi
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
+from penstock.settings import Settings
 from penstock.telemetry.tracing import span
+
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,6})\b")
+_WAIT_SECONDS_MAX = 60
 
 # -------------------------------------------------------------------------------------------------------------- images
 
@@ -66,39 +74,68 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     return await job_result(gateway, call, mailbox)
 
 
-# -------------------------------------------------------------------------------------------------------------- videos
+# ---------------------------------------------------------------------------------------------------- videos and sounds
+
+
+class _Job(NamedTuple):
+    """A kind of generation whose caller comes back for it."""
+
+    task: str
+    validate: Callable[[Call, Settings], validate.ValidatedCall]
+    created: Callable[[Gateway, GenerationRow, Mapping[str, str] | None], Response]
+
+
+_VIDEO = _Job("video", validate.video, video_created)
+_SOUND = _Job("sound", validate.sound, sounds.created)
 
 
 async def start_video(gateway: Gateway, call: Call) -> Response:
     """Accept a video, which is made after the response; see `run`."""
+    return await _start_job(gateway, call, _VIDEO)
+
+
+async def start_sound(gateway: Gateway, call: Call) -> Response:
+    """Accept a sound or music as `start_video` does a video, and wait for it as long as the caller prefers."""
+    response = await _start_job(gateway, call, _SOUND)
+    seconds = 0 if call.dry_run else _preferred_wait(call)
+    return await sounds.waited(gateway, call, response, seconds) if seconds else response
+
+
+async def _start_job(gateway: Gateway, call: Call, job: _Job) -> Response:
     org_id = call.caller.org_id
-    key = None if call.dry_run else first_look(call)
+    key = None if call.dry_run else first_look(call, job.task)
     if key and (earlier := await get_generation_by_key(gateway.store, org_id, key)):
-        return await _repeated_response(gateway, call, earlier)
+        return await _repeated_response(gateway, call, earlier, job)
     with span("validate"):
-        validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
-        planned = await make_plan(gateway, call, validated, ("video",))
+        validated = await run_aside(call.size_bytes, job.validate, call, gateway.settings)
+        planned = await make_plan(gateway, call, validated, (job.task,))
     if call.dry_run:
         return estimate(planned)
     accepted = await accept(gateway, call, planned)
     if accepted.is_repeated:
-        return await _repeated_response(gateway, call, accepted.row)
+        return await _repeated_response(gateway, call, accepted.row, job)
     if accepted.lease:
         start_generation(gateway, accepted.lease, accepted.new)
-    return video_created(gateway, accepted.row)
+    return job.created(gateway, accepted.row, None)
 
 
-async def _repeated_response(gateway: Gateway, call: Call, earlier: GenerationRow) -> Response:
+async def _repeated_response(gateway: Gateway, call: Call, earlier: GenerationRow, job: _Job) -> Response:
     """The response to a call whose idempotency key was used before."""
     headers = {"idempotent-replayed": "true", "x-request-id": earlier.id, "x-service-request-id": earlier.id}
-    if earlier.body_digest != await run_aside(call.size_bytes, _canonical_digest, gateway, call):
+    if earlier.body_digest != await run_aside(call.size_bytes, _canonical_digest, gateway, call, job):
         headers["idempotency-mismatch"] = "true"
-    return video_created(gateway, earlier, headers)
+    return job.created(gateway, earlier, headers)
 
 
-def _canonical_digest(gateway: Gateway, call: Call) -> bytes | None:
+def _canonical_digest(gateway: Gateway, call: Call, job: _Job) -> bytes | None:
     """The digest of a body that may be invalid: then it differs from every accepted one."""
     try:
-        return validate.canonical_digest(validate.video(call, gateway.settings))
+        return validate.canonical_digest(job.validate(call, gateway.settings))
     except InvalidRequest:
         return None
+
+
+def _preferred_wait(call: Call) -> int:
+    """For how many seconds a caller wants to wait for the end, as in RFC 7240; 0 without such a preference."""
+    found = _WAIT.search(call.headers.get("prefer", ""))
+    return min(int(found[1]), _WAIT_SECONDS_MAX) if found else 0

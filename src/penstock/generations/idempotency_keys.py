@@ -10,14 +10,14 @@ _LENGTH_MAX = 256
 _FIELD = "idempotency_key"
 
 
-def first_look(call: Call) -> str | None:
-    """The key of a call for a video that is not validated yet; None if it has none that is valid."""
+def first_look(call: Call, task: str) -> str | None:
+    """The key of a call for a job that is not validated yet; None if it has none that is valid."""
     fields = dict(call.form) if call.is_form else call.json
     key = fields.get(_FIELD) if isinstance(fields, dict) else None
     if key is not None and not (isinstance(key, str) and _is_key(key)):
         return None
     try:
-        return idempotency_key(call, {_FIELD: key}, "video")
+        return idempotency_key(call, {_FIELD: key}, task)
     except InvalidRequest:
         return None
 

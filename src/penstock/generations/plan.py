@@ -22,7 +22,7 @@ from penstock.recordings.fingerprints import make_fingerprint
 from penstock.recordings.recordings import recording_id
 from penstock.recordings.replay_headers import ReplayOptions, no_match, replay_times
 from penstock.recordings.rows import RecordingRow
-from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
+from penstock.schema import JOB_TASKS, Call, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.faults import with_drill
 from penstock.upstream.translate import with_defaults
@@ -208,10 +208,10 @@ def _plan_replay(
     recorded = found.decode_result()
     candidate = PlannedCandidate(recorded.provider, found.model, recorded.executed_model.partition("/")[2])
     request = msgspec.structs.replace(validated.request, task=found.task)
-    is_video = found.kind == "video"
+    is_job = found.kind in JOB_TASKS
     now_ms = gateway.clock.steady_ms()
-    due_ms = replay_times(options.latency, found.duration_ms, now_ms, is_video=is_video)
-    gateway.delays.add(org_id, due_ms[1], keeps_connection=not is_video)
+    due_ms = replay_times(options.latency, found.duration_ms, now_ms, is_video=is_job)
+    gateway.delays.add(org_id, due_ms[1], keeps_connection=not is_job)
     return PlannedCall(validated, request, Plan((candidate,), Replay(found.id, due_ms[1])), due_ms=due_ms)
 
 
@@ -230,6 +230,6 @@ async def _plan_mock(
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = replay_times(options.latency, 0, gateway.clock.steady_ms())
-    gateway.delays.add(org_id, due_ms[1], keeps_connection=request.task != "video")
+    gateway.delays.add(org_id, due_ms[1], keeps_connection=request.task not in JOB_TASKS)
     request = msgspec.structs.replace(request, inputs=_describe_inputs(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs=inputs, due_ms=due_ms)

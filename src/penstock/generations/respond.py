@@ -144,8 +144,10 @@ def sound(
     row: ShownRow, names: Mapping[str, str], *, urls: Sequence[str] | None = None, upstream_id: str | None = None
 ) -> dict[str, Any]:
     """The object of a sound: that of a video without a size; see `video`."""
-    result = row.decode_result()
+    request, result = row.decode_request(), row.decode_result()
     seconds = next((output.seconds for output in result.outputs), None) if result else None
+    if seconds is None and request is not None:
+        seconds = request.seconds
     own = {"object": "audio", "seconds": "" if seconds is None else f"{seconds:g}"}
     return _job(row, names, own, urls, upstream_id)
 

@@ -5,6 +5,7 @@ generation with such a task, as `start_video` does, and return `created`: the en
 download sounds, the webhook events `audio.*`, and the purge know it then.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from penstock.generations.retrieve import (
     unfinished_problem,
     upstream_id,
 )
+from penstock.interrupts import ProcessStopped
 from penstock.media.rows import MediaRow, list_media
 from penstock.schema import SOUND_TASKS, Call, GenerationResult, Request, Response
 from penstock.values import OrgId
@@ -41,6 +43,19 @@ def created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, str] | N
     body = respond.sound(row, gateway.catalog.providers.names)
     replay_headers = source_headers(row.decode_plan(), None)
     return Response(status=202, json=body, headers={**respond.poll_headers(row), **replay_headers, **(headers or {})})
+
+
+async def waited(gateway: Gateway, call: Call, begun: Response, seconds: int) -> Response:
+    """The sound that a call began, once it has ended; what was `begun` if it has not after so many seconds."""
+    sound_id = begun.json["id"]
+    try:
+        with gateway.interrupts.allowed(call.line):  # of the wait only: the generation goes on
+            async with asyncio.timeout(seconds):
+                await gateway.endings.wait(sound_id)
+    except (TimeoutError, ProcessStopped):
+        return begun
+    ended = await sound(gateway, msgspec.structs.replace(call, path={"id": sound_id}))
+    return msgspec.structs.replace(ended, headers={**begun.headers, **ended.headers, "preference-applied": "wait"})
 
 
 async def sound(gateway: Gateway, call: Call) -> Response:

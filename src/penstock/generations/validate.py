@@ -11,7 +11,7 @@ import msgspec
 from penstock.accounts.labels import call_labels
 from penstock.errors import InvalidRequest
 from penstock.event_loop import LONG_BYTES
-from penstock.fields import AUTO, EDIT, IMAGE, SPEECH, TABLES, VIDEO, Table, UploadedFile, check_field
+from penstock.fields import AUTO, EDIT, IMAGE, SOUND, SPEECH, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.generations.idempotency_keys import idempotency_key
 from penstock.generations.input_sources import InputSource, check_frames, take_inputs
@@ -45,6 +45,7 @@ _NO_EFFECT = (
     ("input_fidelity", "low"),
 )
 _VIDEO_OF_VIDEO = {**VIDEO, "prompt": replace(VIDEO["prompt"], required=False)}
+_SOUND_OF_LYRICS = {**SOUND, "prompt": replace(SOUND["prompt"], required=False)}
 _METADATA_MAX = 64
 _encode = msgspec.msgpack.Encoder().encode
 _SECONDS_MAX = 3600
@@ -76,7 +77,7 @@ def canonical_digest(validated: ValidatedCall) -> bytes:
 
 
 def image(call: Call, settings: Settings) -> ValidatedCall:
-    """Raises InvalidRequest, which names the field, as do `edit` and `video`."""
+    """Raises InvalidRequest, which names the field, as do the functions for the other tasks."""
     values, extras = _check_fields(IMAGE, _fields(call, IMAGE))
     return _validated_call(call, settings, "image", values, extras)
 
@@ -114,6 +115,17 @@ def speech(call: Call, settings: Settings, fields: Mapping[str, Any], *, is_job:
     values, extras = _check_fields(SPEECH, fields)
     validated = _validated_call(call, settings, "speech", values, extras)
     return msgspec.structs.replace(validated, request=msgspec.structs.replace(validated.request, is_job=is_job))
+
+
+def sound(call: Call, settings: Settings) -> ValidatedCall:
+    """A sound or music. What is sung may take the place of its description."""
+    fields = _fields(call, SOUND)
+    values, extras = _check_fields(_SOUND_OF_LYRICS if fields.get("lyrics") else SOUND, fields)
+    for name in ("negative_prompt", "lyrics"):
+        if not values.get(name):
+            values.pop(name, None)
+    values.setdefault("output_format", SOUND["output_format"].default)  # asked of the provider, too, if it has it
+    return _validated_call(call, settings, "sound", values, extras)
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -220,7 +232,7 @@ def _add_defaults(settings: Settings, caller: Caller, task: str, values: dict[st
     a stream are in its events.
     """
     image_form = caller.image_response_format or settings.image_response_format
-    if task in ("video", "speech"):
+    if task in ("video", "speech", "sound"):
         return
     if values.get("stream"):
         values["response_format"] = "b64_json"

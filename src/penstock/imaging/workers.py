@@ -60,6 +60,9 @@ TASKS: Mapping[str, ChildTask] = {
     "sound.prepare": ChildTask(
         "penstock.sound.prepare:prepare", cpu_seconds=600, wall_seconds=1200, import_first=True, long=True
     ),
+    "sound.remake": ChildTask(
+        "penstock.sound.remake:remake", cpu_seconds=300, wall_seconds=600, long=True, import_first=True
+    ),
     "sound.convert": ChildTask(
         "penstock.sound.convert:convert", cpu_seconds=600, streams=True, takes_pieces=True, import_first=True
     ),

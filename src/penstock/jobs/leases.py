@@ -14,6 +14,7 @@ from penstock.errors import StorageUnavailable
 from penstock.event_loop import cancel_and_wait
 from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
 from penstock.jobs.suspects import SuspectTrials
+from penstock.schema import JOB_TASKS
 from penstock.settings import Settings
 from penstock.store.base import Change, Row, Store, Transaction
 from penstock.store.database_time import follow_database_time
@@ -99,8 +100,8 @@ class Jobs:
     # --------------------------------------------------------------------------------------------------------- starting
 
     def runs_here(self, task: str) -> bool:
-        """Whether the process that accepts a generation also runs it: always for images, whose callers wait."""
-        return task != "video" or (self._settings.worker and not self._is_shared)
+        """Whether the process that accepts a generation also runs it: always where callers may wait."""
+        return task not in JOB_TASKS or (self._settings.worker and not self._is_shared)
 
     @property
     def _is_shared(self) -> bool:

@@ -29,6 +29,12 @@ class UnusableFile(Exception):
         self.too_large = too_large
 
 
+class OutputNotStored(Exception):
+    """A provider's file was downloaded, but the storage failed. `may_change`: trying again may succeed."""
+
+    may_change = True
+
+
 class DownloadFailed(Exception):
     """A provider's file could not be downloaded; another try may succeed."""
 

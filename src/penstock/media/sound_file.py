@@ -38,11 +38,11 @@ class SoundFile(Download):
         return (self._size_bytes - found.data_start) / SAMPLE_BYTES / found.rate
 
     async def _set_wave_sizes(self) -> None:
-        """A stream's header says that nobody knows how long it is; that of a file says it."""
+        """A stream's header says that nobody knows how long it is; that of a file says it. What may be true stays."""
         if self._file is not None:
             self._file.flush()
         found = wave.read_header(await self.head(_HEAD_BYTES))
-        if found is None or self._size_bytes >= wave.UNKNOWN_SIZE:
+        if found is None or self._size_bytes >= wave.UNKNOWN_SIZE or 0 < found.data_bytes <= self._size_bytes:
             return
         self._overwrite(4, struct.pack("<I", self._size_bytes - 8))
         self._overwrite(found.data_start - 4, struct.pack("<I", self._size_bytes - found.data_start))

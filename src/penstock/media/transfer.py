@@ -24,14 +24,14 @@ from penstock.long_bodies.base64_pieces import (
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.media.download import Download
 from penstock.media.finishing import Finisher
+from penstock.media.provider_files import OutputNotStored as OutputNotStored
 from penstock.media.provider_files import ProviderFiles, UnusableFile
-from penstock.media.sound_file import SoundFile
+from penstock.media.sound_outputs import SoundOutputs
 from penstock.media.sources import Sources
 from penstock.media.storage import Storage, storage_key
 from penstock.media.storage_writes import StorageWrites
 from penstock.net.client import HttpClient
 from penstock.net.guard import egress_rules
-from penstock.package_extras import has_extra
 from penstock.provenance.sealer import NotSealed, Origin, SealedImage
 from penstock.providers.row_names import input_row
 from penstock.providers.spec import File
@@ -47,12 +47,6 @@ log = structlog.get_logger()
 _IMAGE_SECONDS = 300.0
 _VIDEO_SECONDS = 1800.0
 _MAX_IMAGE_BYTES = 64 * 1024 * 1024
-
-
-class OutputNotStored(Exception):
-    """A provider's file was downloaded, but the storage failed. `may_change`: trying again may succeed."""
-
-    may_change = True
 
 
 class OutputNotSealed(OutputNotStored):
@@ -85,6 +79,7 @@ class Transfer:
         egress = egress_rules(settings)
         self.sources = Sources(http_client, egress)
         self._files = ProviderFiles(http_client, egress)
+        self.sounds = SoundOutputs(pool, self._files, self.sources, scratch, self._put, finisher.sealer.unsealed)
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
@@ -220,6 +215,8 @@ class Transfer:
         `source` is where to download it, for a file that has no bytes of its own. Raises UnusableFile, DownloadFailed,
         OutputNotStored or OutputNotSealed.
         """
+        if request.task == "sound":
+            return await self.sounds.store_provider_sound(media_id, file, source, request, for_org)
         if request.task == "video" and source is not None and not is_data_uri(file.url):
             return await self._store_video(media_id, source, request, origin, for_org)
         original = await self._read_output(file, source)
@@ -261,34 +258,6 @@ class Transfer:
             data, len(data), found.content_type, load, request, origin, for_org=for_org
         )
         return SealedImage(data if sealed is None else sealed, found.content_type, 0, 0), credentials
-
-    def sound_file(self) -> SoundFile:
-        """Where a sound is collected while it is made."""
-        return SoundFile(self._scratch)
-
-    async def store_sound(
-        self, media_id: str, file: SoundFile, content_type: str, request: Request, *, voice: str | None, for_org: OrgId
-    ) -> StoredOutput:
-        """Store a sound that is whole and in the format that the caller wants. Raises OutputNotStored."""
-        try:
-            sha256, data = await file.finish_sound(content_type)
-        except OSError as error:  # most likely the disk is full
-            log.warning("output not stored", media_id=media_id, reason=error.strerror)
-            raise OutputNotStored from error
-        seconds = await file.raw_seconds(content_type)
-        if seconds is None and has_extra("media"):
-            with suppress(WorkFailed):  # it is sound, and only its length is not known
-                seconds = (await self._pool.run("sound.measure", for_org=for_org, load=file.read))["seconds"]
-        await self._put(media_id, data, content_type)
-        output = Output(
-            media_id,
-            content_type,
-            file.size_bytes,
-            credentials=self._finisher.sealer.unsealed(request),
-            seconds=None if seconds is None else round(seconds, 3),
-            voice=voice,
-        )
-        return StoredOutput(output=output, sha256=sha256)
 
     async def store_file(self, output: Output, data: Buffer) -> None:
         """Store the bytes of an output that is already checked; raises OutputNotStored."""

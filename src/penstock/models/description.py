@@ -19,6 +19,7 @@ MODES = {
     "speech": ("text-to-speech",),
     "transcription": ("transcription",),
     "translation": ("translation",),
+    "sound": ("text-to-sound",),
 }
 # What a model does with each kind of input, by its name in provider tables.
 _VIDEO_MODES = {
@@ -35,6 +36,7 @@ MODALITIES = {
     "speech": "speech",
     "transcription": "text",
     "translation": "text",
+    "sound": "audio",
 }
 
 
@@ -94,7 +96,8 @@ def shutdown_date(models: Sequence[Model]) -> str | None:
 def modes(model: Model) -> tuple[str, ...]:
     """What a model does, as the model list names it."""
     if model.op.task != "video":
-        return MODES[model.op.task]
+        own: tuple[str, ...] = model.op.settings.get("modes", ())
+        return own or MODES[model.op.task]
     rows = {mode: model.op.param(name) for name, mode in _VIDEO_MODES.items()}
     taken = {mode: row for mode, row in rows.items() if row is not None and row.handling != "refused"}
     needed = tuple(mode for mode, row in taken.items() if row.required)

@@ -21,6 +21,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "chat": ("request", "prompt", "completion"),
     "speech": ("request",),
     "transcription": ("request",),
+    "sound": ("request", "second"),
 }
 MAX_NAMES = 50
 MAX_USD = 10**6

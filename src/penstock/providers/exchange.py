@@ -83,7 +83,7 @@ class Reply:
 
 
 class File(msgspec.Struct, frozen=True):
-    """One produced image or video: its URL or its bytes."""
+    """One produced image, video or sound: its URL or its bytes."""
 
     url: str | None = None
     data: Buffer | str | Base64Text | None = None  # bytes, or base64: a short or a long text

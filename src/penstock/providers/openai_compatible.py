@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, each_image, number_text, pixels, size_text
 from penstock.providers.reported import fraction_at, usage_or_nothing
+from penstock.providers.sounds import GENERATE
 from penstock.providers.spec import (
     RASTER,
     FailureKind,
@@ -230,4 +231,5 @@ OPERATIONS: Mapping[Task, Operation] = {
     "speech": SPEECH,
     "transcription": TRANSCRIPTION,
     "translation": TRANSLATION,
+    "sound": GENERATE,
 }

@@ -8,7 +8,8 @@ from typing import Any, Literal
 # `compute_second` counts the time that the provider's machine took. Of upscaled videos, `frame` counts the frames of
 # the input, and `megapixel_second` multiplies the megapixels of the output with its seconds. `video_megapixel` counts
 # the megapixels of all frames of a video together. `unit` is whatever the provider counts and reports. Of speech,
-# `character` counts the code points of the text and `byte` its bytes in UTF-8.
+# `character` counts the code points of the text and `byte` its bytes in UTF-8. Of sounds, `minute_started` counts whole
+# minutes, rounded up.
 Unit = Literal[
     "image",
     "megapixel",
@@ -23,6 +24,7 @@ Unit = Literal[
     "unit",
     "character",
     "byte",
+    "minute_started",
 ]
 
 SENT = "sent."  # the prefix of names in conditions that are fields of the provider's body

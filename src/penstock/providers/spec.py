@@ -34,10 +34,11 @@ from penstock.providers.prices import price_list as price_list
 from penstock.providers.prices import prices_in_force as prices_in_force
 from penstock.providers.speech import Speech as Speech
 from penstock.providers.transcription import Transcription as Transcription
+from penstock.sound.formats import FILE_FORMATS
 from penstock.values import InputFile as InputFile
 from penstock.values import OrgId as OrgId
 
-Task = Literal["image", "edit", "upscale", "video", "chat", "speech", "transcription", "translation"]
+Task = Literal["image", "edit", "upscale", "video", "chat", "speech", "sound", "transcription", "translation"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
@@ -148,13 +149,20 @@ def input_video(role: str, to: str | tuple[str, ...], convert: Callable[[InputFi
 ALWAYS_SOUND = Param(name="generate_audio", handling="emulated", one_of=(True,))
 NEVER_SOUND = Param(name="generate_audio", handling="emulated", one_of=(False,))
 
+# The rows for a sound that begins again where it ends, of models that cannot make it fit; and for `output_format` of
+# models that make MP3, of which the gateway makes the other formats.
+NEVER_LOOP = Param(name="loop", handling="emulated", one_of=(False,))
+ANY_SOUND_FORMAT = Param(name="output_format", handling="emulated", one_of=FILE_FORMATS, default="mp3")
+
 # The row for `output_format` of models that make pixels, which the gateway can write in any of these formats.
 RASTER = Param(name="output_format", handling="emulated", one_of=OUTPUT_FORMATS)
 
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
 _EMULATED_SPEECH = ("response_format", "speed", "stream_format", "sample_rate")
 _EMULATED_TRANSCRIPTION = ("response_format", "stream", "timestamp_granularities")
-_REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio")
+_REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio", "lyrics")
+_IGNORED_TRANSCRIPTION = tuple("language languages prompt keywords temperature chunking_strategy user".split())
+_IGNORED_SOUND = ("seconds", "instrumental", "seed", "language", "user")
 _IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
 _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "image": (*_EMULATED, *_IGNORED, "style"),
@@ -162,17 +170,9 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
     "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user", "scale_factor"),
     "speech": (*_EMULATED_SPEECH, "instructions", "language", "user"),
-    "transcription": (
-        *_EMULATED_TRANSCRIPTION,
-        "language",
-        "languages",
-        "prompt",
-        "keywords",
-        "temperature",
-        "chunking_strategy",
-        "user",
-    ),
+    "transcription": (*_EMULATED_TRANSCRIPTION, *_IGNORED_TRANSCRIPTION),
     "translation": (*_EMULATED_TRANSCRIPTION, "prompt", "temperature", "user"),
+    "sound": ("n", "output_format", "lyrics", "loop", "negative_prompt", *_IGNORED_SOUND),
 }
 
 
@@ -183,6 +183,10 @@ def complete_table(task: Task, *rows: Param) -> tuple[Param, ...]:
     """
     mentioned = {row.name for row in rows}
     rest = [name for name in _STANDARD_FIELDS[task] if name not in mentioned]
+    if task == "sound":
+        rows += tuple(row for row in (ANY_SOUND_FORMAT, NEVER_LOOP) if row.name not in mentioned)
+        mentioned |= {row.name for row in rows}
+        rest = [name for name in rest if name not in mentioned]
     emulated_names = _EMULATED + _EMULATED_SPEECH + _EMULATED_TRANSCRIPTION
     return (
         *rows,

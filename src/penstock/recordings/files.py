@@ -21,7 +21,7 @@ from penstock.long_bodies.buffers import Buffer
 from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, Recordings
 from penstock.recordings.rows import ListedRecording, RecordedResult, RecordingFileRow, RecordingRow
-from penstock.schema import Output, StoredOutput
+from penstock.schema import SOUND_TASKS, Output, StoredOutput
 from penstock.sound.formats import SOUND_FORMATS, SoundFormat
 from penstock.sound.formats import content_type as sound_type
 from penstock.sound.sniff import sound_format
@@ -41,6 +41,7 @@ _TASKS = {
     "chat": ("chat",),
     "response": ("chat",),
     "speech": ("speech",),
+    "sound": ("sound",),
 }
 KINDS = tuple(_TASKS)
 _MOST_CHUNKS = 100_000
@@ -62,6 +63,7 @@ class _MediaFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     width: _Pixels | None = None
     height: _Pixels | None = None
     revised_prompt: _Text | None = None
+    seconds: Annotated[float, Meta(gt=0, le=86_400)] | None = None  # of a sound
     file: _Name | None = None
     data: str | None = None
 
@@ -162,6 +164,7 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
             width=output.width,
             height=output.height,
             revised_prompt=output.revised_prompt,
+            seconds=output.seconds,
             file=f"{file_id}-{number}.{_extension(file.content_type)}",
         )
         for number, (output, file) in enumerate(stored)
@@ -317,7 +320,7 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes], recordin
     if file.content_type in _TEXTS:
         _check_text(file.content_type, content, where)
         return content
-    if recording_kind == "speech":
+    if recording_kind in SOUND_TASKS:
         _check_sound(file.content_type, content, where)
         return content
     found = sniff(content)
@@ -351,7 +354,8 @@ def _extension(content_type: str) -> str:
 
 
 def _output(file: _MediaFile, content: bytes) -> Output:
-    return Output("", file.content_type, len(content), file.width, file.height, file.revised_prompt)
+    size, seen = len(content), (file.width, file.height, file.revised_prompt)
+    return Output("", file.content_type, size, *seen, seconds=file.seconds)
 
 
 def _import_digest(recording: RecordingFile, outputs: Sequence[StoredOutput]) -> bytes:

@@ -13,7 +13,7 @@ from av.audio.resampler import AudioResampler
 from penstock.imaging.pieces import Pieces
 from penstock.sound.decode import BadSound, frames
 from penstock.sound.encode import Encoder, encoded_rate
-from penstock.sound.formats import SAMPLE_BYTES, SoundFormat
+from penstock.sound.formats import CHANNELS_OF, SAMPLE_BYTES, Layout, SoundFormat
 
 # This runs in a child process (see imaging/workers.py).
 
@@ -29,27 +29,30 @@ def convert(
     target: SoundFormat,
     rate: int,
     speed: float = 1.0,
+    layout: Layout = "mono",
 ) -> dict[str, Any]:
     """Convert sounds that follow each other in `pieces` into one sound; the task of a child process.
 
-    `source_rate` is that of raw samples. Returns how many samples the result has, at `rate`.
+    `source_rate` is that of raw samples. Returns how many samples each channel of the result has, at
+    `rate`.
     """
     rate = encoded_rate(target, rate)
-    tempo = _Tempo(rate, speed) if speed != 1 else None
+    tempo = _Tempo(rate, speed, layout) if speed != 1 else None
+    frame_size = SAMPLE_BYTES * CHANNELS_OF[layout]
     written = 0
-    with Encoder(target, rate, emit) as encoder:
+    with Encoder(target, rate, emit, layout) as encoder:
         for file in pieces.files():
-            resampler = AudioResampler(format="s16", layout="mono", rate=rate)
+            resampler = AudioResampler(format="s16", layout=layout, rate=rate)
             for frame in frames(file, source, source_rate):
                 for samples in _samples(resampler.resample(frame), tempo):
-                    written += len(samples) // SAMPLE_BYTES
+                    written += len(samples) // frame_size
                     encoder.add(samples)
             for samples in _samples(resampler.resample(None), tempo):
-                written += len(samples) // SAMPLE_BYTES
+                written += len(samples) // frame_size
                 encoder.add(samples)
         if tempo:
             for samples in tempo.end():
-                written += len(samples) // SAMPLE_BYTES
+                written += len(samples) // frame_size
                 encoder.add(samples)
         if not written:
             raise BadSound("The sound is empty.")
@@ -65,19 +68,19 @@ def _samples(resampled: list[AudioFrame], tempo: _Tempo | None) -> Iterator[byte
 
 
 def frame_bytes(frame: AudioFrame) -> bytes:
-    """The samples of a frame of 16 bits and one channel, without the padding of its memory."""
-    return bytes(frame.planes[0])[: frame.samples * SAMPLE_BYTES]
+    """The samples of a frame of 16 bits, without the padding of its memory."""
+    return bytes(frame.planes[0])[: frame.samples * SAMPLE_BYTES * len(frame.layout.channels)]
 
 
 class _Tempo:
     """Plays samples faster or slower at the same pitch."""
 
-    def __init__(self, rate: int, speed: float) -> None:
+    def __init__(self, rate: int, speed: float, layout: Layout) -> None:
         self._rate = rate
         self._position = 0
         self._graph = av.filter.Graph()
         base = Fraction(1, rate)
-        last = self._graph.add_abuffer(sample_rate=rate, format="s16", layout="mono", time_base=base)
+        last = self._graph.add_abuffer(sample_rate=rate, format="s16", layout=layout, time_base=base)
         for factor in _factors(speed):
             step = self._graph.add("atempo", f"{factor:.6f}")
             last.link_to(step)

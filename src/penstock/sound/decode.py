@@ -9,7 +9,7 @@ from typing import IO, Any
 import av
 from av.audio.frame import AudioFrame
 
-from penstock.sound.formats import SAMPLE_BYTES
+from penstock.sound.formats import CHANNELS_OF, SAMPLE_BYTES, Layout
 from penstock.sound.sniff import DEMUXERS
 
 # This runs in a child process (see imaging/workers.py): decoders read bytes that callers and providers chose.
@@ -66,9 +66,9 @@ def _raw_frames(file: IO[bytes] | Any, rate: int) -> Iterator[AudioFrame]:
             yield frame
 
 
-def raw_frame(samples: bytes, rate: int, position: int) -> AudioFrame:
-    """A frame of 16-bit samples of one channel, which begins at this sample of the sound."""
-    frame = AudioFrame(format="s16", layout="mono", samples=len(samples) // SAMPLE_BYTES)
+def raw_frame(samples: bytes, rate: int, position: int, layout: Layout = "mono") -> AudioFrame:
+    """A frame of 16-bit samples, which begins at this moment of the sound. Two channels take turns."""
+    frame = AudioFrame(format="s16", layout=layout, samples=len(samples) // (SAMPLE_BYTES * CHANNELS_OF[layout]))
     # A plane may be longer than its samples, because its memory is aligned.
     frame.planes[0].update(samples.ljust(frame.planes[0].buffer_size, b"\0"))
     frame.sample_rate = rate

@@ -9,7 +9,7 @@ import av
 
 from penstock.sound import wave
 from penstock.sound.decode import raw_frame
-from penstock.sound.formats import SAMPLE_BYTES, SoundFormat
+from penstock.sound.formats import CHANNELS_OF, Layout, SoundFormat
 
 # This runs in a child process (see imaging/workers.py).
 
@@ -39,12 +39,21 @@ def encoded_rate(output_format: SoundFormat, rate: int) -> int:
 
 
 class Encoder:
-    """Takes 16-bit samples of one channel, and emits the bytes of a file. Leaving it as a context ends the file."""
+    """Takes 16-bit samples, and emits the bytes of a file. Leaving it as a context ends the file."""
 
-    def __init__(self, output_format: SoundFormat, rate: int, emit: Emit, *, bit_rate: int | None = None) -> None:
+    def __init__(
+        self,
+        output_format: SoundFormat,
+        rate: int,
+        emit: Emit,
+        layout: Layout = "mono",
+        *,
+        bit_rate: int | None = None,
+    ) -> None:
         """With a `bit_rate` the file has that one all the time, if its format has any."""
         self._format = output_format
         self._rate = rate
+        self._layout = layout
         self._emit = emit
         self._position = 0
         self._container: Any = None
@@ -52,22 +61,26 @@ class Encoder:
         if output_format in _CODECS:
             self._open(_CODECS[output_format])
         elif output_format == "wav":
-            emit(wave.header(rate))
+            emit(wave.header(rate, channels=CHANNELS_OF[layout]))
 
     def _open(self, codec: _Codec) -> None:
         options = {"flush_packets": "1", **codec.options}
         self._container = av.open(_Output(self._emit), "w", format=codec.container, options=options)
         constant = {"vbr": "off"} if self._bit_rate and codec.codec == "libopus" else {}
-        self._stream = self._container.add_stream(codec.codec, rate=self._rate, layout="mono", options=constant)
+        self._stream = self._container.add_stream(codec.codec, rate=self._rate, layout=self._layout, options=constant)
         if codec.bit_rate:
-            self._stream.bit_rate = self._bit_rate or codec.bit_rate
+            self._stream.bit_rate = self._bit_rate or codec.bit_rate * CHANNELS_OF[self._layout]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self.close(is_whole=kind is None)
+
+    def close(self, *, is_whole: bool = True) -> None:
+        """End the file."""
         if self._container is not None:
-            if kind is None:
+            if is_whole:
                 self._container.mux(self._stream.encode(None))
             self._container.close()
 
@@ -76,8 +89,8 @@ class Encoder:
         if self._container is None:
             self._emit(samples)
             return
-        frame = raw_frame(samples, self._rate, self._position)
-        self._position += len(samples) // SAMPLE_BYTES
+        frame = raw_frame(samples, self._rate, self._position, self._layout)
+        self._position += frame.samples
         self._container.mux(self._stream.encode(frame))
 
 

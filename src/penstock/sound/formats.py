@@ -5,10 +5,14 @@ from typing import Literal, get_args
 
 SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 SOUND_FORMATS: tuple[SoundFormat, ...] = get_args(SoundFormat)
+FILE_FORMATS: tuple[SoundFormat, ...] = ("mp3", "opus", "aac", "flac", "wav")  # whose files say what they are
 SAMPLE_RATES = (8000, 16000, 22050, 24000, 44100, 48000)
 DEFAULT_RATE = 24000  # clients of OpenAI's `pcm` assume it, because it has no header
 SAMPLE_BYTES = 2  # of a sample of `pcm` and `wav`: 16 bits, little-endian, one channel
 WITH_RATE: tuple[SoundFormat, ...] = ("wav", "pcm", "flac")  # the formats whose rate a caller can choose
+
+Layout = Literal["mono", "stereo"]
+CHANNELS_OF: Mapping[Layout, int] = {"mono": 1, "stereo": 2}
 
 _CONTENT_TYPES: Mapping[SoundFormat, str] = {
     "mp3": "audio/mpeg",

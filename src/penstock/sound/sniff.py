@@ -37,6 +37,11 @@ def sound_format(data: Buffer) -> str | None:
     return _by_frame_sync(head)
 
 
+def is_opus(head: bytes) -> bool:
+    """Whether a file in Ogg has Opus in it, by its first 64 bytes."""
+    return head[28:36] == b"OpusHead"
+
+
 def _by_frame_sync(head: bytes) -> str | None:
     """Frames of MPEG audio and of ADTS both begin with twelve or eleven set bits; the layer tells them apart."""
     if len(head) < 2 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:

@@ -19,6 +19,7 @@ class WaveFormat(NamedTuple):
     bits: int
     is_pcm: bool
     data_start: int
+    data_bytes: int  # as the header says, true or not
 
     @property
     def is_plain(self) -> bool:
@@ -26,11 +27,12 @@ class WaveFormat(NamedTuple):
         return self.is_pcm and self.bits == 8 * SAMPLE_BYTES and self.channels == 1
 
 
-def header(rate: int, data_bytes: int | None = None) -> bytes:
-    """The header of a file with one channel; without a length, that of a stream."""
+def header(rate: int, data_bytes: int | None = None, channels: int = 1) -> bytes:
+    """The header of a file with samples of 16 bits; without a length, that of a stream."""
     size = UNKNOWN_SIZE if data_bytes is None else data_bytes
     riff = UNKNOWN_SIZE if data_bytes is None else data_bytes + 36
-    parts = (b"RIFF", riff, b"WAVE", b"fmt ", 16, _PCM, 1, rate, rate * SAMPLE_BYTES, SAMPLE_BYTES, 8 * SAMPLE_BYTES)
+    frame = channels * SAMPLE_BYTES  # the bytes of one moment
+    parts = (b"RIFF", riff, b"WAVE", b"fmt ", 16, _PCM, channels, rate, rate * frame, frame, 8 * SAMPLE_BYTES)
     return struct.pack("<4sI4s4sIHHIIHH", *parts) + struct.pack("<4sI", b"data", size)
 
 
@@ -51,7 +53,7 @@ def read_header(data: bytes) -> WaveFormat | None:
             if not found:
                 raise ValueError("samples before their format")
             code, channels, rate, _, _, bits = found
-            return WaveFormat(rate, channels, bits, code in (_PCM, _EXTENSIBLE), at + 8)
+            return WaveFormat(rate, channels, bits, code in (_PCM, _EXTENSIBLE), at + 8, size)
         if name == b"fmt " and at + 24 <= len(data):
             if size < 16:
                 raise ValueError("a format that is too short")

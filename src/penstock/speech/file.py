@@ -52,7 +52,7 @@ class SpeechFile:
         self._source = ProviderSound(self._gateway, self._candidate, plan, self._for_org, max_seconds=max_seconds)
         pieces = _noting_progress(self._source, len(plan.parts), note_progress)
         sound = caller_sound(self._gateway, plan, self._request, pieces, self._for_org, wait_seconds=_WAIT_SECONDS)
-        with self._gateway.media_transfer.sound_file() as file:
+        with self._gateway.media_transfer.sounds.new_file() as file:
             try:
                 async with aclosing(pieces), aclosing(sound):
                     async for data in sound:
@@ -70,7 +70,7 @@ class SpeechFile:
 
     async def _store(self, file: SoundFile, plan: SpeechPlan) -> StoredOutput:
         request = self._request
-        return await self._gateway.media_transfer.store_sound(
+        return await self._gateway.media_transfer.sounds.store(
             self._media_id,
             file,
             content_type(request.output_format, request.wanted_rate),

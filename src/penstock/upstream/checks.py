@@ -6,7 +6,7 @@ from typing import Any
 from penstock import json_schema
 from penstock.errors import InputsNotTaken, InvalidRequest, quoted
 from penstock.fields import number_text
-from penstock.package_extras import extra_with, has_library, how_to_install
+from penstock.package_extras import extra_with, has_extra, has_library, how_to_install
 from penstock.providers.row_names import INPUT_ROWS, main_field, row_words
 from penstock.providers.spec import Model, Param
 from penstock.schema import Request
@@ -15,10 +15,13 @@ from penstock.upstream.extra_fields import check_extras
 from penstock.upstream.translate import json_text, table_values
 from penstock.values import INPUT_VIDEOS
 
+_SOUND_EXTRA = "media"
+
 
 def check(model: Model, request: Request) -> None:
     """Raise InvalidRequest if the model's table does not allow the request. Input images are for `check_inputs`."""
     check_libraries(model)
+    _check_sound_format(model, request)
     check_extras(model, request.extras)
     values = table_values(request, 1, {})
     for row in model.op.params:
@@ -35,6 +38,22 @@ def check_libraries(model: Model) -> None:
         how = how_to_install(extra_with(missing))
         message = f"{model.id} needs the library `{missing}`, which the gateway lacks; to install it: {how}."
         raise InvalidRequest(message, param="model")
+
+
+def _check_sound_format(model: Model, request: Request) -> None:
+    """Raise InvalidRequest if a sound would have to be converted and the library for that is missing."""
+    wanted = request.values.get("output_format")
+    if model.op.task != "sound" or has_extra(_SOUND_EXTRA):
+        return
+    row = model.op.param("output_format")
+    assert row is not None, "the tables of sounds are complete"
+    is_own = row.default == wanted or (row.convert is not None and row.convert(wanted) != row.convert(row.default))
+    if not is_own:
+        raise InvalidRequest(
+            f"{model.id} does not make `{wanted}`; to convert its sounds, the gateway needs an extra: "
+            f"{how_to_install(_SOUND_EXTRA)}.",
+            param="output_format",
+        )
 
 
 def check_row(model: Model, row: Param, value: Any) -> None:

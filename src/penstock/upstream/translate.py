@@ -23,9 +23,11 @@ _VIDEO_INPUTS = "input_reference"
 
 
 def with_defaults(written: Request, model: Model) -> Request:
-    """The request as one for this model: with its task and, for a video, the duration and size that the caller did not
-    write. They are the model's defaults, unless an input file decides; the response to a new video shows them.
+    """The request as one for this model: with its task and, for a video or a sound, the duration and size that the
+    caller did not write. They are the model's defaults, unless an input file decides; the response shows them.
     """
+    if model.op.task == "sound":
+        return _with_model_defaults(written, model)
     if model.op.task != "video":
         return written if written.task == model.op.task else msgspec.structs.replace(written, task=model.op.task)
     request = _with_model_defaults(written, model)
@@ -38,7 +40,7 @@ def _with_model_defaults(written: Request, model: Model) -> Request:
     for name, row in (("seconds", model.op.param("seconds")), ("size", model.op.param("frame"))):
         if row and row.default is not None and values.get(name) is None and (name == "seconds" or not written.frame):
             values[name] = row.default
-    return msgspec.structs.replace(written, task="video", values=values)
+    return msgspec.structs.replace(written, task=model.op.task, values=values)
 
 
 def _with_input_shape(request: Request, written: Request, model: Model) -> Request:
@@ -89,13 +91,16 @@ def with_seed_of_part(request: Request, model: Model, first: int) -> Request:
     of the first output, and the others follow. After the highest seed that the model takes comes the lowest.
     """
     row = model.op.param("seed")
-    given = request.extras.get("seed")
+    is_field = "seed" in request.values  # of sounds; otherwise it is an extra field
+    given = request.values.get("seed", request.extras.get("seed"))
     seed = given if given is not None else row.default if row else None
     if not first or type(seed) is not int:
         return request
     seed += first
     if row and row.high is not None and seed > row.high:
         seed = int((row.low or 0) + seed - row.high - 1)
+    if is_field:
+        return msgspec.structs.replace(request, values={**request.values, "seed": seed})
     return msgspec.structs.replace(request, extras={**request.extras, "seed": seed})
 
 

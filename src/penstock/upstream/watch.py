@@ -37,6 +37,7 @@ _OUTPUT_TYPES = {
     "chat": "text",
     "video": "video",
     "speech": "speech",
+    "sound": "audio",
     "transcription": "text",
 }  # other tasks make images
 

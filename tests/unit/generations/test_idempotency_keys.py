@@ -25,7 +25,7 @@ async def test_a_key_is_in_the_body_or_the_header(
 ) -> None:
     body = {} if field is None else {"idempotency_key": field}
     call = await a_call(open_gateway, body, header)
-    assert first_look(call) == found
+    assert first_look(call, "video") == found
     if found is None and header is not None:
         with pytest.raises(InvalidRequest):
             idempotency_key(call, body, "video")
@@ -37,5 +37,5 @@ async def test_a_key_is_in_the_body_or_the_header(
 @sqlite_only
 async def test_a_first_look_takes_no_key_that_is_no_text_or_too_long(open_gateway: OpenGateway) -> None:
     for wrong in (7, "", "x" * 257, ["a"]):
-        assert first_look(await a_call(open_gateway, {"idempotency_key": wrong}, None)) is None
-    assert first_look(await a_call(open_gateway, ["no object"], None)) is None
+        assert first_look(await a_call(open_gateway, {"idempotency_key": wrong}, None), "video") is None
+    assert first_look(await a_call(open_gateway, ["no object"], None), "video") is None

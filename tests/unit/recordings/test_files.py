@@ -243,7 +243,7 @@ async def test_a_recording_that_is_deleted_while_it_is_exported_is_not_found(
     ("change", "words"),
     [
         ({"penstock_recording": 2}, "version is 1"),
-        ({"kind": "sound"}, "version is 1"),
+        ({"kind": "smell"}, "version is 1"),
         ({"standard": "xyz"}, "not a recording"),
         ({"files": []}, "1 to 10 files"),
         ({"files": [{"content_type": "image/png", "data": "?"}]}, "not base64"),

@@ -24,7 +24,7 @@ def test_a_header_is_read_as_soon_as_it_is_complete() -> None:
     data = wave.header(16000)
     assert [wave.read_header(data[:size]) for size in (0, 11, 20, 43)] == [None] * 4
     found = wave.read_header(data)
-    assert found == (16000, 1, 16, True, 44)
+    assert found == (16000, 1, 16, True, 44, wave.UNKNOWN_SIZE)
     assert found is not None
     assert found.is_plain
 

@@ -41,6 +41,7 @@ ENDPOINTS = {
     "speech": ("/compat/v1/audio/speech", hear_speech),
     "transcription": ("/compat/v1/audio/transcriptions", transcribe),
     "translation": ("/compat/v1/audio/translations", translate),
+    "sound": ("/compat/v1/audio/generations", endpoints.start_sound),
 }
 _MEDIA_TASKS = [task for task in ENDPOINTS if task not in ("chat", "speech", "transcription", "translation")]
 
@@ -131,6 +132,8 @@ def _parameters(task: str) -> dict[str, Any]:
         return {"input": "Good morning."}
     if task in ("transcription", "translation"):
         return {"input_audio": {"data": _buzz(), "format": "wav"}}
+    if task == "sound":
+        return {"prompt": "a short click"}
     parameters: dict[str, Any] = {"prompt": _PROMPT}
     if task in ("edit", "upscale"):
         parameters["image"] = _image_url()

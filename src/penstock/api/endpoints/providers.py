@@ -7,7 +7,7 @@ from penstock.api.fields import checked_fields
 from penstock.errors import Conflict, NotFound, Problem
 from penstock.fields import field_table, text_field
 from penstock.gateway import Gateway
-from penstock.schema import Call, Response
+from penstock.schema import JOB_TASKS, Call, Response
 from penstock.values import Nanos, dollars
 
 CHECK_FIELDS = field_table(text_field("model", "Model to call; by default the cheapest.", max_length=256))
@@ -41,7 +41,7 @@ async def check_provider(gateway: Gateway, call: Call) -> Response:
     made = trial_call(gateway, call.caller, path, trial.body)
     started = gateway.clock.monotonic()
     error = None
-    status = "started" if trial.task == "video" else "works"
+    status = "started" if trial.task in JOB_TASKS else "works"
     try:
         await endpoint(gateway, made)
     except Problem as problem:

@@ -253,7 +253,7 @@ _RECORDING = closed_object(
         "id": TEXT,
         "object": always("recording"),
         "created_at": TIME,
-        "kind": one_of("image", "edit", "video", "chat", "response", "speech"),
+        "kind": one_of("image", "edit", "video", "chat", "response", "speech", "sound"),
         "model": TEXT,
         "request_id": or_null(TEXT),
         "imported_id": or_null(TEXT),

@@ -8,7 +8,7 @@ TAGS: Mapping[str, str] = {
     "Images": "Generate, edit and upscale images.",
     "Videos": "Start videos, follow them, download and cancel them.",
     "Chat": "Chat completions and responses, whole or as a stream.",
-    "Sound": "Speak texts.",
+    "Sound": "Speak texts, make effects and music.",
     "Models": "What can be called, with parameters and prices.",
     "Requests": "The record of every call: status, cost, attempts, outputs.",
     "Library": "The outputs that are still stored: find, keep, mark and share them.",
@@ -122,6 +122,12 @@ OPERATIONS: Mapping[str, Operation] = {
         "`model` takes the voices of one model.",
     ),
     "list_speech_models": Operation("Sound", "Lists the models that speak, in the form that Open WebUI reads."),
+    "start_sound": Operation(
+        "Sound",
+        "Accepts an effect or a piece of music and responds at once; poll it, give a `webhook_url`, or wait for up to "
+        "a minute with `Prefer: wait=60`. A repeated call with the same `idempotency_key` returns the first sound. A "
+        f"sound that fails is free. {_DRY_RUN} {_REPLAY}",
+    ),
     "list_sounds": Operation(
         "Sound", "Lists the kept sounds of the organization, newest first unless `order` is `asc`."
     ),
