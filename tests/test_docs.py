@@ -111,6 +111,7 @@ def test_operators_are_told_of_every_metric_and_its_labels() -> None:
     metrics.count_attempt("lab", "x", "chat", "success", 1.0, {"input": 1})
     metrics.count_first_byte("lab", "x", 1.0)
     metrics.count_output("image", "signed")
+    metrics.count_verdict("house", "pass")
     health = [{"provider": "lab", "model": "m", "successes": 1, "failures": 0, "healthy": True}]
     figures = CurrentValues(
         jobs_running=0,

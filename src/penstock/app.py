@@ -35,6 +35,7 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs import orphans
 from penstock.generation_jobs.run import run_generation
 from penstock.generations import payloads
+from penstock.guards.guards import Guards
 from penstock.imaging import confinement
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
@@ -147,7 +148,7 @@ async def build_gateway(
         storage = open_storage(settings.media, settings.media_options, settings.data, url_endpoint=url_endpoint)
         storage_writes = StorageWrites(storage, clock)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
-        metrics = Metrics(_listed_models(catalog))
+        metrics = Metrics(catalog.providers.upstream_models())
         operators_policy(settings)  # raises if they cannot be met
         signing = open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC))
         seals = sealer.open_sealer(pool, clock, metrics, signing, settings)
@@ -181,6 +182,7 @@ async def build_gateway(
             server_models=ServerModels(catalog, upstream, clock),
             live_models=live_models,
             sealer=seals,
+            guards=Guards(settings, http_client, WebhookSecrets(store, vault, clock), clock, metrics),
             media_transfer=Transfer(
                 storage, storage_writes, pool, http_client, settings, unfinished, Finisher(pool, seals)
             ),
@@ -215,11 +217,6 @@ def _log_shutdowns(catalog: Catalog, clock: Clock) -> None:
     today = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).date()
     for day, provider, model in shutdowns.soon(catalog.providers.active.values(), today):
         log.warning("a provider shuts a model down", provider=provider, model=model, shutdown_date=day)
-
-
-def _listed_models(catalog: Catalog) -> set[tuple[str, str]]:
-    """Slug and upstream name of each model in a table; callers may name others where a provider takes any."""
-    return {(slug, model.upstream) for slug, provider in catalog.providers.active.items() for model in provider.models}
 
 
 def _protections_log() -> Callable[[Sequence[str]], None]:

@@ -136,7 +136,7 @@ class InputsNotTaken(InvalidRequest, same_code=True):
 
 
 class ContentPolicyViolation(InvalidRequest):
-    """A provider refused the prompt, the input or the output."""
+    """A provider, or a guard of the operator, refused the prompt, the input or the output."""
 
 
 class RequestTimeout(InvalidRequest):

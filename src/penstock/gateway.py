@@ -17,6 +17,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock
+from penstock.guards.guards import Guards
 from penstock.imaging.workers import WorkerPool
 from penstock.interrupts import Interrupts
 from penstock.jobs.callbacks import Callbacks
@@ -84,6 +85,7 @@ class Gateway:
     routing: Routing
     accounts: VendorAccounts
     upstream: Upstream
+    guards: Guards
     media_transfer: Transfer
     sealer: Sealer
     storage_writes: StorageWrites

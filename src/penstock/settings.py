@@ -23,7 +23,7 @@ from penstock.typed_config import (
 from penstock.values import Retention
 
 PREFIX = "PENSTOCK_"
-TABLES = ("providers", "models")  # only in penstock.toml, never in the environment
+TABLES = ("providers", "models", "guards")  # only in penstock.toml, never in the environment
 
 Count = Annotated[int, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
@@ -358,9 +358,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     providers: Annotated[
         dict[str, Any], Meta(description="OpenAI-compatible servers and changes to known providers.")
     ] = {}
-    models: Annotated[
-        dict[str, Any], Meta(description="Changes to known models: price, priority, weight, aliases, enabled.")
-    ] = {}
+    models: Annotated[dict[str, Any], Meta(description="Changes to models: price, weight, aliases and more.")] = {}
+
+    guards: Annotated[dict[str, Any], Meta(description="Rules and services that check calls; see Guards.")] = {}
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the types cannot check."""

@@ -193,7 +193,7 @@ class AsgiApp:
             response = self._fail(state, failure)
             without_frames(failure)
             body = responses.encode_body(response)
-        if self._cors is not None or state.headers_out:
+        if self._cors is not None or state.headers_out or state.report.headers:
             response = self._with_headers(state, response)
         return response, body
 
@@ -228,11 +228,10 @@ class AsgiApp:
         self._access_log.add(line)
 
     def _with_headers(self, state: CallState, response: Response) -> Response:
-        """The response with what every response to this caller has: what is left of its limit, and the permission for
-        its page to read it.
-        """
-        more = {**state.headers_out, **self._cors.headers(state.headers)} if self._cors else state.headers_out
-        return msgspec.structs.replace(response, headers={**more, **response.headers})
+        """The response with what is left of the caller's limit, what guards said, and the permission to read it."""
+        allowed = self._cors.headers(state.headers) if self._cors else _NO_HEADERS
+        headers = {**state.headers_out, **state.report.headers, **allowed, **response.headers}
+        return msgspec.structs.replace(response, headers=headers)
 
     async def _respond(self, state: CallState, scope: Mapping[str, Any], receive: Receive) -> Response:
         """Check the call, read its body and run its endpoint."""

@@ -1,5 +1,6 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from penstock.accounts.labels import call_labels
@@ -10,6 +11,7 @@ from penstock.chat.failover import first_response
 from penstock.chat.form import ChatForm, ResponseForm
 from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
+from penstock.chat.messages import texts_of
 from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost
 from penstock.chat.provider_api import CompletionsApi, ProviderApi
@@ -72,6 +74,7 @@ async def complete_chat(
         labels=labels,
         drill=call.headers.get(HEADER, ""),
     )
+    await _ask_guards(gateway, call, chat, labels)
     if replay and not routed:
         return await replay_chat(gateway, call, chat, form, request, replay)
     assert routed is not None, "it is not replayed"
@@ -89,6 +92,16 @@ async def complete_chat(
     reserved = ReservedChat(gateway, await reserve(gateway, call, request, amount, modality), chat=chat, form=form)
     response = await first_response(reserved, route, partial(_ask, reserved))
     return await with_source(gateway, call, replay, response) if replay else response
+
+
+async def _ask_guards(gateway: Gateway, call: Call, chat: ChatRequest, labels: Mapping[str, str]) -> None:
+    org_id = call.caller.org_id
+    if gateway.guards.watching("chat", org_id):
+        text = "\n".join(texts_of(chat.body.get("messages") or ()))
+        user = chat.body.get("user")
+        await gateway.guards.check(
+            call.id, org_id, "chat", chat.model, text, has_images=bool(chat.images), labels=labels, user=user
+        )
 
 
 def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:

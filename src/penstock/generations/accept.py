@@ -64,6 +64,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
     is refused no input files are kept. Where the balance does not cover the dearest candidates, the call is accepted
     without them.
     """
+    await _ask_guards(gateway, call, planned)
     if planned.request.task not in JOB_TASKS:  # those wait at their provider until they can be stored
         await gateway.storage_writes.check()
     await gateway.quota.check(call.caller.org_id, _size_bytes(planned))
@@ -81,6 +82,22 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
         await _delete_inputs(gateway, call.caller.org_id, planned, stored_inputs)
     call.release_body()
     return accepted
+
+
+async def _ask_guards(gateway: Gateway, call: Call, planned: PlannedCall) -> None:
+    request = planned.request
+    kind = "edit" if request.task == "upscale" else request.task
+    texts = (request.values.get(name) for name in ("prompt", "negative_prompt", "input", "instructions", "lyrics"))
+    await gateway.guards.check(
+        call.id,
+        call.caller.org_id,
+        kind,
+        request.model,
+        "\n".join(text for text in texts if isinstance(text, str)),
+        inputs=planned.inputs,
+        labels=request.labels,
+        user=request.values.get("user"),
+    )
 
 
 def _size_bytes(planned: PlannedCall) -> int:

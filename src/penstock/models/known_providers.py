@@ -50,6 +50,10 @@ class KnownProviders:
         names = {slug: provider.callback_key_env for slug, provider in self.active.items()}
         return {slug: environ[name] for slug, name in names.items() if name and environ.get(name)}
 
+    def upstream_models(self) -> set[tuple[str, str]]:
+        """Slug and upstream name of each model in a table; callers may name others where a provider takes any."""
+        return {(slug, model.upstream) for slug, provider in self.active.items() for model in provider.models}
+
     def has_own_credential(self, slug: str) -> bool:
         """Whether a provider that is active can be used without an account."""
         return slug not in self._by_accounts_only

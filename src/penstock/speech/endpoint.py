@@ -72,6 +72,9 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         return with_replay_header(await keep_speech(gateway, call, kept, planned.choice, holds), planned.status)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
+    await gateway.guards.check(
+        call.id, call.caller.org_id, _TASK, request.model, request.text, labels=labels, user=request.records.get("user")
+    )
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
     drill = call.headers.get(HEADER, "")
     recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels, drill=drill)

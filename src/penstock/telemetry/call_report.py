@@ -1,5 +1,6 @@
 """What is noted about a call while it is served, for its access line and its header with the gateway's own time."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 
@@ -13,7 +14,7 @@ class CallReport:
     It is entered for each wait for a provider, to measure how long the call waits; waits that overlap count once.
     """
 
-    __slots__ = ("_monotonic", "_running", "_seconds", "_since", "cost", "provider", "started")
+    __slots__ = ("_monotonic", "_running", "_seconds", "_since", "cost", "headers", "provider", "started")
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
@@ -23,6 +24,7 @@ class CallReport:
         self.started: float = clock.monotonic()
         self.provider: str | None = None  # that served it, or failed last
         self.cost: Nanos | None = None  # charged to the caller
+        self.headers: Mapping[str, str] = {}  # what the response says of the way that the call went
 
     def __enter__(self) -> None:
         if not self._running:
@@ -42,6 +44,7 @@ class CallReport:
         return max(0.0, now - self.started - waited) * 1000
 
 
+GUARDS = "x-service-guards"
 _current: ContextVar[CallReport | None] = ContextVar("call_report", default=None)
 _NO_CALL = nullcontext()
 
@@ -64,3 +67,10 @@ def report_result(provider: str | None, cost: Nanos | None) -> None:
     if report := _current.get():
         report.provider = provider
         report.cost = cost
+
+
+def report_guards(verdict: str) -> None:
+    """Note what the guards said of the current call, for the header of its response."""
+    if report := _current.get():
+        flagged = "flag" in (verdict, report.headers.get(GUARDS))
+        report.headers = {**report.headers, GUARDS: "flag" if flagged else verdict}

@@ -34,6 +34,7 @@ COUNTERS: Mapping[str, tuple[str, Labels]] = {
         "Stored outputs by what became of their Content Credentials.",
         ("task", "content_credentials"),
     ),
+    "penstock_guard_verdicts": ("What guards said of calls: pass, flag, refuse, or error.", ("guard", "verdict")),
     "penstock_tokens": (
         "Tokens that providers counted; cached ones are among the input.",
         ("provider", "model", "direction"),
@@ -130,6 +131,10 @@ class Metrics:
     def count_output(self, task: str, content_credentials: str) -> None:
         """Count an output by the status of its Content Credentials."""
         self._counts["penstock_outputs"][task, content_credentials] += 1
+
+    def count_verdict(self, guard: str, verdict: str) -> None:
+        """Count what a guard said of a call: pass, flag, refuse, or error."""
+        self._counts["penstock_guard_verdicts"][guard, verdict] += 1
 
     def count_attempt(
         self, provider: str, model: str, task: str, outcome: str, seconds: float, tokens: Mapping[str, int | float] = {}

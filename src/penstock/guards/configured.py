@@ -1,0 +1,64 @@
+"""Read the guards that an operator describes in penstock.toml."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from penstock.typed_config import Misconfigured, Text, convert
+from penstock.values import OrgId
+
+GuardedKind = Literal["image", "edit", "video", "chat", "speech", "sound"]
+_SERVICE_URL = r"^(?!.*\s)https?://[^\s/?#@]+(/[^\s#]*)?$"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the gateway itself looks for in a prompt."""
+
+    words: tuple[Text, ...] = ()  # or phrases; with `*` at the end also longer words
+    max_characters: Annotated[int, Meta(gt=0)] | None = None
+    models_without_images: tuple[Text, ...] = ()  # ids of models, or beginnings that end with `*`
+
+
+class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A service that is asked about each call."""
+
+    url: Annotated[str, Meta(pattern=_SERVICE_URL, title="https://host[:port] with a path")]
+    timeout_seconds: Annotated[float, Meta(gt=0, le=10)] = 5.0
+    sends_images: bool = False  # input images up to a mebibyte, in base64
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One check, and what follows from it."""
+
+    name: str
+    kinds: tuple[GuardedKind, ...] = ()  # empty: all
+    orgs: tuple[Text, ...] = ()  # ids of organizations; empty: all
+    rules: Rules | None = None
+    http: Service | None = None
+    on_hit: Literal["refuse", "flag"] = "refuse"
+    on_error: Literal["closed", "open"] = "closed"
+    show_reason: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what the types cannot check."""
+        if (self.rules is None) == (self.http is None):
+            raise ValueError("must have `rules` or `http`, one of them")
+        if self.http and self.http.url.startswith("http:") and urlsplit(self.http.url).hostname not in _LOOPBACK:
+            raise ValueError("must have an https URL in `http`; plain http may go only to this machine")
+
+    def watches(self, kind: str, org_id: OrgId) -> bool:
+        return (not self.kinds or kind in self.kinds) and (not self.orgs or org_id in self.orgs)
+
+
+def read_guards(written: Mapping[str, Any]) -> tuple[Guard, ...]:
+    """The guards in the order of their tables. Raises Misconfigured."""
+    guards = []
+    for name, table in written.items():
+        if not isinstance(table, Mapping):
+            raise Misconfigured(f"guards.{name} must be a table")
+        guards.append(convert({**table, "name": name}, Guard, where=f"guards.{name}"))
+    return tuple(guards)
