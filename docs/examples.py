@@ -269,6 +269,7 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     labels = [{"name": "customer", "required": False, "values": None, "budget": True}]
     await story.call("PUT", "/v1/labels", {"declared_labels": labels})
     await story.call("GET", "/v1/labels")
+    await make_a_batch(story)
     budget = {"usd_per_month": 50, "alert_percents": [80, 100]}
     await story.call("PUT", "/v1/label-budgets/customer/acme", budget)
     await story.call("GET", "/v1/label-budgets")
@@ -281,6 +282,20 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("POST", "/v1/webhooks/test", {"url": HOOK})
     await story.call("GET", "/v1/webhooks/secret")
     await story.call("POST", "/v1/webhooks/secret/rotate", {"overlap_hours": 24})
+
+
+async def make_a_batch(story: Story) -> None:
+    row = {"custom_id": "pear", "body": {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}}
+    batch = {"endpoint": "/v1/images/generations", "requests": [row], "max_cost": 5, "start": False}
+    await story.call("POST", "/v1/batches?dryRun=true", batch)
+    made = await story.call("POST", "/v1/batches", batch)
+    await story.call("GET", "/v1/batches")
+    path = f"/v1/batches/{made['id']}"
+    await story.call("POST", f"{path}/resume", {"max_cost": 10})
+    await story.call("POST", f"{path}/pause")
+    await story.call("GET", path)
+    await story.call("GET", f"{path}/results")
+    await story.call("POST", f"{path}/cancel")
 
 
 async def manage_keys_and_recordings(story: Story, image_id: str) -> None:

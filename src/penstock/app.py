@@ -28,6 +28,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.audit_log import HEAD_SECONDS, Note, log_head, write_audited
+from penstock.batches.runner import BatchRunner
 from penstock.clock import Clock
 from penstock.environment import ENVIRONMENT
 from penstock.event_loop import cancel_and_wait
@@ -240,16 +241,15 @@ async def run_background_work(gateway: Gateway, *, sweeps: bool = True) -> Async
     """
     gateway.jobs.run_with(partial(run_generation, gateway))
     async with AsyncExitStack() as stack:
-        leases = ChatLeases(
-            gateway.store, gateway.clock, gateway.chat_reservations.process_id, gateway.settings.lease_seconds
-        )
+        process_id, seconds = gateway.chat_reservations.process_id, gateway.settings.lease_seconds
+        leases = ChatLeases(gateway.store, gateway.clock, process_id, seconds)
         await leases.renew()
         stack.push_async_callback(leases.give_back)
         stack.push_async_callback(gateway.chat_settlement.stop)
         gateway.chat_settlement.start()
         if gateway.settings.worker:
-            await stack.enter_async_context(_deliver_webhooks(gateway))
-            await stack.enter_async_context(_run_jobs(gateway))
+            for part in (_deliver_webhooks(gateway), _run_jobs(gateway), BatchRunner(gateway).running()):
+                await stack.enter_async_context(part)
         else:
             stack.push_async_callback(gateway.jobs.stop)
         tasks = [asyncio.create_task(work, name=name) for name, work in _periodic_work(gateway, sweeps).items()]

@@ -1,5 +1,6 @@
 """The parts of a gateway, as one value."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -116,6 +117,7 @@ class Gateway:
     reasoning_rates: ReasoningRates = field(default_factory=ReasoningRates)
     started_ms: int = 0  # when this process began
     draining: bool = False
+    batch_wakeup: asyncio.Event = field(default_factory=asyncio.Event)  # set when there may be a batch to run
     interrupts: Interrupts = field(default_factory=Interrupts)
 
     async def ready(self) -> bool:

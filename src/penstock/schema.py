@@ -100,6 +100,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     trace_id: str | None = None  # of the gateway's own tracing; None while that is off
     # Called when money is held for the call: from then on its body no longer counts as one that waits.
     release_body: Callable[[], None] = do_nothing
+    is_batch_row: bool = False  # nobody waits for its response, which is kept
 
     @property
     def dry_run(self) -> bool:

@@ -183,6 +183,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description="How long a chat call that is sent again with its idempotency key is not made again."),
     ] = "24h"
 
+    batch_rows_at_once: Annotated[Count, Meta(description="Most rows of batches at a time; callers come first.")] = 32
     image_wait_seconds: Annotated[
         Pause, Meta(description="How long a caller waits for an image before UPSTREAM_TIMEOUT.")
     ] = 300.0

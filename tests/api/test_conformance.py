@@ -33,7 +33,8 @@ BEYOND_SCHEMA = {
     "media_retention", "duration", "seconds", "thinking", "thinking_level", "top_logprobs", "stream_options", "prompt",
     "metadata", "bucket", "created_before", "limit", "summary", "starting_after", "url", "input",
     "tool_choice", "group_by", "declared_labels", "label.customer", "labels", "alert_percents", "month", "credential",
-    "provider", "models", "file", "video", "previous_job_id", "callback_url", "trace", "provider.options",
+    "provider", "models", "file", "requests", "endpoint", "defaults", "custom_id", "model",
+    "video", "previous_job_id", "callback_url", "trace", "provider.options",
     "file_url", "input_audio", "timestamp_granularities", "include", "stream", "keywords",
     "languages",
 }  # fmt: skip

@@ -180,12 +180,15 @@ _SWEEPS = {
 _LEASES = {"refresh accounts", "renew leases", "renew lease of chats", "log the head of the audit log"}
 
 
+_WORK = {"deliver webhooks", "look for batches"}
+
+
 @sqlite_only
 @pytest.mark.parametrize(
     ("worker", "sweeps", "expected"),
     [
-        (True, True, {*_LEASES, *_SWEEPS, "deliver webhooks"}),
-        (True, False, {*_LEASES, "deliver webhooks"}),
+        (True, True, {*_LEASES, *_SWEEPS, *_WORK}),
+        (True, False, {*_LEASES, *_WORK}),
         (False, True, _LEASES),
     ],
 )

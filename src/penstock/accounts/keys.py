@@ -158,7 +158,10 @@ class Keys:
         # From before the read: a slow read must not let a key that is revoked meanwhile work for longer.
         until = self._clock.monotonic() + _CACHE_SECONDS
         found = await self._store.one("get_caller", digest=self._vault.digest_key(key))
-        row = None if found is None else _CallerRow(**found)
+        return self._remember(digest, None if found is None else _CallerRow(**found), until)
+
+    def _remember(self, digest: bytes, row: _CallerRow | None, until: float) -> Caller:
+        """The caller of a key, which is kept until then; raise AuthenticationFailed if it is not active."""
         now_ms = self._clock.now_ms()
         if row is None or (row.expires_at_ms is not None and row.expires_at_ms <= now_ms):
             self._cache.pop(digest, None)
@@ -170,6 +173,21 @@ class Keys:
         caller = _caller(row)
         self._cache[digest] = (until, caller)
         return caller
+
+    async def caller_of(self, org_id: OrgId, key_id: str) -> Caller:
+        """Return the caller of a key for work that it ordered earlier; raise AuthenticationFailed if it is not active.
+
+        It may have been read a second ago.
+        """
+        digest = key_id.encode()  # no header has this digest, which is longer or shorter
+        until, cached = self._cache.get(digest, (0.0, None))
+        if cached is None or self._clock.monotonic() >= until:
+            until = self._clock.monotonic() + _CACHE_SECONDS
+            found = await self._store.one("get_caller_of_key", id=key_id)
+            cached = self._remember(digest, None if found is None else _CallerRow(**found), until)
+        if cached.org_id != org_id:
+            raise AuthenticationFailed
+        return cached
 
     async def create_key(self, org_id: OrgId, *, derived: bool = False, **options: Any) -> NewKey:
         """Create a key with any of the options in `key_records.OPTIONS`.

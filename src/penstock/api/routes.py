@@ -9,6 +9,7 @@ from penstock.api.endpoints import (
     alerts,
     audit_log,
     balance,
+    batches,
     callbacks,
     files,
     health,
@@ -35,6 +36,7 @@ from penstock.api.endpoints.accounts import (
     DELETE_QUERY,
 )
 from penstock.api.endpoints.alerts import ALERTS_QUERY
+from penstock.api.endpoints.batches import BATCH_FIELDS, BATCHES_QUERY, RESUME_FIELDS
 from penstock.api.endpoints.generations import (
     CALL_HEADERS,
     DRY_RUN,
@@ -171,6 +173,16 @@ ROUTES: tuple[Route, ...] = (
           gives="Forecast"),
     Route("GET", "/v1/usage/focus", spend.export_focus, "Export the costs of a month in the FOCUS format",
           query=FOCUS_QUERY, gives="csv"),
+    Route("POST", "/v1/batches", batches.create_batch, "Create a batch", takes="json or form", fields=BATCH_FIELDS,
+          query=DRY_RUN, gives="Batch", also=((200, "BatchEstimate"),), drains=True),
+    Route("GET", "/v1/batches", batches.list_batches, "List batches", query=BATCHES_QUERY, gives="BatchList"),
+    Route("GET", "/v1/batches/{batch_id}", batches.retrieve_batch, "Retrieve a batch", gives="Batch"),
+    Route("GET", "/v1/batches/{batch_id}/results", batches.download_results, "Download the results of a batch",
+          gives="jsonl"),
+    Route("POST", "/v1/batches/{batch_id}/pause", batches.pause_batch, "Pause a batch", gives="Batch"),
+    Route("POST", "/v1/batches/{batch_id}/resume", batches.resume_batch, "Resume a batch", takes="json",
+          fields=RESUME_FIELDS, gives="Batch"),
+    Route("POST", "/v1/batches/{batch_id}/cancel", batches.cancel_batch, "Cancel a batch", gives="Batch"),
     Route("GET", "/v1/labels", labels.list_labels, "List the declared labels", gives="Labels"),
     Route("PUT", "/v1/labels", labels.declare_labels, "Declare labels",
           access="admin", takes="json", fields=LABEL_FIELDS, gives="Labels"),

@@ -142,7 +142,8 @@ class ReservedCall(msgspec.Struct, frozen=True):
 
     @property
     def stores_payload(self) -> bool:
-        return self.gateway.settings.payloads == "all"
+        payloads = self.gateway.settings.payloads
+        return payloads == "all" or (self.reservation.call.is_batch_row and payloads != "none")
 
     @property
     def keeps_items(self) -> bool:

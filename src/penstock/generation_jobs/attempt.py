@@ -203,16 +203,19 @@ class _Attempt:
         """Store the intent, send the request, and store the id of the upstream job.
 
         An attempt whose upstream id is stored is not sent again. One with only its intent stored may or may not have
-        been sent: it is sent again only where that does no harm. Some providers can be asked for its job.
+        been sent: it is sent again only where that does no harm, or where nobody waits and would send it again
+        (`is_job`): then the caller pays once and the provider is perhaps paid twice. Some providers can be asked for
+        its job.
         """
         earlier = self.earlier
         if earlier is not None and earlier.ref is not None:
             return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
         if earlier is not None and not self.op.safe_to_resubmit:
             found = await self._find_upstream_job()
-            if found is None:
+            if found is not None:
+                return found
+            if not self.job.request.is_job:
                 raise AttemptFailed(unknown_outcome(_INTERRUPTED))
-            return found
         inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
         try:
             with self.job.running.send_guard.sending():

@@ -250,6 +250,11 @@ async def get_video_row(gateway: Gateway, video_id: str, org_id: OrgId, *, param
     return row
 
 
+async def video_object(gateway: Gateway, org_id: OrgId, video_id: str, base_url: str) -> dict[str, object]:
+    """The full object of one video. Raises NotFound."""
+    return await _video_object(gateway, base_url, await get_video_row(gateway, video_id, org_id))
+
+
 async def _video_object(gateway: Gateway, base_url: str, row: ShownRow) -> dict[str, object]:
     names = gateway.catalog.providers.names
     if row.status != "completed":

@@ -200,6 +200,7 @@ def _validated_call(
         labels=call_labels(call, values.get("labels")),
         partial_images=_partial_images(values),
         drill=call.headers.get(faults.HEADER, ""),
+        is_job=call.is_batch_row and task != "video",
         provenance=provenance_of_call(values.get("provenance"), call.headers, settings, call.caller.provenance),
     )
     key = idempotency_key(call, values, task)

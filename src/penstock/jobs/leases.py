@@ -1,7 +1,7 @@
 """Run accepted generations to their end: one worker at a time, and again after a crash."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -26,15 +26,13 @@ _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
 _LOGGED_IDS = 5
 # Parts of `lease_seconds`: how long a lease lasts, how often it is renewed, and how often workers look for jobs that
-# nobody runs. The sum of a lease and three looks, of which the queue takes one, is below one: another worker goes on
-# within `lease_seconds` after a crash.
+# nobody runs. A lease and three looks, one of them the queue's, are less than the whole: another goes on in time.
 LEASE_PART = 2 / 3
 RENEWAL_PART = 1 / 6
 LOOK_PART = 1 / 12
 _LOOKS_PER_RENEWAL = round(RENEWAL_PART / LOOK_PART)
 _BEYOND_ALL_LEASES_MS = 2**62
 _ANY = 2**31 - 1  # number of crashes
-
 Run = Callable[[RunningJob], Awaitable[None]]
 
 
@@ -91,6 +89,10 @@ class Jobs:
     def running(self) -> int:
         """How many jobs run in this process."""
         return len(self._running)
+
+    def count_others(self, request_ids: Set[str]) -> int:
+        """How many jobs run in this process besides these."""
+        return len(self._running.keys() - request_ids)
 
     @property
     def lease_until_ms(self) -> int:

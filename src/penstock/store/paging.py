@@ -46,15 +46,23 @@ class Pager(Generic[TypedRow]):
     """
 
     def __init__(
-        self, store: Store, noun: str, prefix: str, row: Callable[..., TypedRow], *, get: str | None = None
+        self,
+        store: Store,
+        noun: str,
+        prefix: str,
+        row: Callable[..., TypedRow],
+        *,
+        get: str | None = None,
+        plural: str | None = None,
     ) -> None:
         """`row` makes a row of its columns; `get` is the query of one row of an organization, if it is not `get_` and
-        the noun.
+        the noun; `plural` is that of the noun, if it is not the noun and an s.
         """
         self._store = store
         self._row = row
         self._noun = noun
         self._get = get or f"get_{noun}"
+        self._plural = plural or f"{noun}s"
         self._prefix = prefix
         self._lowest = f"{prefix}_"
         self._highest = f"{prefix}_~"  # after every id
@@ -124,7 +132,7 @@ class Pager(Generic[TypedRow]):
         """Return up to `limit` rows between two ids in the order of the query, and whether there are more of them."""
         direction = "newer" if ascending else "older"
         rows = await self._store.slow(
-            f"list_{direction}_{self._noun}s{query_suffix}",
+            f"list_{direction}_{self._plural}{query_suffix}",
             org_id=org_id,
             low=low or self._lowest,
             high=high or self._highest,

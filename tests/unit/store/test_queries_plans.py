@@ -34,6 +34,7 @@ MAY_READ_ALL = {
     "remove_account_use": "a row for each account and process, every few seconds",
     "list_failed_accounts": "a handful of accounts, in the background, to find alerts",
     "list_file_digests": "the audit of files",
+    "list_free_batches": "batches that have not ended, in the background every second",
     "list_free_generations": "unfinished generations, in the background every few seconds",
     "list_label_budgets": "a handful of budgets of one organization",
     "list_label_values": "the values that it has found so far",
@@ -44,6 +45,7 @@ MAY_READ_ALL = {
     "list_secrets": "when the master secret is rotated",
     "list_suspects": "unfinished generations, after a crash",
     "release_recording_claim": "one row per recording that is being made",
+    "release_batches": "one row per batch, when a gateway on SQLite starts",
     "sum_spend_of_orgs": "a list by operators",
     "sum_usage": "its subquery has one row for each duration in each bucket",
 }

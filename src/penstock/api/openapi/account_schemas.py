@@ -7,6 +7,7 @@ from penstock.accounts.orgs import BILLING_TYPES
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS
 from penstock.api.openapi.audit_schemas import AUDIT_SCHEMAS
+from penstock.api.openapi.batch_schemas import BATCH_SCHEMAS
 from penstock.api.openapi.label_schemas import LABEL_SCHEMAS, LABELS
 from penstock.api.openapi.library_schemas import LIBRARY_SCHEMAS
 from penstock.api.openapi.provenance_schemas import VERIFICATION
@@ -312,6 +313,7 @@ _PROVIDER = closed_object(
 ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Verification": VERIFICATION,
     **AUDIT_SCHEMAS,
+    **BATCH_SCHEMAS,
     **LABEL_SCHEMAS,
     "Request": _REQUEST,
     "WebhookMessage": _WEBHOOK_MESSAGE,

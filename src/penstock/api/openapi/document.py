@@ -50,6 +50,7 @@ _PATH_PARAMETERS = {
     "page": "Name of a page, such as `images`.",
     "token": "What the gateway gave the provider for this job.",
 }
+_TEXT_KINDS = {"csv": "text/csv", "jsonl": "application/jsonl", "text": "text/plain"}
 _GENERATION = (402, 403, 404, 409, 429, 502, 504)
 
 
@@ -209,11 +210,8 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         yield 200, _response(route.summary, {"*/*": {"schema": {"type": "string"}}})
         yield 304, _response(_NOT_CHANGED, None)
         return
-    if route.gives == "csv":
-        yield 200, _response(route.summary, {"text/csv": {"schema": {"type": "string"}}})
-        return
-    if route.gives == "text":
-        yield 200, _response(route.summary, {"text/plain": {"schema": {"type": "string"}}})
+    if route.gives in _TEXT_KINDS:
+        yield 200, _response(route.summary, {_TEXT_KINDS[route.gives]: {"schema": {"type": "string"}}})
         return
     schemas: dict[int, list[str]] = {route.status: [route.gives]}
     for status, name in route.also:

@@ -9,6 +9,7 @@ TAGS: Mapping[str, str] = {
     "Videos": "Start videos, follow them, download and cancel them.",
     "Chat": "Chat completions and responses, whole or as a stream.",
     "Sound": "Speak texts, make effects and music.",
+    "Batches": "Many calls at once: checked and priced together, run in the background, paid once each.",
     "Models": "What can be called, with parameters and prices.",
     "Requests": "The record of every call: status, cost, attempts, outputs.",
     "Library": "The outputs that are still stored: find, keep, mark and share them.",
@@ -140,6 +141,26 @@ OPERATIONS: Mapping[str, Operation] = {
         "Sound",
         "Cancels a sound that is not finished; it is free then. A finished sound is not deleted: purge its payloads "
         "for that. OpenAI's clients get an object instead of an empty response.",
+    ),
+    "create_batch": Operation(
+        "Batches",
+        "Creates a batch from JSONL or CSV. Every row is checked and priced before any of them runs; an error lists "
+        "the rows that are wrong. Rows run with a low priority and cost what single calls cost. With `dryRun=true` the "
+        "response is the estimate, and nothing is stored.",
+    ),
+    "list_batches": Operation("Batches", "Lists the batches of the organization, newest first."),
+    "retrieve_batch": Operation("Batches", "Returns the state of a batch, its counts and what it has cost so far."),
+    "download_results": Operation(
+        "Batches",
+        "Returns a line of JSON for each row that has ended, in the order of the file, with `custom_id` and the "
+        "response or the error. URLs are fresh.",
+    ),
+    "pause_batch": Operation("Batches", "Begins no more rows of a batch. Those that run go on to their ends."),
+    "resume_batch": Operation(
+        "Batches", "Begins rows of a paused batch again. `max_cost` and `concurrency` may be changed."
+    ),
+    "cancel_batch": Operation(
+        "Batches", "Begins no more rows of a batch for good. Those that run go on to their ends, and are charged."
     ),
     "list_models": Operation(
         "Models",

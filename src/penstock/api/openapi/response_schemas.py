@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.api.openapi.account_schemas import ACCOUNT_SCHEMAS
+from penstock.api.openapi.batch_schemas import FAULT
 from penstock.api.openapi.schema_parts import (
     CREDENTIALS,
     FLAG,
@@ -29,7 +30,11 @@ from penstock.states import VIDEO
 # -------------------------------------------------------------------------------------------------------------- errors
 
 _ERROR = closed_object(
-    {"error": closed_object({"message": TEXT, "type": TEXT, "code": TEXT}, optional={"param": TEXT})}
+    {
+        "error": closed_object(
+            {"message": TEXT, "type": TEXT, "code": TEXT}, optional={"param": TEXT, "rows": array(FAULT)}
+        )
+    }
 )
 
 # ----------------------------------------------------------------------------------------------------------- generation

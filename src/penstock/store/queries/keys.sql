@@ -1,12 +1,22 @@
 -- API keys: found by digest, listed by ranges of ids.
 
--- name: get_caller
--- The active key with this digest, and how its organization is billed.
-SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
+-- part: caller_columns
+-- What a call needs of its key, and how its organization is billed.
+    keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
     keys.nanos_per_month, keys.models, keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels, orgs.billing,
     orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance
+
+-- name: get_caller
+-- The active key with this digest.
+SELECT {caller_columns}
 FROM keys JOIN orgs ON orgs.id = keys.org_id
 WHERE keys.digest = :digest AND keys.status = 'active';
+
+-- name: get_caller_of_key
+-- The active key with this id.
+SELECT {caller_columns}
+FROM keys JOIN orgs ON orgs.id = keys.org_id
+WHERE keys.id = :id AND keys.status = 'active';
 
 -- name: add_key
 -- Add a key. Only its digest and its last four characters are stored.

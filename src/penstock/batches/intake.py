@@ -1,0 +1,249 @@
+"""Check, price and store a batch; or refuse it whole, before anything is spent."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from penstock.batches.lines import BadLine, Line, RowFault
+from penstock.batches.records import IN_PROGRESS, PAUSED, PREFIX, BatchRecord, get_batch
+from penstock.batches.row_checks import check_row
+from penstock.errors import InvalidRequest
+from penstock.gateway import Gateway
+from penstock.schema import Caller
+from penstock.store.base import Row, Transaction
+from penstock.values import Nanos, dollars, new_id
+
+NOT_STARTED = "not_started"
+ROWS_MAX = 1_000_000
+_SHOWN_FAULTS = 100
+_ROWS_AT_ONCE = 500
+_ROWS_PER_TURN = 20
+_LEASE_MS = 120_000  # of a batch that is being checked, renewed with each page of rows
+
+
+class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller asked for besides the rows."""
+
+    name: str | None = None
+    max_cost: Nanos | None = None
+    concurrency: int = 8
+    webhook_url: str | None = None
+    skip_invalid: bool = False
+    start: bool = True
+
+
+class RowsRefused(InvalidRequest, same_code=True):
+    """Rows of a batch are wrong; the response lists them."""
+
+    def __init__(self, message: str, faults: list[dict[str, Any]], param: str | None) -> None:
+        super().__init__(message, param=param)
+        self.faults = faults
+
+    def body(self) -> dict[str, dict[str, Any]]:
+        error: dict[str, Any] = super().body()["error"]
+        return {"error": {**error, "rows": self.faults}}
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What is known of the rows that were read so far."""
+
+    rows: int = 0
+    skipped: int = 0
+    estimate: int = 0
+    most: int = 0
+    by_model: dict[str, list[int]] = field(default_factory=dict)  # rows and estimate
+    faults: list[dict[str, Any]] = field(default_factory=list)  # the first ones
+    seen: set[bytes] = field(default_factory=set)  # digests of custom ids
+
+    def add_fault(self, number: int, fault: RowFault) -> None:
+        self.skipped += 1
+        if len(self.faults) < _SHOWN_FAULTS:
+            self.faults.append({"row": number, "column": fault.column, "message": fault.message})
+
+    def add_row(self, line: Line, estimate: int, most: int) -> None:
+        self.rows += 1
+        self.estimate += estimate
+        self.most += most
+        model = self.by_model.setdefault(str(line.body.get("model")), [0, 0])
+        model[0] += 1
+        model[1] += estimate
+
+    def check_custom_id(self, line: Line) -> None:
+        """Raise RowFault if an earlier row has the same custom id."""
+        digest = blake2b(line.custom_id.encode(), digest_size=12).digest()
+        if digest in self.seen:
+            raise RowFault(f"`custom_id` is that of an earlier row: {line.custom_id}.", "custom_id")
+        self.seen.add(digest)
+
+    def refusal(self) -> RowsRefused:
+        first = self.faults[0]
+        where = f"Row {first['row']}" + (f", column `{first['column']}`" if first["column"] else "")
+        more = f" {self.skipped - 1} more rows are wrong, too." if self.skipped > 1 else ""
+        return RowsRefused(f"{where}: {first['message']}{more}", self.faults, first["column"] or "file")
+
+
+async def estimate_batch(
+    gateway: Gateway, caller: Caller, lines: Iterator[Line | BadLine], options: BatchOptions
+) -> dict[str, Any]:
+    """Check and price the rows and store nothing. Raises RowsRefused as `create_batch` does."""
+    sums = _Sums()
+    await _check_rows(gateway, caller, lines, options, sums, None)
+    models = [
+        {"model": model, "rows": rows, "estimated_cost": dollars(Nanos(estimate))}
+        for model, (rows, estimate) in sorted(sums.by_model.items())
+    ]
+    return {
+        "object": "batch.estimate",
+        "rows": sums.rows,
+        "skipped": sums.skipped,
+        "faults": sums.faults,
+        "estimated_cost": dollars(Nanos(sums.estimate)),
+        "highest_cost": dollars(Nanos(sums.most)),
+        "currency": "usd",
+        "models": models,
+    }
+
+
+async def create_batch(
+    gateway: Gateway, caller: Caller, lines: Iterator[Line | BadLine], options: BatchOptions, batch_id: str
+) -> BatchRecord:
+    """Check, price and store the rows; then the batch runs, unless it is to be started later.
+
+    Raises RowsRefused, which names rows and columns, if any row is wrong, or with `skip_invalid` if all are. Then
+    nothing is kept, nor if this process ends meanwhile.
+    """
+    if gateway.settings.payloads == "none":
+        message = 'This gateway stores no payloads (`payloads = "none"`), so it cannot store the rows of a batch.'
+        raise InvalidRequest(message)
+    await gateway.store.write(lambda tx: tx.run("add_batch", **_batch_columns(gateway, caller, options, batch_id)))
+    sums = _Sums()
+    try:
+        await _check_rows(gateway, caller, lines, options, sums, batch_id)
+        values = {
+            "id": batch_id,
+            "status": IN_PROGRESS if options.start else PAUSED,
+            "reason": None if options.start else NOT_STARTED,
+            "rows_total": sums.rows,
+            "rows_skipped": sums.skipped,
+            "estimate": sums.estimate,
+        }
+        await gateway.store.write(lambda tx: tx.run("accept_batch", **values))
+    except BaseException:
+        await asyncio.shield(delete_refused(gateway, batch_id))
+        raise
+    return await get_batch(gateway.store, caller.org_id, batch_id)
+
+
+def new_batch_id(gateway: Gateway) -> str:
+    return new_id(PREFIX, gateway.clock.now_ms())
+
+
+async def delete_refused(gateway: Gateway, batch_id: str) -> None:
+    """Delete a batch that was not accepted, and its rows, a page at a time."""
+    await delete_rows(gateway, batch_id)
+    await gateway.store.write(lambda tx: tx.run("delete_refused_batch", id=batch_id))
+
+
+async def delete_rows(gateway: Gateway, batch_id: str) -> None:
+    """Delete the rows of a batch, a page at a time."""
+    await _change_pages(gateway, batch_id, "delete_batch_rows")
+
+
+async def erase_bodies(gateway: Gateway, batch_id: str) -> None:
+    """Remove the bodies of the rows of a batch that will not run, a page at a time."""
+    await _change_pages(gateway, batch_id, "erase_batch_bodies")
+
+
+async def _change_pages(gateway: Gateway, batch_id: str, query: str) -> None:
+    """Run a query that changes rows for all rows of a batch, a page at a time."""
+    after = 0
+    while rows := await gateway.store.slow("list_batch_rows", batch_id=batch_id, after=after, limit=_ROWS_AT_ONCE):
+        page = {"batch_id": batch_id, "after": after, "until": rows[-1]["number"]}
+        await gateway.store.write(partial(_change_page, query, page))
+        after = page["until"]
+
+
+async def _change_page(query: str, page: Row, tx: Transaction) -> None:
+    await tx.run(query, **page)
+
+
+def _batch_columns(gateway: Gateway, caller: Caller, options: BatchOptions, batch_id: str) -> Row:
+    return {
+        "id": batch_id,
+        "org_id": caller.org_id,
+        "key_id": caller.key_id,
+        "name": options.name,
+        "max_cost": options.max_cost,
+        "concurrency": options.concurrency,
+        "webhook_url": options.webhook_url,
+        "created_at_ms": gateway.clock.now_ms(),
+        "lease_owner": batch_id,
+        "lease_until_ms": gateway.clock.steady_ms() + _LEASE_MS,
+    }
+
+
+async def _check_rows(
+    gateway: Gateway,
+    caller: Caller,
+    lines: Iterator[Line | BadLine],
+    options: BatchOptions,
+    sums: _Sums,
+    batch_id: str | None,
+) -> None:
+    """Check all rows; store those that are right, if the batch has an id. Raises RowsRefused."""
+    page: list[Row] = []
+    for place, line in enumerate(lines):
+        if place % _ROWS_PER_TURN == 0:
+            await asyncio.sleep(0)  # other calls have their turn
+        try:
+            row = await _checked(gateway, caller, line, sums)
+        except RowFault as fault:
+            sums.add_fault(line.number, fault)
+            continue
+        if sums.rows > ROWS_MAX:
+            raise InvalidRequest(f"A batch may have at most {ROWS_MAX:,} rows.", param="file")
+        if batch_id and (options.skip_invalid or not sums.skipped):
+            page.append({"batch_id": batch_id, **row})
+        if batch_id and len(page) >= _ROWS_AT_ONCE:
+            await _store_page(gateway, batch_id, page)
+            page = []
+    if sums.skipped and not (options.skip_invalid and sums.rows):
+        raise sums.refusal()
+    if not sums.rows:
+        raise InvalidRequest("The batch has no rows.", param="file")
+    if batch_id and page:
+        await _store_page(gateway, batch_id, page)
+
+
+async def _checked(gateway: Gateway, caller: Caller, line: Line | BadLine, sums: _Sums) -> Row:
+    """The columns of a row that is right. Raises RowFault."""
+    if isinstance(line, BadLine):
+        raise line.fault
+    sums.check_custom_id(line)
+    price = await check_row(gateway, caller, line)
+    sums.add_row(line, price.estimate, price.most)
+    return {
+        "number": line.number,
+        "custom_id": line.custom_id,
+        "endpoint": line.endpoint,
+        "body": msgspec.json.encode(line.body),
+        "hold": price.most,
+    }
+
+
+async def _store_page(gateway: Gateway, batch_id: str, page: list[Row]) -> None:
+    now_ms = gateway.clock.steady_ms()
+    lease = {"id": batch_id, "owner": batch_id, "now_ms": now_ms, "until_ms": now_ms + _LEASE_MS}
+
+    async def write(tx: Transaction) -> None:
+        await tx.put_many("add_batch_row", page)
+        if not await tx.run("claim_batch", **lease):
+            raise InvalidRequest("The check of the batch took too long; send it again.")
+
+    await gateway.store.write(write)

@@ -1,0 +1,49 @@
+"""Batches over HTTP: made, listed, changed and read by their own organization only."""
+
+import json
+from pathlib import Path
+
+from tests.api.http_calls import form
+from tests.api.running import running
+
+IMAGE = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
+BATCH = {"endpoint": "/v1/images/generations", "requests": [IMAGE, IMAGE], "start": False}
+
+
+async def test_a_batch_is_made_listed_and_changed_by_its_organization_only(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        key = here.mine.plain.key
+        made = await here.served.call("POST", "/v1/batches", key=key, body=BATCH)
+        assert (made.status, made.json["status"]) == (200, "paused")
+        path = f"/v1/batches/{made.json['id']}"
+        assert [batch["id"] for batch in (await here.get("/v1/batches")).json["data"]] == [made.json["id"]]
+        assert (await here.get("/v1/batches", here.theirs)).json["data"] == []
+        for method, more in (("GET", ""), ("GET", "/results"), ("POST", "/pause"), ("POST", "/cancel")):
+            theirs = await here.served.call(method, path + more, key=here.theirs.plain.key)
+            assert (theirs.status, theirs.code) == (404, "NOT_FOUND")
+        resumed = await here.served.call("POST", f"{path}/resume", key=key, body={"max_cost": 5, "concurrency": 2})
+        assert (resumed.json["status"], resumed.json["max_cost"], resumed.json["concurrency"]) == ("in_progress", 5, 2)
+        paused = await here.served.call("POST", f"{path}/pause", key=key)
+        assert (paused.json["status"], paused.json["reason"]) == ("paused", "caller")
+        again = await here.served.call("POST", f"{path}/pause", key=key)
+        assert (again.status, again.code) == (409, "CONFLICT")
+        assert (await here.served.call("POST", f"{path}/cancel", key=key)).json["status"] == "cancelling"
+
+
+async def test_a_file_is_sent_in_a_form_and_a_refusal_lists_its_rows(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        table = b"prompt,n\na pear,1\na plum,77\n"
+        defaults = json.dumps({"model": "atelier/sketch"}).encode()
+        endpoint = b"/v1/images/generations"
+        body, headers = form(("file", table, "rows.csv"), ("endpoint", endpoint, None), ("defaults", defaults, None))
+        refused = await here.served.call("POST", "/v1/batches", key=here.mine.plain.key, body=body, headers=headers)
+        assert (refused.status, refused.json["error"]["param"]) == (400, "n")
+        assert [(row["row"], row["column"]) for row in refused.json["error"]["rows"]] == [(2, "n")]
+
+
+async def test_results_come_as_lines(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        made = await here.served.call("POST", "/v1/batches", key=here.mine.plain.key, body=BATCH)
+        found = await here.get(f"/v1/batches/{made.json['id']}/results")
+        assert (found.status, found.body) == (200, b"")
+        assert found.headers["content-type"] == "application/jsonl"
