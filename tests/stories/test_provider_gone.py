@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import RecordingNotFound
 from penstock.generations import endpoints, retrieve
-from penstock.recordings import files
+from penstock.recordings import files, folders
 from tests.gateway import Installation, RunningGateway, two_providers
 from tests.manual_clock import ManualClock
 
@@ -44,12 +44,12 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
             recordings = running.gateway.recordings
             for listed in (await recordings.page(running.caller.org_id)).data:
                 row = await recordings.get(running.caller.org_id, listed.id)
-                files.save_recording(folder, *await files.export_recording(recordings, row))
+                folders.save_recording(folder, *await files.export_recording(recordings, row))
         port = labs[0].port
         second = Installation(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as running:
             for document in sorted(folder.glob("*.json")):
-                loaded = files.load_recording(document)
+                loaded = folders.load_recording(document)
                 now = running.clock.now_ms()
                 await files.import_recording(
                     running.gateway.store,

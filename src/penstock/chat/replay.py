@@ -31,6 +31,7 @@ from penstock.recordings.replay_headers import (
 )
 from penstock.recordings.rows import RecordedResult, RecordingRow
 from penstock.schema import Call, Fingerprint, Output, Request, Response, StoredOutput
+from penstock.telemetry.call_report import reported_cost
 from penstock.values import ZERO, OrgId
 
 log = structlog.get_logger()
@@ -250,7 +251,9 @@ class _Recorder:
     def _row(self, output: Output, chunks: Chunks) -> RecordingRow:
         fingerprint = self._fingerprint
         slug = self._executed_model.partition("/")[0]
-        result = RecordedResult(slug, slug, self._executed_model, None, None, (output,), chunks=chunks)
+        result = RecordedResult(
+            slug, slug, self._executed_model, None, None, (output,), chunks=chunks, cost=reported_cost()
+        )
         return RecordingRow(
             id=self.id,
             org_id=self._call.caller.org_id,

@@ -30,7 +30,7 @@ from penstock.gateway import Gateway
 from penstock.generations import retrieve
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
-from penstock.recordings import files
+from penstock.recordings import files, folders
 from penstock.schema import Caller, Response
 from penstock.settings import Settings
 
@@ -160,7 +160,7 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
             row = await gateway.recordings.get(caller.org_id, response.headers["x-service-replay-recording"])
             exported = await files.export_recording(gateway.recordings, row)
             with as_caller():
-                recording = str(files.save_recording(record, *exported))
+                recording = str(folders.save_recording(record, *exported))
                 exchanges_file = _save_exchanges(record, slug, trial, gateway, exchanges)
         return {
             "provider": slug,

@@ -12,17 +12,20 @@ from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
 from penstock.commands.output import Json, report
 from penstock.commands.owner import as_caller
+from penstock.commands.recordings_check import check_recordings
 from penstock.commands.tables import show_table
 from penstock.imaging.workers import WorkerPool
 from penstock.media.opening import open_storage
-from penstock.recordings import files
+from penstock.recordings import files, folders
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
+from penstock.telemetry.logs import configure_logs
 from penstock.values import iso
 from penstock.vault import Vault
 
 app = typer.Typer(no_args_is_help=True, help="List, show, export, import and delete recordings.")
+app.command("check")(check_recordings)
 
 
 @app.command("list")
@@ -89,7 +92,7 @@ def export_recordings(
             row = await recordings.get(owner, recording_id)
             exported = await files.export_recording(recordings, row)
             with as_caller():
-                paths.append(files.save_recording(folder, *exported))
+                paths.append(folders.save_recording(folder, *exported))
         return paths
 
     paths = with_store(settings, work)
@@ -131,6 +134,8 @@ def serve_recordings(
     """Serve a gateway that replays one folder, until its input ends. The first line of its output has its address."""
     from penstock.commands.replay_gateway import ReplayGateway, open_cassette, save_cassette
 
+    configure_logs("warning", "auto")  # to stderr: stdout has the address
+
     with TemporaryDirectory(prefix="penstock-") as data:
         served = ReplayGateway(Path(data))
         try:
@@ -148,7 +153,7 @@ def serve_recordings(
 
 def _load(document: Path) -> tuple[Any, dict[str, bytes]]:
     with as_caller():
-        return files.load_recording(document)
+        return folders.load_recording(document)
 
 
 def _recordings(store: Store, settings: Settings) -> Recordings:

@@ -18,7 +18,7 @@ from penstock.api.asgi import AsgiApp
 from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.gateway import Gateway
 from penstock.http_server import server
-from penstock.recordings import files
+from penstock.recordings import files, folders
 from penstock.values import OrgId, nanos
 
 T = TypeVar("T")
@@ -28,13 +28,13 @@ _START_SECONDS = 60.0
 _OWN_FILE = re.compile(rf"(\d{{2,4}}-({'|'.join([*files.KINDS, 'webhook'])})|rec_\w+)(-\d+)?\.\w+")
 
 
-async def open_cassette(gateway: Gateway, folder: Path, mode: str) -> tuple[OrgId, str]:
-    """Create an organization that has the recordings of a folder, unless it is to record all anew; return its id and a
-    key with this replay mode.
+async def open_cassette(gateway: Gateway, folder: Path, mode: str, *, usd: str = "1000") -> tuple[OrgId, str]:
+    """Create an organization that has the recordings of a folder, unless it is to record all anew, and so much money;
+    return its id and a key with this replay mode.
     """
     now = gateway.clock.now_ms()
     org = await create_org(gateway.store, gateway.clock, folder.name, "prepaid")
-    await gateway.store.write(lambda tx: add_credit(tx, org.id, nanos(1000), now, "for tests"))
+    await gateway.store.write(lambda tx: add_credit(tx, org.id, nanos(usd), now, "for tests"))
     documents = [] if mode.endswith("record") else await asyncio.to_thread(_load, folder)
     for document, media in documents:
         await files.import_recording(
@@ -46,7 +46,7 @@ async def open_cassette(gateway: Gateway, folder: Path, mode: str) -> tuple[OrgI
 
 def _load(folder: Path) -> list[tuple[Any, dict[str, bytes]]]:
     """The recordings of a folder; its webhooks are for readers, since a replay sends its own."""
-    found = [files.load_recording(path) for path in sorted(folder.glob("*.json"))]
+    found = [folders.load_recording(path) for path in sorted(folder.glob("*.json"))]
     return [(document, media) for document, media in found if "penstock_webhook" not in document]
 
 
@@ -67,7 +67,7 @@ async def save_cassette(gateway: Gateway, org_id: OrgId, folder: Path, *, number
         entries += [(row["created_at_ms"], "webhook", _webhook(row), []) for row in webhooks]
         entries.sort(key=lambda entry: entry[0])
         for number, (_, kind, document, media) in enumerate(entries, 1):
-            files.save_recording(folder, document, media, f"{number:02}-{kind}" if numbered else None)
+            folders.save_recording(folder, document, media, f"{number:02}-{kind}" if numbered else None)
 
     await asyncio.to_thread(save)
 
@@ -81,14 +81,15 @@ class ReplayGateway:
 
     gateway: Gateway
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: Path | None = None) -> None:
+        """`config` is the path of a penstock.toml."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
         self.base_url = f"http://127.0.0.1:{port}/compat/v1"
         self._loop = asyncio.new_event_loop()
         self._ready: Future[Gateway] = Future()
         self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, args=(folder, port), name="penstock", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(folder, port, config), name="penstock", daemon=True)
         self._thread.start()
         self.gateway = self._ready.result(_START_SECONDS)
 
@@ -101,17 +102,23 @@ class ReplayGateway:
         self._thread.join(_START_SECONDS)
         self._loop.close()
 
-    def _run(self, folder: Path, port: int) -> None:
+    def _run(self, folder: Path, port: int, config: Path | None) -> None:
         try:
-            self._loop.run_until_complete(self._serve(folder, port))
+            self._loop.run_until_complete(self._serve(folder, port, config))
         except BaseException as problem:
             if self._ready.done():
                 raise
             self._ready.set_exception(problem)
 
-    async def _serve(self, folder: Path, port: int) -> None:
+    async def _serve(self, folder: Path, port: int, config: Path | None) -> None:
         # The receivers of webhooks in tests are on this machine.
-        options = {"data": folder, "port": port, "access_log": False, "egress_allow_hosts": ("localhost", "127.0.0.1")}
+        options = {
+            "data": folder,
+            "config": config,
+            "port": port,
+            "access_log": False,
+            "egress_allow_hosts": ("localhost", "127.0.0.1"),
+        }
         loaded = settings_loading.load(options)
         async with build_gateway(loaded) as gateway, run_background_work(gateway):
             await ensure_first_key(gateway)

@@ -48,6 +48,12 @@ class BadImage(ValueError):
     kind: ClassVar[str] = "refused"
 
 
+class Grid(msgspec.Struct, frozen=True):
+    """The pixels of a tiny copy of an image: a byte each for red, green and blue, row by row."""
+
+    data: bytes
+
+
 class ImageFile(msgspec.Struct, frozen=True):
     """An encoded image."""
 
@@ -178,6 +184,14 @@ def thumbnail(data: bytes, width: int) -> ImageFile:
     image = decode(data, OUTPUT_FORMATS)
     image.thumbnail((width, 2 * width))
     return encode(image, "webp", 80)
+
+
+def grid(data: bytes, side: int) -> Grid:
+    """A tiny square copy of an image, to compare it with others; what is transparent is white. Raises BadImage."""
+    image = decode(data, OUTPUT_FORMATS).convert("RGBA")
+    white = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    white.alpha_composite(image)
+    return Grid(white.convert("RGB").resize((side, side)).tobytes())
 
 
 def _check_output(output_format: str, output_compression: int) -> None:

@@ -52,6 +52,7 @@ TASKS: Mapping[str, ChildTask] = {
     "image.convert_mask": _task("convert:convert_mask"),
     "image.shrink": _task("convert:shrink"),
     "image.thumbnail": _task("convert:thumbnail"),
+    "image.grid": _task("convert:grid"),
     "image.clean_svg": _task("svg:clean"),
     "image.is_cleaned_svg": _task("svg:is_cleaned"),
     "video.measure": _task("video:measure"),

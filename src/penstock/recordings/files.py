@@ -6,7 +6,6 @@ import hashlib
 import re
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -26,7 +25,7 @@ from penstock.sound.formats import SOUND_FORMATS, SoundFormat
 from penstock.sound.formats import content_type as sound_type
 from penstock.sound.sniff import sound_format
 from penstock.store.base import ConstraintViolated, Store
-from penstock.values import OrgId, is_id, iso, new_id
+from penstock.values import OrgId, dollars, is_id, iso, nanos, new_id
 
 VERSION = 1
 LONGEST_NAME = 500  # characters of a model, a provider and the like
@@ -88,6 +87,7 @@ class RecordingFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     standard: _Digest
     strict: _Digest
     exact: _Digest | None = None
+    cost: Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?$")] | None = None  # in dollars
     chunks: Annotated[tuple[_Chunk, ...], Meta(max_length=_MOST_CHUNKS)] = ()
 
 
@@ -187,6 +187,7 @@ async def _describe(recordings: Recordings, row: RecordingRow) -> tuple[Recordin
         standard=row.standard.hex(),
         strict=row.strict.hex(),
         exact=row.exact.hex() if row.exact else None,
+        cost=None if result.cost is None else f"{dollars(result.cost):f}",
         chunks=result.chunks,
     )
     return document, [file for _, file in stored]
@@ -229,6 +230,7 @@ async def import_recording(
         seconds=recording.seconds,
         files=tuple(stored.output for stored in outputs),
         chunks=recording.chunks,
+        cost=nanos(recording.cost) if recording.cost else None,
     )
     row = RecordingRow(
         id=recording_id,
@@ -363,38 +365,3 @@ def _import_digest(recording: RecordingFile, outputs: Sequence[StoredOutput]) ->
     document = msgspec.structs.replace(recording, files=(), recorded_at="")  # when it was exported from a copy
     files = [[msgspec.structs.asdict(stored.output), stored.sha256] for stored in outputs]
     return hashlib.sha256(msgspec.json.encode([document, files], order="deterministic")).digest()
-
-
-# ---------------------------------------------------------------------------------------------------------- on disk
-
-
-def save_recording(
-    folder: Path, document: RecordingFile | dict[str, Any], files: Sequence[tuple[str, bytes]], name: str | None = None
-) -> Path:
-    """Write a recording file, indented so that it reads well in a diff, and its media files. Returns its path.
-
-    The files are named by the id of the recording, or by `name`, as is any other document beside recordings.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(document, RecordingFile):
-        own = name or document.id
-        names = [f"{own}{file.removeprefix(document.id)}" for file, _ in files]
-        media = zip(document.files, names, strict=True)
-        document = msgspec.structs.replace(
-            document, files=tuple(msgspec.structs.replace(file, file=own_name) for file, own_name in media)
-        )
-        for own_name, (_, content) in zip(names, files, strict=True):
-            (folder / own_name).write_bytes(content)
-        name = own
-    path = folder / f"{name}.json"
-    text = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    path.write_bytes(text + b"\n")
-    return path
-
-
-def load_recording(path: Path) -> tuple[Any, dict[str, bytes]]:
-    """Read a recording file and the media files beside it. Names that lead to another folder are ignored."""
-    document = msgspec.json.decode(path.read_bytes())
-    names = [file.get("file") for file in document.get("files", ()) if isinstance(file, dict)]
-    local = [name for name in names if isinstance(name, str) and name == Path(name).name]
-    return document, {name: (path.parent / name).read_bytes() for name in local if (path.parent / name).is_file()}

@@ -234,5 +234,6 @@ def encode_result(result: GenerationResult, files: Sequence[Output]) -> bytes:
         upstream_id=result.upstream_id,
         seconds=result.seconds,
         files=tuple(msgspec.structs.replace(output, media_id="") for output in files),
+        cost=result.cost,
     )
     return msgspec.json.encode(recorded)

@@ -6,11 +6,11 @@ import msgspec
 
 from penstock.schema import Fingerprint, Output
 from penstock.store.base import Store, Transaction
-from penstock.values import OrgId
+from penstock.values import Nanos, OrgId
 
 
 class RecordedResult(msgspec.Struct, frozen=True):
-    """The result of a recorded generation, without the gateway's own ids and without its cost."""
+    """The result of a recorded call, without the gateway's own ids."""
 
     provider: str
     provider_name: str
@@ -19,6 +19,7 @@ class RecordedResult(msgspec.Struct, frozen=True):
     seconds: float | None
     files: tuple[Output, ...]
     chunks: tuple[tuple[int, int], ...] = ()  # of a stream: after how many milliseconds each came, and its bytes
+    cost: Nanos | None = None  # that it was charged; None: not known
 
 
 class ListedRecording(msgspec.Struct, frozen=True, kw_only=True):

@@ -189,8 +189,10 @@ class SoundOnRecord(_SoundOfCall):
     def _row(self, made_id: str, output: Output, chunks: tuple[tuple[int, int], ...]) -> RecordingRow:
         fingerprint = self._replay.fingerprint
         provider = self._candidate.provider
+        cost = self.bill(is_whole=True).cost
+        executed_model = self._candidate.executed_model
         result = RecordedResult(
-            provider.slug, provider.name, self._candidate.executed_model, None, None, (output,), chunks=chunks
+            provider.slug, provider.name, executed_model, None, None, (output,), chunks=chunks, cost=cost
         )
         return RecordingRow(
             id=made_id,

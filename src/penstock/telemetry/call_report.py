@@ -74,3 +74,9 @@ def report_guards(verdict: str) -> None:
     if report := _current.get():
         flagged = "flag" in (verdict, report.headers.get(GUARDS))
         report.headers = {**report.headers, GUARDS: "flag" if flagged else verdict}
+
+
+def reported_cost() -> Nanos | None:
+    """What the current call was charged; None if that is not known yet."""
+    report = _current.get()
+    return None if report is None else report.cost

@@ -10,7 +10,7 @@ from penstock.chat.endpoint import complete_chat
 from penstock.chat.responses import create_response
 from penstock.errors import InvalidRequest, NotFound, Problem, RecordingNotFound
 from penstock.long_bodies.long_body import whole
-from penstock.recordings import files
+from penstock.recordings import files, folders
 from penstock.schema import Caller, Response
 from tests.api.http_calls import checked_json, served_api
 from tests.fake_providers import faults
@@ -225,12 +225,12 @@ async def test_recordings_of_chats_are_exported_imported_and_deleted(open_gatewa
             document, media = await files.export_recording(
                 gateway.recordings, await gateway.recordings.get(org, row.id)
             )
-            files.save_recording(folder, document, media)
+            folders.save_recording(folder, document, media)
             await gateway.recordings.delete(org, row.id)
         names = sorted(path.suffix for path in folder.iterdir())
         assert names == [".json", ".json", ".json", ".sse", ".txt", ".txt"]
         for path in sorted(folder.glob("*.json")):
-            loaded = files.load_recording(path)
+            loaded = folders.load_recording(path)
             await files.import_recording(
                 gateway.store, gateway.recordings, org, *loaded, running.clock.now_ms(), pool=gateway.worker_pool
             )

@@ -201,7 +201,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await listen(running, model="atelier/listen")
         await running.storage.delete(storage_key(found.output.media_id))
     assert {owner for _, owner in seen} == {org_id}
-    of_agents = {"image.shrink"}  # `penstock mcp` makes previews in children of its own, for nobody's share
+    of_agents = {"image.shrink", "image.grid"}  # those of commands have children of their own
     all_tasks = {**TASKS, **local.child_tasks([PROVIDER])}
     streams = {name for name, task in all_tasks.items() if task.streams}  # `WorkerPool.stream` runs those
     assert {name for name, _ in seen} == {*all_tasks} - of_agents - streams
