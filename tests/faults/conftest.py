@@ -16,6 +16,7 @@ from tests.unit.store.small_schema import Cluster
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=4, help="How often to kill the gateway at random moments.")
+    parser.addoption("--batch-rows", type=int, default=200, help="How many rows the batch has that is killed.")
     parser.addoption("--monkey-seconds", type=float, default=12, help="How long to restart the database at random.")
 
 

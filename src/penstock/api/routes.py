@@ -36,7 +36,7 @@ from penstock.api.endpoints.accounts import (
     DELETE_QUERY,
 )
 from penstock.api.endpoints.alerts import ALERTS_QUERY
-from penstock.api.endpoints.batches import BATCH_FIELDS, BATCHES_QUERY, RESUME_FIELDS
+from penstock.api.endpoints.batches import BATCH_FIELDS, BATCHES_QUERY, RESULTS_QUERY, RESUME_FIELDS
 from penstock.api.endpoints.generations import (
     CALL_HEADERS,
     DRY_RUN,
@@ -178,7 +178,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/batches", batches.list_batches, "List batches", query=BATCHES_QUERY, gives="BatchList"),
     Route("GET", "/v1/batches/{batch_id}", batches.retrieve_batch, "Retrieve a batch", gives="Batch"),
     Route("GET", "/v1/batches/{batch_id}/results", batches.download_results, "Download the results of a batch",
-          gives="jsonl"),
+          query=RESULTS_QUERY, gives="jsonl"),
     Route("POST", "/v1/batches/{batch_id}/pause", batches.pause_batch, "Pause a batch", gives="Batch"),
     Route("POST", "/v1/batches/{batch_id}/resume", batches.resume_batch, "Resume a batch", takes="json",
           fields=RESUME_FIELDS, gives="Batch"),

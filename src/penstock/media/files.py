@@ -100,7 +100,7 @@ class MediaFiles:
     async def read(self, media_id: str, size_bytes: int) -> Buffer:
         """Read a whole file; raise NotFound when it is gone."""
         whole = GrowingBuffer(size_bytes)
-        async for chunk in self._read_chunks(media_id, 0, size_bytes):
+        async for chunk in self.read_chunks(media_id, 0, size_bytes):
             whole.write(chunk)
         return whole.finish()
 
@@ -207,9 +207,9 @@ class MediaFiles:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
         if status == 416:
             headers["content-range"] = f"bytes */{size}"
-        return Response(status=status, headers=headers, chunks=self._read_chunks(file.id, start, end - start))
+        return Response(status=status, headers=headers, chunks=self.read_chunks(file.id, start, end - start))
 
-    async def _read_chunks(self, media_id: str, start: int, length: int) -> AsyncIterator[bytes]:
+    async def read_chunks(self, media_id: str, start: int, length: int) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._storage.read(storage_key(media_id), start, length):
                 yield chunk

@@ -8,7 +8,9 @@ from penstock.api import query
 from penstock.api.endpoints.files import read_first_chunk
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body
+from penstock.api.route import Query
 from penstock.batches import intake, lines
+from penstock.batches.archive import results_zip
 from penstock.batches.intake import BatchOptions, estimate_batch, new_batch_id
 from penstock.batches.lines import BadLine, Line
 from penstock.batches.records import PREFIX, BatchRecord, batch_object, get_batch
@@ -59,6 +61,10 @@ BATCH_FIELDS = field_table(
     text_field("webhook_url", "HTTPS URL that gets one event when the batch has ended.", max_length=2048),
 )
 RESUME_FIELDS = field_table(_MAX_COST, _CONCURRENCY)
+_RESULTS = {"jsonl": (results_jsonl, "application/jsonl"), "zip": (results_zip, "application/zip")}
+RESULTS_QUERY = (
+    Query(name="format", one_of=tuple(_RESULTS), default="jsonl", about="`zip`: with the files that were made."),
+)
 BATCHES_QUERY = (LIMIT, *cursors("batch"))
 
 
@@ -129,14 +135,13 @@ async def retrieve_batch(gateway: Gateway, call: Call) -> Response:
 
 
 async def download_results(gateway: Gateway, call: Call) -> Response:
-    """Return a line of JSON for each row that has ended, in the order of the file."""
+    """Return a line of JSON for each row that has ended, in the order of the file; or a zip with their files, too."""
+    kind = query.read(RESULTS_QUERY, call.query)["format"]
     batch = await _batch(gateway, call)
-    response = Response(
-        chunks=results_jsonl(gateway, batch, call.base_url),
-        headers={"content-disposition": f'attachment; filename="{batch.id}.jsonl"', "cache-control": "no-store"},
-        media_type="application/jsonl",
-    )
-    return await read_first_chunk(response)
+    make, media_type = _RESULTS[kind]
+    headers = {"content-disposition": f'attachment; filename="{batch.id}.{kind}"', "cache-control": "no-store"}
+    chunks = make(gateway, batch, call.base_url)
+    return await read_first_chunk(Response(chunks=chunks, headers=headers, media_type=media_type))
 
 
 async def _batch(gateway: Gateway, call: Call) -> BatchRecord:

@@ -153,7 +153,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "download_results": Operation(
         "Batches",
         "Returns a line of JSON for each row that has ended, in the order of the file, with `custom_id` and the "
-        "response or the error. URLs are fresh.",
+        "response or the error. URLs are fresh. With `format=zip`, a zip with these lines and the files.",
     ),
     "pause_batch": Operation("Batches", "Begins no more rows of a batch. Those that run go on to their ends."),
     "resume_batch": Operation(
