@@ -60,7 +60,7 @@ function readValues(properties, values) {
   const wrong = {};
   for (const [name, text] of Object.entries(values)) {
     try {
-      parsed[name] = properties[name] ? parse(properties[name], text) : "";
+      parsed[name] = properties[name] ? parse(name, properties[name], text) : "";
     } catch (problem) {
       wrong[name] = problem.message;
     }
@@ -108,12 +108,14 @@ function Form({ task, all, from, model, initial, source }) {
   // The words of a prompt change the price only where tokens are counted, and then little.
   const changed = JSON.stringify([isReady, task, models.map(({ id }) => id), parsed, images.length, Boolean(mask), Math.ceil(prompt.length / 200), draft.system.length]);
   const price = usePrice(isReady ? calls : [], changed);
+  // A call that the gateway refuses now would be refused again. Words are not checked with each letter, so a prompt may be sent.
+  const isRefused = price.problem?.status === 400 && price.problem.param !== "prompt";
   const refused = (price.problem instanceof TypeError ? null : price.problem) ?? problem;
   const faults = refused?.param ? { ...wrong, [refused.param]: refused.message } : wrong;
   const isElsewhere = refused && !(refused.param && (properties[refused.param] || refused.param === "prompt"));
 
   const run = () => {
-    if (!isReady) return;
+    if (!isReady || isRefused) return;
     setProblem(null);
     startRun(task, calls, { prompt: task === "upscale" ? "" : prompt, inputs: images, mask });
     if (matchMedia("(max-width: 60rem)").matches) setTimeout(() => document.getElementById("results")?.scrollIntoView({ behavior: "smooth" }), 50);
@@ -165,7 +167,7 @@ function Form({ task, all, from, model, initial, source }) {
         <div class="row ends"><span class=${`figures ${waitsFor || price.problem ? "soft small" : "price"}`} id="price" aria-live="polite">${words}</span>
           <span class="row"><button type="button" class="button" id="show-code" disabled=${!isReady} onClick=${() => setCode(true)}>
               <${Icon} name="code" />Code</button>
-          <button class="button main" id="run" disabled=${!isReady}>${TASKS[task].verb}<kbd>
+          <button class="button main" id="run" disabled=${!isReady || isRefused}>${TASKS[task].verb}<kbd>
               ${navigator.platform?.startsWith("Mac") ? "⌘↵" : "Ctrl ↵"}</kbd></button></span></div>
       </div>`}
     </form>

@@ -48,12 +48,20 @@ export function Prose({ text }) {
   return (text ?? "").split("`").map((part, place) => (place % 2 ? html`<code>${part}</code>` : part));
 }
 
-// A labelled control. `children` gets the attributes that connect the control with its label, help and error.
-export function Field({ label, aside, help, wrong, wide = false, children }) {
+// A labelled control. `children` gets the attributes that connect the control with its label, help and error. When its form is sent
+// with values that it cannot take, the browser's words stand at every such field instead of in a bubble at the first.
+export function Field({ label, aside, help, wrong: said, wide = false, children }) {
   const id = useId();
+  const [fault, setFault] = useState("");
+  const wrong = said || fault;
+  const mark = (event) => {
+    event.preventDefault();
+    setFault(event.target.validationMessage);
+    if (event.target.form?.querySelector(":is(input, select, textarea):invalid") === event.target) event.target.focus();
+  };
   const described = [help && `${id}-help`, wrong && `${id}-wrong`].filter(Boolean).join(" ");
-  const attributes = { id, "aria-describedby": described || undefined, "aria-invalid": wrong ? "true" : undefined };
-  return html`<div class=${wide ? "field wide" : "field"}>
+  const attributes = { id, "aria-describedby": described || undefined, "aria-invalid": wrong ? "true" : undefined, onInvalid: mark };
+  return html`<div class=${wide ? "field wide" : "field"} onInput=${() => setFault("")}>
     <label for=${id}><span>${label}</span>${aside}</label>
     ${children(attributes)}
     ${wrong && html`<span class="wrong" id=${`${id}-wrong`} role="alert"><${Prose} text=${wrong} /></span>`}

@@ -42,14 +42,16 @@ function EarlierResults({ onPick, onClose }) {
   <//>`;
 }
 
+const notImages = (names) => `${names.join(", ")} ${names.length === 1 ? "is not an image" : "are not images"}. Only images can be used here.`;
+
 export function ImageInputs({ label, help, images, most, wrong, onChange, children }) {
   const [picking, setPicking] = useState(false);
   const [problem, setProblem] = useState("");
   const [over, setOver] = useState(false);
   const chooser = useRef(null);
   const add = async (pending) => {
+    setProblem("");
     try {
-      setProblem("");
       const added = await Promise.all(pending);
       onChange([...images, ...added].slice(-most));
     } catch (fault) {
@@ -58,8 +60,9 @@ export function ImageInputs({ label, help, images, most, wrong, onChange, childr
   };
   const addFiles = (files) => {
     const found = [...files].filter((file) => file.type.startsWith("image/"));
-    if (found.length) add(found.map(fromFile));
-    else if (files.length) setProblem("Only images can be used here.");
+    const others = [...files].filter((file) => !file.type.startsWith("image/")).map(({ name }) => name || "The file");
+    if (found.length) add(found.map(fromFile)).then(() => { if (others.length) setProblem(notImages(others)); });
+    else if (files.length) setProblem(notImages(others));
   };
   useEffect(() => {
     const paste = (event) => { if (event.clipboardData?.files.length) { event.preventDefault(); addFiles(event.clipboardData.files); } };

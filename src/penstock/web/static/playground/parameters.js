@@ -41,19 +41,43 @@ function helpFor(property) {
   return [property.description, range].filter(Boolean).join(" ");
 }
 
+// Forms of texts that the schema does not describe: the same for every model.
+const FORMS = {
+  size: [/^(auto|\d+x\d+|\d+:\d+)$/i, "WIDTHxHEIGHT, or a proportion such as 16:9"],
+  aspect_ratio: [/^\d+:\d+$/, "a proportion such as 16:9"],
+  media_retention: [/^[1-9]\d{0,5}[hd]$/, "hours or days, such as 12h or 7d"],
+};
+
+function number(name, property, text) {
+  const value = Number(text);
+  if (Number.isNaN(value)) throw new Error(`\`${name}\` must be a number.`);
+  if (types(property).includes("integer") && !types(property).includes("number") && !Number.isInteger(value)) throw new Error(`\`${name}\` must be a whole number.`);
+  const { minimum = -Infinity, maximum = Infinity } = property;
+  if (value >= minimum && value <= maximum) return value;
+  throw new Error(`\`${name}\` must be ${Number.isFinite(minimum) && Number.isFinite(maximum) ? `from ${minimum} to ${maximum}`
+    : Number.isFinite(minimum) ? `at least ${minimum}` : `at most ${maximum}`}.`);
+}
+
+function plain(name, property, text) {
+  const [form, words] = property.enum ? [] : FORMS[name] ?? [];
+  if (form && !form.test(text.trim())) throw new Error(`\`${name}\` must be ${words}.`);
+  if (text.length > property.maxLength) throw new Error(`\`${name}\` may have at most ${property.maxLength} characters.`);
+  return text;
+}
+
 // The text of a field as a value of its type; throws with a sentence when it cannot be one.
-export function parse(property, text) {
+export function parse(name, property, text) {
   if (text === "") return "";
   const allowed = types(property);
   if (property.enum) return property.enum.find((value) => String(value) === text) ?? text;
   if (allowed.includes("boolean") && (text === "true" || text === "false")) return text === "true";
-  if (isNumeric(property)) return Number.isNaN(Number(text)) ? text : Number(text);
-  if (!allowed.includes("object") && !allowed.includes("array")) return text;
-  if (allowed.includes("string") && !/^\s*[[{]/.test(text)) return text;
+  if (isNumeric(property)) return number(name, property, text);
+  if (!allowed.includes("object") && !allowed.includes("array")) return plain(name, property, text);
+  if (allowed.includes("string") && !/^\s*[[{]/.test(text)) return plain(name, property, text);
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("This must be JSON.");
+    throw new Error(`\`${name}\` must be JSON.`);
   }
 }
 
