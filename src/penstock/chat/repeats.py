@@ -1,8 +1,9 @@
-"""Answer a chat call once: one that is sent again with its idempotency key is not made, and not charged, again."""
+"""Answer a call once: one that is sent again with its idempotency key is not made, and not charged, again."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -35,27 +36,36 @@ Handler = Callable[[Gateway, Call], Awaitable[Response]]
 
 
 async def complete_chat(gateway: Gateway, call: Call) -> Response:
-    return await _answer_once(gateway, call, endpoint.complete_chat, "chat")
+    return await answer_once(gateway, call, endpoint.complete_chat, "chat")
 
 
 async def create_response(gateway: Gateway, call: Call) -> Response:
-    return await _answer_once(gateway, call, responses.create_response, "response")
+    return await answer_once(gateway, call, responses.create_response, "response")
 
 
-async def _answer_once(gateway: Gateway, call: Call, make: Handler, operation: str) -> Response:
-    """Make the call, unless an equal one has the same idempotency key.
+async def answer_once(
+    gateway: Gateway,
+    call: Call,
+    make: Handler,
+    operation: str,
+    *,
+    fields: Any = None,
+    media_type: str = "application/json",
+) -> Response:
+    """Make the call, unless an equal one has the same idempotency key. `fields` are those of a form.
 
     Then its stored response is returned. Raises IdempotencyInProgress while the first call runs, IdempotencyCompleted
     if its response is not stored, UnprocessableRequest if it asked for something else, and UpstreamOutcomeUnknown if it
     never ended.
     """
-    body = call.json
+    body = call.json if fields is None else fields
     if "idempotency-key" not in call.headers and not (isinstance(body, dict) and _FIELD in body):
         return await make(gateway, call)
     key = read_key(call, body.get(_FIELD) if isinstance(body, dict) else None)
     if isinstance(body, dict) and _FIELD in body:
         body = {name: value for name, value in body.items() if name != _FIELD}
-        call = msgspec.structs.replace(call, json=body)
+        if fields is None:
+            call = msgspec.structs.replace(call, json=body)
     if key is None or call.dry_run or _costs_nothing(call):
         return await make(gateway, call)
     digest = await run_aside(call.size_bytes, _digest, body)
@@ -63,7 +73,7 @@ async def _answer_once(gateway: Gateway, call: Call, make: Handler, operation: s
     retention = Retention.parse(gateway.settings.idempotency_retention)
     earlier = await claim_key(gateway.store, claim, retention)
     while earlier is not None:
-        if (response := await _repeated(gateway, call, claim, earlier)) is not None:
+        if (response := await _repeated(gateway, call, claim, earlier, media_type)) is not None:
             return response
         if await take_over_key(gateway.store, claim, earlier, retention):
             break
@@ -80,7 +90,7 @@ def _costs_nothing(call: Call) -> bool:
 
 
 def _digest(body: object) -> bytes:
-    return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).digest()
+    return hashlib.sha256(msgspec.json.encode(body, order="deterministic", enc_hook=str)).digest()
 
 
 async def _make(gateway: Gateway, call: Call, make: Handler, claim: Claim) -> Response:
@@ -95,7 +105,7 @@ async def _make(gateway: Gateway, call: Call, make: Handler, claim: Claim) -> Re
         raise
 
 
-async def _repeated(gateway: Gateway, call: Call, claim: Claim, earlier: Claim) -> Response | None:
+async def _repeated(gateway: Gateway, call: Call, claim: Claim, earlier: Claim, media_type: str) -> Response | None:
     """The response to a repeated call; None if the first one failed and cost nothing, so that this one is made."""
     if earlier.body_digest != claim.body_digest:
         message = f"The idempotency key was used for a call that asked for something else, {earlier.request_id}."
@@ -115,7 +125,7 @@ async def _repeated(gateway: Gateway, call: Call, claim: Claim, earlier: Claim) 
         raise _completed(record)
     headers = {"idempotent-replayed": "true", "x-request-id": record.id, "x-service-request-id": record.id}
     is_stream = stored.startswith(_EVENTS)
-    return Response(body=stored, headers=headers, media_type="text/event-stream" if is_stream else "application/json")
+    return Response(body=stored, headers=headers, media_type="text/event-stream" if is_stream else media_type)
 
 
 def _died_with_its_process(gateway: Gateway, earlier: Claim) -> bool:

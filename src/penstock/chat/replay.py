@@ -200,7 +200,7 @@ async def with_source(gateway: Gateway, call: Call, replay: CallReplay, response
     status = replay.status
     made_id = None
     if status == "recorded":
-        recorder = _Recorder(gateway, call, replay, response.headers.get("x-service-executed-model", ""))
+        recorder = Recorder(gateway, call, replay, response.headers.get("x-service-executed-model", ""))
         if response.chunks is not None:
             made_id = recorder.id
             response = msgspec.structs.replace(response, chunks=_RecordedStream(response.chunks, recorder))
@@ -217,15 +217,18 @@ async def with_source(gateway: Gateway, call: Call, replay: CallReplay, response
     return msgspec.structs.replace(response, headers={**response.headers, **response_headers(status, made_id)})
 
 
-class _Recorder:
+class Recorder:
     """Stores the recording of one call."""
 
-    def __init__(self, gateway: Gateway, call: Call, replay: CallReplay, executed_model: str) -> None:
+    def __init__(
+        self, gateway: Gateway, call: Call, replay: CallReplay, executed_model: str, task: str = "chat"
+    ) -> None:
         self.id = recording_id(call.id)
         self._gateway = gateway
         self._call = call
         self._fingerprint = replay.fingerprint
         self._executed_model = executed_model
+        self._task = task
 
     @property
     def age_ms(self) -> int:
@@ -244,7 +247,7 @@ class _Recorder:
             row = self._row(output, chunks)
             await gateway.store.write(lambda tx: gateway.recordings.add(tx, row, files), org_id=org_id)
         except Problem as problem:
-            log.warning("a chat is not recorded", request_id=self._call.id, code=problem.code)
+            log.warning("a response is not recorded", task=self._task, request_id=self._call.id, code=problem.code)
             return False
         return True
 
@@ -259,7 +262,7 @@ class _Recorder:
             org_id=self._call.caller.org_id,
             request_id=self._call.id,
             kind=fingerprint.kind,
-            task="chat",
+            task=self._task,
             model=fingerprint.model,
             standard=fingerprint.standard,
             strict=fingerprint.strict,
@@ -274,7 +277,7 @@ class _Recorder:
 class _RecordedStream:
     """Passes a stream on and records it before its last chunk is sent; one that breaks off is not recorded."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], recorder: _Recorder) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], recorder: Recorder) -> None:
         self._source = chunks
         self._recorder = recorder
         self._data = bytearray()

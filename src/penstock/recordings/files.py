@@ -36,13 +36,11 @@ _MEDIA_BYTES_MAX = 256 * 1024**2  # of all files of a recording together
 _TASKS = {
     "image": ("image", "edit", "upscale"),
     "edit": ("image", "edit", "upscale"),
-    "video": ("video",),
-    "chat": ("chat",),
     "response": ("chat",),
-    "speech": ("speech",),
-    "sound": ("sound",),
+    **{kind: (kind,) for kind in ("video", "chat", "speech", "sound", "transcription")},
 }
 KINDS = tuple(_TASKS)
+_TEXT_TASKS = ("chat", "transcription")
 _MOST_CHUNKS = 100_000
 _PLAIN_SAMPLES = re.compile(r"audio/pcm;rate=[1-9][0-9]{3,5};channels=1")
 # Names of files with text, which must not look like recordings themselves.
@@ -286,8 +284,10 @@ def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
         raise InvalidRequest(f"`task` must be one of {allowed} if `kind` is `{recording.kind}`.", param="task")
     if len(request) > _REQUEST_BYTES_MAX:
         raise InvalidRequest(f"`request` has more than {_REQUEST_BYTES_MAX} bytes.", param="request")
-    if recording.files and (recording.task == "chat") != all(file.content_type in _TEXTS for file in recording.files):
-        raise InvalidRequest("`files` of a chat have text, and of all others images, videos or sound.", param="files")
+    is_text = all(file.content_type in _TEXTS for file in recording.files)
+    if recording.files and (recording.task in _TEXT_TASKS) != is_text:
+        message = "`files` of chats and transcripts have text, and of all others images, videos or sound."
+        raise InvalidRequest(message, param="files")
     outputs = [
         StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
         for file, content in zip(recording.files, _contents(recording, media), strict=True)

@@ -18,6 +18,12 @@ IGNORED_FIELDS = frozenset(
 )
 # Of speech, the text is the prompt; formats and speeds are made of one recording.
 _SPEECH_IGNORED = frozenset({"input", "response_format", "speed", "stream_format", "sample_rate"})
+# Every form of a transcript is made of one recording.
+_TRANSCRIPT_IGNORED = frozenset({"response_format", "timestamp_granularities", "stream"})
+_IGNORED = {
+    "speech": IGNORED_FIELDS | _SPEECH_IGNORED,
+    "transcription": IGNORED_FIELDS | _TRANSCRIPT_IGNORED,
+}
 
 
 def make_fingerprint(
@@ -33,7 +39,7 @@ def make_fingerprint(
     body.
     """
     kind = request.task
-    ignored = IGNORED_FIELDS | _SPEECH_IGNORED if kind == "speech" else IGNORED_FIELDS
+    ignored = _IGNORED.get(kind, IGNORED_FIELDS)
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
     values = {**defaults, **request.values, **request.extras}
     digests = [[role, input_digest(source)] for role, source in inputs]

@@ -31,6 +31,11 @@ def media_type(form: str, *, stream: bool) -> str:
     return EVENTS if stream else _TEXT_TYPES.get(form, "application/json")
 
 
+def body(request: ListenRequest, transcript: Transcript, seconds: float, usage: Mapping[str, Any]) -> bytes:
+    """The body of a response that is complete: in the caller's form, or as events."""
+    return events(request, transcript, usage) if request.stream else whole(request, transcript, seconds, usage)
+
+
 def whole(request: ListenRequest, transcript: Transcript, seconds: float, usage: Mapping[str, Any]) -> bytes:
     """The body of a response that is not streamed; the transcript has the segments that the form needs."""
     if request.form == "text":

@@ -8,6 +8,7 @@ from penstock.gateway import Gateway
 from penstock.providers.transcription import Segment, Transcript, Word
 from penstock.transcription.plan import ListenPlan, transcription_of
 from penstock.transcription.pricing import make_bill
+from penstock.transcription.segments import has_detail
 from penstock.transcription.sound import PreparedSound, SoundPart
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure
@@ -65,11 +66,14 @@ class Listening:
             for_org=self._for_org,
             size_bytes=len(part.file.data),
         )
+        name = self._candidate.provider.name
         try:
-            return transcription_of(self._plan.model).read(reply.json)
+            transcript = transcription_of(self._plan.model).read(reply.json)
         except MALFORMED:
-            message = f"{self._candidate.provider.name} returned a malformed response."
-            raise AttemptFailed(Failure("unreadable", message)) from None
+            raise AttemptFailed(Failure("unreadable", f"{name} returned a malformed response.")) from None
+        if not has_detail(transcript, self._plan.detail):
+            raise AttemptFailed(Failure("unreadable", f"{name} did not say when each {self._plan.detail} was said."))
+        return transcript
 
     def _prompt(self) -> str | None:
         """Of a later part: the last sentence before it, where the model takes a prompt."""

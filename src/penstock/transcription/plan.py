@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import Model, Transcription, Upload
-from penstock.providers.transcription import Detail
+from penstock.providers.transcription import DETAILS, Detail
 from penstock.transcription.request import ListenRequest
 from penstock.upstream import checks, translate
 from penstock.upstream.extra_fields import check_extras
@@ -23,6 +23,7 @@ class ListenPlan(msgspec.Struct, frozen=True):
     """What one model is asked for."""
 
     model: Model
+    detail: Detail  # that the caller needs
     asked: Mapping[str, Any]  # of the provider's body: what the transcript must have
     fields: Mapping[str, Any]  # the caller's, for the model's table
 
@@ -37,8 +38,11 @@ class ListenPlan(msgspec.Struct, frozen=True):
         return body
 
 
-def make_plan(model: Model, request: ListenRequest) -> ListenPlan:
-    """What the model is asked for. Raises InvalidRequest if it does not support the call."""
+def make_plan(model: Model, request: ListenRequest, *, is_recorded: bool = False) -> ListenPlan:
+    """What the model is asked for. Raises InvalidRequest if it does not support the call.
+
+    A transcript that `is_recorded` has the finest times, so that every form can be made of it.
+    """
     checks.check_libraries(model)
     values = {**request.extras, **request.values}
     if request.extras:
@@ -46,10 +50,10 @@ def make_plan(model: Model, request: ListenRequest) -> ListenPlan:
     for row in model.op.params:
         if row.name in values or (row.required and row.name != _FILE):
             checks.check_row(model, row, values.get(row.name))
-    return ListenPlan(model, _asked(model, request), values)
+    return ListenPlan(model, request.detail, _asked(model, request, is_recorded=is_recorded), values)
 
 
-def _asked(model: Model, request: ListenRequest) -> dict[str, Any]:
+def _asked(model: Model, request: ListenRequest, *, is_recorded: bool) -> dict[str, Any]:
     spec = transcription_of(model)
     if request.speakers and spec.speakers is None:
         param = "diarize" if request.form != "diarized_json" else "response_format"
@@ -57,6 +61,8 @@ def _asked(model: Model, request: ListenRequest) -> dict[str, Any]:
     if request.logprobs and spec.logprobs is None:
         raise InvalidRequest(f"{model.id} has no `logprobs`.", param="include")
     detail = detail_of(model, request)
+    if is_recorded:
+        detail = next(each for each in reversed(DETAILS) if each in spec.details)
     fields = dict(spec.details[detail])
     if request.speakers:
         fields |= spec.speakers or {}

@@ -2,12 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 
-from penstock.providers.transcription import Segment, Transcript, Word
+import msgspec
+
+from penstock.providers.transcription import DETAILS, Detail, Segment, Transcript, Word
+from penstock.transcription.request import ListenRequest
 
 _PAUSE_SECONDS = 0.6
 _MOST_SECONDS = 7.0
 _MOST_CHARACTERS = 84  # two lines of a subtitle
 _ENDS = (".", "?", "!", "…", "。", "？", "！")
+
+
+def has_detail(transcript: Transcript, detail: Detail) -> bool:
+    """Whether the times are as exact as that; silence has none."""
+    has: Detail = "word" if transcript.words else "segment" if transcript.segments else "text"
+    return not transcript.text.strip() or DETAILS.index(has) >= DETAILS.index(detail)
+
+
+def shown(transcript: Transcript, request: ListenRequest) -> Transcript:
+    """The transcript with the segments that the caller's form needs."""
+    if request.detail == "text":
+        return transcript
+    return msgspec.structs.replace(transcript, segments=segments_of(transcript))
 
 
 def segments_of(transcript: Transcript) -> tuple[Segment, ...]:

@@ -1,6 +1,6 @@
 """Read the sound of a call, and have a child process measure and encode it: its headers are not believed."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,16 @@ class SoundPart(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class PartLimits(NamedTuple):
+    """How large a part of a sound may be."""
+
+    size_bytes: int
+    seconds: float
+
+
+ANY_PART = PartLimits(24 * 1024**2, MAX_SECONDS)  # which most models take
+
+
 class PreparedSound(msgspec.Struct, frozen=True):
     """The sound of a call, in one channel with 16,000 samples a second and without anything else of the file."""
 
@@ -33,11 +43,13 @@ class PreparedSound(msgspec.Struct, frozen=True):
     sha256: bytes  # of the samples
     parts: tuple[SoundPart, ...]
 
+    def fits(self, limits: PartLimits) -> bool:
+        """Whether each part is small enough."""
+        return all(len(part.file.data) <= limits.size_bytes and part.seconds <= limits.seconds for part in self.parts)
 
-async def prepare_sound(
-    gateway: Gateway, call: Call, request: ListenRequest, *, part_bytes: int, part_seconds: float
-) -> PreparedSound:
-    """The sound in parts of at most this size. Raises InvalidRequest if it cannot be had or is not a sound."""
+
+async def prepare_sound(gateway: Gateway, call: Call, request: ListenRequest, limits: PartLimits) -> PreparedSound:
+    """The sound in parts that are small enough. Raises InvalidRequest if it cannot be had or is not a sound."""
     if not has_extra(_EXTRA):
         message = f"To read sound, the gateway needs an extra: {how_to_install(_EXTRA)}."
         raise InvalidRequest(message, param=request.param)
@@ -51,8 +63,8 @@ async def prepare_sound(
             "sound.prepare",
             for_org=org_id,
             data=data,
-            part_bytes=part_bytes,
-            part_seconds=part_seconds,
+            part_bytes=limits.size_bytes,
+            part_seconds=limits.seconds,
             max_seconds=MAX_SECONDS,
         )
     except WorkFailed as error:

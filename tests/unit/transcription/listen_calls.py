@@ -36,8 +36,10 @@ async def listen(
     return await transcribe(running.gateway, call)
 
 
-async def into_english(running: RunningGateway, *fields: tuple[str, str], model: str = "lab/listen") -> Response:
-    return await translate(running.gateway, form_call(running, ("model", model), *fields))
+async def into_english(
+    running: RunningGateway, *fields: tuple[str, str], model: str = "lab/listen", headers: Any = None
+) -> Response:
+    return await translate(running.gateway, form_call(running, ("model", model), *fields, headers=headers))
 
 
 def decoded(response: Response) -> Any:

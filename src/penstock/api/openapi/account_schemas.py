@@ -29,6 +29,7 @@ from penstock.api.openapi.schema_parts import (
     or_null,
     ref,
 )
+from penstock.recordings.files import KINDS as KINDS_OF_RECORDINGS
 from penstock.states import KEY, MESSAGE
 from penstock.values import IMAGE_FORMS
 
@@ -254,7 +255,7 @@ _RECORDING = closed_object(
         "id": TEXT,
         "object": always("recording"),
         "created_at": TIME,
-        "kind": one_of("image", "edit", "video", "chat", "response", "speech", "sound"),
+        "kind": one_of(*KINDS_OF_RECORDINGS),
         "model": TEXT,
         "request_id": or_null(TEXT),
         "imported_id": or_null(TEXT),
