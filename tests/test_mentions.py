@@ -10,7 +10,7 @@ from bench.ends import PARTS
 
 ROOT = Path(__file__).parent.parent
 LEFT_BEHIND = {"__pycache__", "penstock.egg-info"}
-FOLDERS = ("bench", "deploy", "docs", "src", "tests")
+FOLDERS = ("bench", "deploy", "docs", "integrations", "src", "tests")
 READ = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".txt", ".yaml", ""}
 
 # A file with its folder, from anywhere in the tree on: `tests/unit/test_clock.py`, `unit/test_clock.py`.

