@@ -334,6 +334,9 @@ async def operate(story: Story) -> None:
     await story.call("DELETE", f"/v1/accounts/{added}?drain=true")
     await story.call("GET", "/v1/providers")
     await story.call("POST", "/v1/providers/atelier/check?dryRun=true", {})
+    await story.call("POST", "/v1/session", {"keep": True})
+    await story.call("GET", "/v1/session")
+    await story.call("DELETE", "/v1/session")
     await story.call("GET", f"/v1/audit?target={org['id']}&limit=1")
     await story.call("GET", "/v1/settings")
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/images", "/llms.txt"):

@@ -2,7 +2,7 @@
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,7 +37,6 @@ from penstock.generation_jobs import orphans
 from penstock.generation_jobs.run import run_generation
 from penstock.generations import payloads
 from penstock.guards.guards import Guards
-from penstock.imaging import confinement
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
@@ -59,6 +58,7 @@ from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import REFRESH_SECONDS, SHARE_SECONDS, VendorAccounts
 from penstock.net.client import HttpClient
+from penstock.people.sessions import Sessions
 from penstock.provenance import sealer
 from penstock.provenance.opening import open_signing
 from penstock.provenance.policy import operators_policy
@@ -70,6 +70,7 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
+from penstock.telemetry.logs import protections_log
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
 from penstock.upstream import local
@@ -138,7 +139,7 @@ async def build_gateway(
         _log_shutdowns(catalog, clock)
         tasks = {**local.child_tasks(catalog.providers.known.values()), **sealer.TASKS}
         counts = ((settings.image_workers or None, False), (settings.sound_workers, True))
-        report = _protections_log()
+        report = protections_log()
         pools = [WorkerPool(n, tasks=tasks, has_spare=spare, report_protections=report) for n, spare in counts]
         pool, sound_pool = [await stack.enter_async_context(each) for each in pools]
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
@@ -170,6 +171,7 @@ async def build_gateway(
             started_ms=clock.now_ms(),
             store=store,
             keys=Keys(store, vault, clock),
+            sessions=Sessions(store, clock, settings.session_hours),
             requests=Requests(store, clock, chat_settlement.catch_up),
             label_values=LabelValues(store, clock),
             usage=UsageReports(store, chat_settlement.catch_up),
@@ -218,20 +220,6 @@ def _log_shutdowns(catalog: Catalog, clock: Clock) -> None:
     today = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).date()
     for day, provider, model in shutdowns.soon(catalog.providers.active.values(), today):
         log.warning("a provider shuts a model down", provider=provider, model=model, shutdown_date=day)
-
-
-def _protections_log() -> Callable[[Sequence[str]], None]:
-    """Logs how child processes are confined: once, when the first one starts, and again when that changes."""
-    logged: set[tuple[str, ...]] = set()
-
-    def report(active: Sequence[str]) -> None:
-        if tuple(active) not in logged:
-            logged.add(tuple(active))
-            missing = [name for name in confinement.PROTECTIONS if name not in active]
-            write = log.warning if missing else log.info
-            write("confinement of child processes", active=list(active), missing=missing)
-
-    return report
 
 
 @asynccontextmanager

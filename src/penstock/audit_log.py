@@ -31,7 +31,7 @@ class Actor(NamedTuple):
     """Who acts: a key, a command, or the gateway itself."""
 
     name: str
-    client: tuple[str, int] | None = None  # the address and the port of a caller
+    address: str | None = None  # of a caller
     request_id: str | None = None
 
 
@@ -115,7 +115,7 @@ def _event_row(act: Act, actor: Actor, at_ms: int, last_id: str, last_hash: str)
         "object": "audit_event",
         "created_at": iso(at_ms),
         "actor": actor.name,
-        "address": actor.client[0] if actor.client else None,
+        "address": actor.address,
         "request_id": actor.request_id,
         "action": act.action,
         "target": act.target,

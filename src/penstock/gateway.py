@@ -36,6 +36,7 @@ from penstock.models.reasoning_rates import ReasoningRates
 from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import VendorAccounts
+from penstock.people.sessions import Sessions
 from penstock.provenance.sealer import Sealer
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
@@ -76,6 +77,7 @@ class Gateway:
     clock: Clock
     store: Store
     keys: Keys
+    sessions: Sessions
     requests: Requests
     label_values: LabelValues
     usage: UsageReports

@@ -57,6 +57,9 @@ class Caller:
     labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
     declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
     provenance: str | None = None  # what its organization asks of Content Credentials; None: as the settings say
+    session_id: str | None = None  # of the pages, where a cookie was sent instead of the key
+    user_id: str | None = None  # whose session it is; None: of whoever has the key
+    session_until_ms: int | None = None
     # Whether the key has a limit that calls are counted for, or its organization a budget of the month, or labels whose
     # values may have one. It follows from the others.
     is_limited: bool = field(init=False)
@@ -96,6 +99,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     form: tuple[tuple[str, str | UploadedFile], ...] = ()
     size_bytes: int = 0
     base_url: str = ""
+    address: str | None = None  # of the caller
     line: CallerLine = msgspec.field(default_factory=CallerLine)
     trace_id: str | None = None  # of the gateway's own tracing; None while that is off
     # Called when money is held for the call: from then on its body no longer counts as one that waits.

@@ -85,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "are refused, except health checks. Empty: any host."
         ),
     ] = ()
+    session_hours: Annotated[float, Meta(gt=0, le=720, description="How long a session of the pages lasts.")] = 12.0
     cors_origins: Annotated[
         tuple[Origin, ...],
         Meta(
@@ -297,9 +298,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description="Providers of which also models that are not listed here can be called. Empty: none."),
     ] = ("fal", "replicate", "openrouter")
     disabled_providers: Annotated[tuple[str, ...], Meta(description="Slugs of providers to leave out.")] = ()
-    egress_allow_hosts: Annotated[
-        tuple[HostName, ...], Meta(description="Hosts that the egress rules let through.")
-    ] = ()
+    egress_allow_hosts: Annotated[tuple[HostName, ...], Meta(description="Hosts that egress rules let through.")] = ()
     egress_allow_cidrs: Annotated[
         tuple[str, ...], Meta(description="Networks that the egress rules let through, such as 10.20.0.0/16.")
     ] = ()

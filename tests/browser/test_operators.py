@@ -46,6 +46,22 @@ return [...document.querySelectorAll('tbody tr')].map(texts).filter(([first]) =>
 """
 
 
+def test_the_audit_log_shows_who_did_what(served: Serving, browser: Browser) -> None:
+    made = served.call("POST", "/v1/keys", {"name": "of a test"}).json
+    served.call("PATCH", f"/v1/keys/{made['id']}", {"usd_per_day": 3})
+    sign_in(browser, served.url, served.key, f"audit-log?target={made['id']}")
+    browser.until(lambda: "key.changed" in browser.text("table"), "the change is not listed")
+    [changed, created] = browser.run("return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)")
+    assert "usd_per_day" in changed
+    assert "key.created" in created
+    browser.press("key.changed")
+    browser.until(lambda: "usd_per_day: – → 3" in browser.text("dialog"), "the values are not shown")
+    browser.press("Close", "dialog footer")
+    browser.fill("input[type=search]", "key.revoked")
+    browser.until(lambda: "Nothing matches" in browser.text("main"), "the filter does nothing")
+    assert browser.errors() == []
+
+
 def test_settings_show_their_value_and_origin_and_no_secret(served: Serving, browser: Browser) -> None:
     sign_in(browser, served.url, served.key, "settings")
     browser.until(lambda: "poll_seconds_max" in browser.text("table"), "the settings are not listed")

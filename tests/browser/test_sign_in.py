@@ -7,20 +7,23 @@ from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
-STORED = "return [sessionStorage.getItem('key'), localStorage.getItem('key')]"
+KEPT = "return document.cookie + JSON.stringify(sessionStorage) + JSON.stringify(localStorage)"
 
 
-def test_the_key_stays_in_the_tab_and_signing_out_forgets_it(served: Serving, browser: Browser) -> None:
+def test_no_script_can_read_the_key_and_signing_out_ends_the_session(served: Serving, browser: Browser) -> None:
     browser.open(served.url + "/")
     browser.until(lambda: browser.run("return document.activeElement.type") == "password", "the field has no focus")
     sign_in(browser, served.url, served.key)
-    assert browser.run(STORED) == [served.key, None]
-    browser.open(served.url + "/#/playground")  # the same tab, loaded again
+    assert "pk_" not in browser.run(KEPT)
+    browser.open("about:blank")
+    browser.open(served.url + "/#/playground")  # loaded again
     browser.until(lambda: browser.has("#sign-out"), "a reload signs out")
     browser.click("#sign-out")
     browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
-    assert browser.run(STORED) == [None, None]
     assert browser.run("return sessionStorage.length") == 0
+    browser.open("about:blank")
+    browser.open(served.url + "/#/requests")
+    browser.until(lambda: browser.has("#sign-in"), "the session goes on after signing out")
     assert browser.errors() == []
 
 
@@ -46,10 +49,18 @@ def test_staying_signed_in_is_a_choice(served: Serving, browser: Browser) -> Non
     browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
     browser.click("#sign-in input[type=checkbox]")
     sign_in(browser, served.url, served.key)
-    assert browser.run(STORED) == [None, served.key]
-    browser.click("#sign-out")
-    browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
-    assert browser.run(STORED) == [None, None]
+    began = "(await (await fetch('/v1/session')).json()).expires_at"
+    browser.run(f"(async () => {{ window.until = {began}; }})()")
+    browser.until(lambda: bool(browser.run("return window.until")), "the gateway does not tell until when")
+    days = browser.run("return (new Date(window.until) - Date.now()) / 86400000")
+    assert 29 < days <= 30
+
+
+def test_signing_out_everywhere_ends_the_sessions_of_other_browsers(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key)
+    served.call("DELETE", "/v1/session?everywhere=true")
+    browser.go("requests")
+    browser.until(lambda: "Your session is over" in browser.text("#refusal"), "the page goes on")
 
 
 def test_a_wrong_key_is_refused_in_plain_words_and_in_red(served: Serving, browser: Browser) -> None:
@@ -64,7 +75,6 @@ def test_a_wrong_key_is_refused_in_plain_words_and_in_red(served: Serving, brows
             "return getComputedStyle(document.querySelector('#refusal')).color.match(/\\d+/g).map(Number)"
         )
         assert red > blue + 60
-        assert browser.run(STORED) == [None, None]
 
 
 def test_a_key_that_is_revoked_meanwhile_signs_out(served: Serving, browser: Browser) -> None:
@@ -73,4 +83,3 @@ def test_a_key_that_is_revoked_meanwhile_signs_out(served: Serving, browser: Bro
     served.call("DELETE", f"/v1/keys/{other['id']}")
     browser.go("requests")
     browser.until(lambda: "not valid any more" in browser.text("#refusal"), "the page goes on with a revoked key")
-    assert browser.run(STORED) == [None, None]

@@ -56,7 +56,7 @@ async def test_each_event_is_chained_to_the_one_before(database: Database) -> No
     async with database.open() as store:
         assert await read_head(store) == {"id": None, "hash": NO_HASH}
         assert (await verify_chain(store)) == (0, NO_HASH, None)
-        act_as(Actor("key_1", ("10.0.0.7", 4711), "req_1"))
+        act_as(Actor("key_1", "10.0.0.7", "req_1"))
         await note_act(store, 1_000, Act("key.created", "key_2", ACME, after={"name": "é", "usd_per_day": "2.5"}))
         act_as(GATEWAY)
         await note_act(store, 2_000, Act("account.added", "acc_1"))

@@ -14,10 +14,28 @@ from penstock.values import IMAGE_FORMS, REPLAY_MODES, ZERO, Nanos, OrgId, dolla
 
 ADMIN = "admin"  # manages the keys and the webhooks of its own organization
 OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
+READ = "read"  # reads figures and records without what was asked and made; granted by the command line only
 METRICS = "metrics"  # reads /metrics, as an operator does; granted by the command line only
 FAULTS = "faults"  # may ask for faults in its own calls
-SCOPES = (ADMIN, OPERATOR, METRICS, FAULTS)
+SCOPES = (ADMIN, OPERATOR, METRICS, FAULTS, READ)
 GRANTED_BY_API = (ADMIN, FAULTS)
+_SESSION = "/v1/session"
+_FOR_READERS = (  # what a key with the scope `read` may get
+    "/compat/v1/models",
+    "/compat/v1/models/{model:path}",
+    "/v1/requests",
+    "/v1/requests/{request_id}",
+    "/v1/usage",
+    "/v1/usage/failures",
+    "/v1/usage/forecast",
+    "/v1/usage/focus",
+    "/v1/labels",
+    "/v1/label-budgets",
+    "/v1/balance",
+    "/v1/key",
+    "/v1/keys",
+    "/v1/keys/{key_id}",
+)
 _FOR_SCRAPERS = ("/metrics", "/v1/key")  # what a key may call that has no scope but `metrics`
 
 _MAX_NAME_CHARS = 200
@@ -144,8 +162,10 @@ def granted_scopes(stored: str) -> frozenset[str]:
     return scopes | {METRICS} if OPERATOR in scopes else scopes
 
 
-def check_scope(scopes: frozenset[str], access: str, path: str) -> None:
+def check_scope(scopes: frozenset[str], access: str, path: str, method: str = "GET") -> None:
     """Raise PermissionDenied if a key with these scopes may not call a route with this access at this path."""
+    if READ in scopes and path != _SESSION and (method != "GET" or path not in _FOR_READERS):
+        raise PermissionDenied("The `read` scope is for models, records, figures and the list of keys only.")
     if access in SCOPES and access not in scopes:
         raise PermissionDenied(f"This call needs a key with the `{access}` scope.")
     if scopes == {METRICS} and path not in _FOR_SCRAPERS:

@@ -59,7 +59,7 @@ class NewKey:
         return self.row.id
 
 
-class _CallerRow(msgspec.Struct, frozen=True, kw_only=True):
+class CallerRow(msgspec.Struct, frozen=True, kw_only=True):
     """An active key, and the columns of its organization that its calls need."""
 
     key_id: str
@@ -158,9 +158,9 @@ class Keys:
         # From before the read: a slow read must not let a key that is revoked meanwhile work for longer.
         until = self._clock.monotonic() + _CACHE_SECONDS
         found = await self._store.one("get_caller", digest=self._vault.digest_key(key))
-        return self._remember(digest, None if found is None else _CallerRow(**found), until)
+        return self._remember(digest, None if found is None else CallerRow(**found), until)
 
-    def _remember(self, digest: bytes, row: _CallerRow | None, until: float) -> Caller:
+    def _remember(self, digest: bytes, row: CallerRow | None, until: float) -> Caller:
         """The caller of a key, which is kept until then; raise AuthenticationFailed if it is not active."""
         now_ms = self._clock.now_ms()
         if row is None or (row.expires_at_ms is not None and row.expires_at_ms <= now_ms):
@@ -170,7 +170,7 @@ class Keys:
             until = min(until, self._clock.monotonic() + (row.expires_at_ms - now_ms) / 1000)
         if len(self._cache) >= _MAX_CACHED:
             self._cache.clear()
-        caller = _caller(row)
+        caller = caller_of(row)
         self._cache[digest] = (until, caller)
         return caller
 
@@ -184,7 +184,7 @@ class Keys:
         if cached is None or self._clock.monotonic() >= until:
             until = self._clock.monotonic() + _CACHE_SECONDS
             found = await self._store.one("get_caller_of_key", id=key_id)
-            cached = self._remember(digest, None if found is None else _CallerRow(**found), until)
+            cached = self._remember(digest, None if found is None else CallerRow(**found), until)
         if cached.org_id != org_id:
             raise AuthenticationFailed
         return cached
@@ -338,7 +338,7 @@ class Keys:
         return await self._pager.all(org_id, status=None)
 
 
-def _caller(row: _CallerRow) -> Caller:
+def caller_of(row: CallerRow) -> Caller:
     return Caller(
         org_id=row.org_id,
         key_id=row.key_id,

@@ -23,6 +23,8 @@ from penstock.api.body import (
 from penstock.api.body_budget import BodyBudget
 from penstock.api.call_headers import check_call_headers
 from penstock.api.call_shares import CallShares
+from penstock.api.call_spans import describe_call
+from penstock.api.cookies import check_page, session_token
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.refusals import named_model, refused_fields
@@ -46,7 +48,7 @@ from penstock.interrupts import CallerGone, CallerLine
 from penstock.long_bodies.long_body import LongBody
 from penstock.schema import Call, Caller, Response, do_nothing
 from penstock.telemetry.call_report import open_report
-from penstock.telemetry.tracing import Span, Tracing, current_trace_id
+from penstock.telemetry.tracing import Tracing, current_trace_id
 from penstock.values import NANOS_PER_USD, OrgId, new_id
 
 Scope = MutableMapping[str, Any]
@@ -63,8 +65,8 @@ class CallState:
     """What is known about a call so far, so that an error at any point can be answered and recorded."""
 
     __slots__ = (
-        "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query", "reached", "report",
-        "route", "seconds", "share_of", "started", "status", "trace_id", "unread", "values",
+        "address", "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query",
+        "reached", "report", "route", "seconds", "share_of", "started", "status", "trace_id", "unread", "values",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
@@ -78,6 +80,7 @@ class CallState:
         self.unread = has_body(headers)  # a body was announced, and not all of it has been read
         self.query = _NO_QUERY
         self.headers_out: Mapping[str, str] = _NO_HEADERS  # of whatever response there will be
+        self.address: str | None = None
         self.caller: Caller | None = None
         self.share_of = OrgId("")  # the organization for which the call is counted
         self.call: Call | None = None
@@ -137,7 +140,7 @@ class AsgiApp:
             return
         with tracing.start_call(f"{route.method} {route.path}", decode_headers(scope["headers"])) as span:
             state = await self._serve(scope, receive, send)
-            _describe_call(span, state)
+            describe_call(span, state)
 
     async def _serve(self, scope: Scope, receive: Receive, send: responses.Send) -> CallState:
         """Answer a call; return what is known about it at its end."""
@@ -238,6 +241,7 @@ class AsgiApp:
         route = state.route
         headers = state.headers
         check_headers(scope["headers"], headers, scope["http_version"])
+        state.address = client[0] if (client := scope.get("client")) else None
         if self._hosts and route.path not in HEALTH_PATHS and host_name(headers["host"]) not in self._hosts:
             raise InvalidRequest("This gateway is not served under the name in the Host header.")
         if self._cors and (preflight := self._cors.preflight(scope["method"], headers)):
@@ -248,13 +252,11 @@ class AsgiApp:
         authorization = headers.get("authorization")
         is_open = route.is_voice_list and self._gateway.settings.open_voice_list and not authorization
         if needs_key := route.needs_key and not is_open:
-            caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(
-                authorization, scope.get("client")
-            )
+            caller = self._gateway.keys.recent_caller(authorization) or await self._authenticate(state, scope)
         state.caller = caller
         state.share_of = self._shares.enter(caller.org_id, scope.get(PLACES, _PLACES))
         if needs_key:
-            check_scope(caller.scopes, route.access, route.path)
+            check_scope(caller.scopes, route.access, route.path, route.method)
         if caller.requests_per_minute is not None and route.takes_work:
             state.headers_out = self._rates.count_call(caller, caller.requests_per_minute)
         if scope["query_string"]:
@@ -278,18 +280,27 @@ class AsgiApp:
         assert state.caller is not None, "it is known before the body is read"
         state.unread = state.unread and state.route.takes == "unread"
         if not state.route.generation:
-            act_as(Actor(state.caller.key_id or "anybody", scope.get("client"), state.id))
+            act_as(Actor(state.caller.user_id or state.caller.key_id or "anybody", state.address, state.id))
         state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
         state.reached = True
         return state.route.endpoint(self._gateway, call)
 
-    async def _authenticate(self, authorization: str | None, client: tuple[str, int] | None) -> Caller:
-        """Return the caller of a key that was not used in the last seconds; raise AuthenticationFailed."""
+    async def _authenticate(self, state: CallState, scope: Mapping[str, Any]) -> Caller:
+        """Return the caller of a session of the pages, or of a key that was not used in the last seconds; raise
+        AuthenticationFailed.
+        """
         try:
-            return await self._gateway.keys.authenticate(authorization)
+            base = self._base_url(scope["scheme"], state.headers)
+            if token := session_token(state.headers, base):
+                check_page(state.route.method, state.headers, base)
+                return await self._gateway.sessions.authenticate(token)
+            return await self._gateway.keys.authenticate(state.headers.get("authorization"))
         except AuthenticationFailed:
-            self._rates.count_bad_key(address_group(client[0]) if client else "")
+            self._rates.count_bad_key(address_group(state.address) if state.address else "")
             raise
+
+    def _base_url(self, scheme: str, headers: Mapping[str, str]) -> str:
+        return self._public_url or base_url(scheme, headers["host"]) or self._gateway.settings.base_url
 
     def _call(
         self,
@@ -315,7 +326,8 @@ class AsgiApp:
             is_form=body.is_form,
             form=body.form,
             size_bytes=body.size_bytes,
-            base_url=self._public_url or base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
+            base_url=self._base_url(scheme, state.headers),
+            address=state.address,
             line=line or CallerLine(),
             trace_id=state.trace_id,
             release_body=release_body,
@@ -371,29 +383,3 @@ class AsgiApp:
             trail=problems.trail(failure),
         )
         return problems.problem_response(InternalError(), generation=state.route.generation, reached=state.reached)
-
-
-def _describe_call(span: Span, state: CallState) -> None:
-    """Set the attributes of a call's span; of its error only the code."""
-    if not span.is_recorded:
-        return
-    report = state.report
-    span.set("http.request.method", state.route.method)
-    span.set("http.route", state.route.path)
-    if state.call is not None and state.caller is not None:  # paths of others may have a signature in them
-        span.set("url.path", state.route.path.format_map(state.call.path))
-        span.set("url.scheme", state.call.base_url.partition(":")[0])
-    span.set("http.response.status_code", state.status)
-    span.set("penstock.request.id", state.id)
-    if state.caller is not None:
-        span.set("penstock.org.id", state.caller.org_id)
-        span.set("penstock.key.id", state.caller.key_id)
-    if state.route.generation:
-        span.set("gen_ai.request.model", named_model(state.call) if state.call else None)
-        span.set("penstock.provider", report.provider)
-        span.set("penstock.cost_usd", None if report.cost is None else report.cost / NANOS_PER_USD)
-        span.set("penstock.overhead_ms", state.overhead_ms)
-    if state.status >= 500:
-        span.fail(state.code or str(state.status))
-    else:
-        span.set("penstock.error.code", state.code)

@@ -97,7 +97,12 @@ def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:
         found += _JSON_HEADERS if response.media_type == _JSON else [(b"content-type", response.media_type.encode())]
     if not response.headers:
         return found
-    return list(dict(found + [_encoded_header(*header) for header in response.headers.items()]).items())
+    return list(dict(found + [_encode(*header) for header in response.headers.items()]).items())
+
+
+def _encode(name: str, value: str) -> tuple[bytes, bytes]:
+    """A header as it is sent. Cookies are secret, so they are not kept in memory."""
+    return _encoded_header.__wrapped__(name, value) if name == "set-cookie" else _encoded_header(name, value)
 
 
 @lru_cache(256)  # most are the same in many responses

@@ -41,7 +41,8 @@ def create_key(
         typer.Option(
             help="`admin` lets the key manage the keys and webhooks of its organization, `operator` lets it see and "
             "manage the whole installation, with the keys and the credit of all organizations, `metrics` lets it read "
-            "/metrics, as an operator may, `faults` lets it ask for faults in its own calls. May be repeated."
+            "/metrics, as an operator may, `faults` lets it ask for faults in its own calls, `read` lets it "
+            "read figures and change nothing. May be repeated."
         ),
     ] = None,
     org: Org = None,

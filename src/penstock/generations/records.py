@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.key_records import read_key_names
+from penstock.accounts.key_records import READ, read_key_names
 from penstock.accounts.request_records import RequestRow, decode_attempts, read_prompts, request_record
 from penstock.gateway import Gateway
 from penstock.media.rows import list_outputs
@@ -42,11 +42,12 @@ async def detailed_records(gateway: Gateway, call: Call, rows: Sequence[RequestR
         attempts[attempt.request_id].append(attempt)
     generations = await read_related(store, "list_progress_of_requests", made, org_id=org_id)
     progress = {generation["id"]: generation["progress"] for generation in generations}
-    outputs = await _outputs(gateway, call, made)
+    shows_contents = READ not in call.caller.scopes
+    outputs = await _outputs(gateway, call, made if shows_contents else [])
     messages = await list_messages_of_requests(store, made, org_id)
     webhooks = {message["request_id"]: message for message in await message_records(store, messages)}
     statuses = await credential_statuses(store, made, org_id)
-    prompts = await read_prompts(store, [row.id for row in rows], org_id)
+    prompts = await read_prompts(store, [row.id for row in rows if shows_contents], org_id)
     key_names = await read_key_names(store, sorted({row.key_id for row in rows}), org_id)
     names = gateway.catalog.providers.names
     return [

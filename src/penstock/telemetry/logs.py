@@ -4,11 +4,13 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
+
+from penstock.imaging.confinement import PROTECTIONS
 
 # A second line of defence: no code should log a credential in the first place.
 _SECRETS = re.compile(r"(?:\b(?:pk_|whsec_|sk-|r8_)|(?i:bearer )|sig=|[Ss]ignature=|key=)[A-Za-z0-9_\-.+/=%]{6,}")
@@ -113,3 +115,18 @@ def redact(text: str) -> str:
 def redact_credentials(logger: Any, method: str, line: Any) -> str:
     """The finished line without credentials."""
     return redact(str(line))
+
+
+def protections_log() -> Callable[[Sequence[str]], None]:
+    """Logs how child processes are confined: once, when the first one starts, and again when that changes."""
+    logger = structlog.get_logger()
+    logged: set[tuple[str, ...]] = set()
+
+    def report(active: Sequence[str]) -> None:
+        if tuple(active) not in logged:
+            logged.add(tuple(active))
+            missing = [name for name in PROTECTIONS if name not in active]
+            write = logger.warning if missing else logger.info
+            write("confinement of child processes", active=list(active), missing=missing)
+
+    return report

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from penstock.accounts.key_records import READ
 from penstock.accounts.request_filters import Filters
 from penstock.accounts.request_records import read_prompts
 from penstock.accounts.requests import KINDS, STATUSES
@@ -14,7 +15,7 @@ from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.audit_log import Act, note_act
-from penstock.errors import InvalidRequest, NotFound
+from penstock.errors import InvalidRequest, NotFound, PermissionDenied
 from penstock.gateway import Gateway
 from penstock.generations.records import credential_statuses, detailed_records
 from penstock.generations.verify import find_request
@@ -59,6 +60,8 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
     asked = query.read(REQUESTS_QUERY, call.query)
     filters = read_filters(asked)
     check_label_filter(call.caller, filters.labels)
+    if READ in call.caller.scopes and (asked["search"] or asked["sha256"] or asked["manifest"]):
+        raise PermissionDenied("With the `read` scope, requests cannot be found by what was asked or made.")
     if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
         response = _csv_response(gateway, call, filters)
         await note_act(gateway.store, call.at_ms, Act("requests.exported", call.caller.org_id, call.caller.org_id))
@@ -93,7 +96,7 @@ def _csv_response(gateway: Gateway, call: Call, filters: Filters) -> Response:
 
     async def read_columns(ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         statuses = await credential_statuses(gateway.store, ids, org_id)
-        prompts = await read_prompts(gateway.store, ids, org_id)
+        prompts = await read_prompts(gateway.store, ids if READ not in call.caller.scopes else [], org_id)
         return {id_: {"content_credentials": statuses.get(id_), "prompt": prompts.get(id_)} for id_ in ids}
 
     return Response(

@@ -1,4 +1,4 @@
-"""JSON Schemas of the responses about the audit log."""
+"""JSON Schemas of the responses about sessions and the audit log."""
 
 from collections.abc import Mapping
 
@@ -15,6 +15,14 @@ from penstock.api.openapi.schema_parts import (
 )
 
 AUDIT_SCHEMAS: Mapping[str, Schema] = {
+    "Session": closed_object(
+        {
+            "object": always("session"),
+            "key": ref("Key"),
+            "org": closed_object({"id": TEXT, "name": TEXT}),
+            "expires_at": or_null(TIME),
+        }
+    ),
     "AuditEvent": closed_object(
         {
             "id": TEXT,

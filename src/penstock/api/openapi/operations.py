@@ -245,6 +245,13 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "revoke_key": Operation("Keys", "Ends a key for good. Its records stay."),
     "retrieve_own_key": Operation("Keys", "Returns the key that this call is made with, and its scopes."),
+    "begin_session": Operation(
+        "Pages",
+        "Begins a session of the dashboard that acts through the key of this call, and sets its cookie, which scripts "
+        "cannot read. Calls with the cookie are taken from the pages of this gateway only.",
+    ),
+    "retrieve_session": Operation("Pages", "Returns who is signed in: the key, its scopes and its organization."),
+    "end_session": Operation("Pages", "Ends the session, with `everywhere=true` all of them, and removes the cookie."),
     "list_audit_events": Operation(
         "Audit log",
         "Lists administrative acts, newest first: those of the organization for the scope `admin`, all for `operator`. "

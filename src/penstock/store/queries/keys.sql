@@ -7,16 +7,16 @@
     orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance
 
 -- name: get_caller
--- The active key with this digest.
+-- The active key with this digest, unless its person is deactivated.
 SELECT {caller_columns}
-FROM keys JOIN orgs ON orgs.id = keys.org_id
-WHERE keys.digest = :digest AND keys.status = 'active';
+FROM keys JOIN orgs ON orgs.id = keys.org_id LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.digest = :digest AND keys.status = 'active' AND (keys.user_id IS NULL OR users.status = 'active');
 
 -- name: get_caller_of_key
--- The active key with this id.
+-- The active key with this id, unless its person is deactivated.
 SELECT {caller_columns}
-FROM keys JOIN orgs ON orgs.id = keys.org_id
-WHERE keys.id = :id AND keys.status = 'active';
+FROM keys JOIN orgs ON orgs.id = keys.org_id LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.id = :id AND keys.status = 'active' AND (keys.user_id IS NULL OR users.status = 'active');
 
 -- name: add_key
 -- Add a key. Only its digest and its last four characters are stored.
@@ -50,11 +50,12 @@ FROM keys WHERE id = :id AND org_id = :org_id;
 SELECT org_id FROM keys WHERE id = :id;
 
 -- name: list_{older|newer}_keys
--- A page {downwards|upwards} from an id.
+-- A page {downwards|upwards} from an id, without those of sessions.
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
     nanos_per_day, nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels
 FROM keys
-WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+WHERE org_id = :org_id AND id > :low AND id < :high AND kind IS NULL
+    AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: lock_key

@@ -20,7 +20,7 @@ import { Settings } from "./pages/settings.js";
 import { Verify } from "./pages/verify.js";
 import { Webhooks } from "./pages/webhooks.js";
 import { pageUrl, useRoute } from "./route.js";
-import { currentKey, endSession, onSessionChange } from "./session.js";
+import { endSession, onSessionChange, startSession } from "./session.js";
 import { applyTheme, ThemeSwitch } from "./theme.js";
 import { html, render, useEffect, useState } from "./view.js";
 
@@ -66,7 +66,16 @@ function Balance() {
   return html`<span class="soft figures" id="balance">${prepaid ? `${money(data.available.amount)} available` : "Postpaid"}</span>`;
 }
 
-function Frame({ own }) {
+// Ends the session at the gateway; the page forgets it in any case.
+async function signOut(everywhere) {
+  try {
+    await ask(`/v1/session?everywhere=${everywhere}`, { method: "DELETE" });
+  } finally {
+    endSession();
+  }
+}
+
+function Frame({ own, org }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
   const named = route.path[0] ? PAGES.find((each) => each.name === route.path[0] && isOffered(each, own.scopes)) : PAGES[0];
@@ -86,7 +95,9 @@ function Frame({ own }) {
             <div class="who"><strong>${own.name || `Key …${own.last_four}`}</strong><${Balance} /></div>
             <a class="soft small" href="/docs">Documentation</a>
             <div class="row ends"><${ThemeSwitch} />
-              <button type="button" id="sign-out" class="button plain small" onClick=${() => endSession()}>Sign out</button></div>
+              <button type="button" id="sign-out" class="button plain small" onClick=${() => signOut(false)}>Sign out</button></div>
+            <button type="button" id="sign-out-everywhere" class="button plain small" title=${`All sessions of this key in ${org.name}`}
+              onClick=${() => signOut(true)}>Sign out everywhere</button>
           </div>
         </div>
       </header>
@@ -95,16 +106,14 @@ function Frame({ own }) {
 }
 
 function App() {
-  const [key, setKey] = useState(currentKey());
-  const [own, setOwn] = useState(null);
+  const [session, setSession] = useState(undefined); // undefined: not known yet, null: nobody is signed in
   const [problem, setProblem] = useState(null);
-  useEffect(() => onSessionChange(() => { setOwn(null); setKey(currentKey()); }), []);
+  useEffect(() => onSessionChange(setSession), []);
   useEffect(() => {
-    setProblem(null);
-    if (key) ask("/v1/key").then(setOwn, setProblem);
-  }, [key]);
-  if (!key) return html`<${SignIn} />`;
-  if (own) return html`<${Frame} own=${own} key=${own.id} />`;
+    ask("/v1/session").then(startSession, (refusal) => (refusal.status === 401 ? endSession() : setProblem(refusal)));
+  }, []);
+  if (session === null) return html`<${SignIn} />`;
+  if (session) return html`<${Frame} own=${session.key} org=${session.org} key=${session.key.id} />`;
   if (!problem) return html`<${Loading} />`;
   return html`<main class="door"><div class="panel"><h1>Penstock</h1><p class="bad" role="alert">${explain(problem)}</p>
     <button type="button" class="button" onClick=${() => location.reload()}>Try again</button></div></main>`;

@@ -1,6 +1,6 @@
 // Calls to the gateway that served this page, with the key of the session.
 
-import { currentKey, endSession } from "./session.js";
+import { endSession, ownKeyId } from "./session.js";
 
 export class Refused extends Error {
   constructor(status, { message, code, param } = {}, requestId = null) {
@@ -11,14 +11,15 @@ export class Refused extends Error {
 }
 
 // Returns the whole Response of a successful call; throws Refused for any other.
-export async function send(path, { method = "GET", body, key = currentKey(), headers, signal } = {}) {
-  if (!/^[!-~]+$/.test(key ?? "")) throw new Refused(401, { message: "This is not a valid key." }); // a header cannot contain it
-  const all = { authorization: `Bearer ${key}`, ...headers };
+// The cookie of the session goes along; the header proves that the call comes from a page. A key is sent to sign in only.
+export async function send(path, { method = "GET", body, key, headers, signal } = {}) {
+  if (key !== undefined && !/^[!-~]+$/.test(key)) throw new Refused(401, { message: "This is not a valid key." }); // a header cannot contain it
+  const all = { ...(key === undefined ? { "x-penstock-page": "1" } : { authorization: `Bearer ${key}` }), ...headers };
   if (body !== undefined) all["content-type"] = "application/json";
   const response = await fetch(path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal });
   if (response.ok || response.status === 304) return response;
   const result = await response.json().catch(() => ({}));
-  if (response.status === 401 && key === currentKey()) endSession("Your key is not valid any more. Sign in again.");
+  if (response.status === 401 && key === undefined && ownKeyId()) endSession("Your session is over, or your key is not valid any more. Sign in again.");
   throw new Refused(response.status, result.error, response.headers.get("x-request-id"));
 }
 

@@ -1,31 +1,31 @@
-// The key that the user entered. It stays in this tab, or in this browser if the user asked for that.
+// Who is signed in. What proves it is in a cookie that scripts cannot read; no key is kept in the browser's storage.
 
-const NAME = "key";
 const listeners = new Set();
-let key = sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME);
+let session = null;
 let farewell = ""; // why the last session ended
+// Earlier versions kept the key here.
+localStorage.removeItem("key");
+sessionStorage.removeItem("key");
 
-export const currentKey = () => key;
 export const reasonForEnd = () => farewell;
-export const ownKeyId = () => `key_${key?.split("_")[1]}`; // a key begins with its id
+export const ownKeyId = () => session?.key.id;
 
 export function onSessionChange(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-export function startSession(text, { keep }) {
-  key = text;
+// The session as the gateway tells of it: { key, org, expires_at }.
+export function startSession(found) {
+  session = found;
   farewell = "";
-  (keep ? localStorage : sessionStorage).setItem(NAME, key);
-  for (const listener of listeners) listener();
+  for (const listener of listeners) listener(session);
 }
 
-// Removes the key and everything that this tab remembers of its runs.
+// Removes everything that this tab remembers of its runs.
 export function endSession(why = "") {
-  key = null;
+  session = null;
   farewell = why;
-  localStorage.removeItem(NAME);
   sessionStorage.clear();
-  for (const listener of listeners) listener();
+  for (const listener of listeners) listener(session);
 }

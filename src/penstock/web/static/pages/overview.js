@@ -11,7 +11,6 @@ import { Table } from "../parts/table.js";
 import { snippets } from "../playground/snippets.js";
 import { SAMPLES } from "../playground/tasks.js";
 import { pageUrl, replaceQuery } from "../route.js";
-import { currentKey } from "../session.js";
 import { html } from "../view.js";
 
 const REFRESH_MS = 15_000;
@@ -123,8 +122,8 @@ function FirstSteps() {
       <a class="button main" href=${pageUrl("playground")}><${Icon} name="play" />Open the playground</a></li>
     <li class="panel"><h2>Call it from a program</h2><p class="soft">Every OpenAI client works: only its base URL and key change.</p>
       <div class="snippet"><pre tabindex="0" aria-label="Example with curl">
-          ${code(`pk_…${currentKey().slice(-4)}`)}</pre><${CopyButton} text=${() => code(currentKey())} /></div>
-      <p class="small soft">The copy contains your key.</p></li>
+          ${code("YOUR_KEY")}</pre><${CopyButton} text=${code("YOUR_KEY")} /></div>
+      <p class="small soft"><a href=${pageUrl("keys")}>Make a key</a> for the program.</p></li>
     <li class="panel"><h2>Connect a provider</h2><p
         class="soft">Start the gateway with its credential in the environment, such as <code>OPENAI_API_KEY</code> or <code>FAL_KEY</code>. Its models show up automatically.</p>
       <a class="button" href="/docs/providers">Providers and their variables</a></li>

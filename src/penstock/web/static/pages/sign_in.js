@@ -22,8 +22,7 @@ export function SignIn() {
     setRefusal("");
     const text = key.trim();
     try {
-      await ask("/v1/key", { key: text });
-      startSession(text, { keep });
+      startSession(await ask("/v1/session", { method: "POST", body: { keep }, key: text }));
     } catch (problem) {
       setBusy(false);
       setRefusal(problem.status === 401 ? "This key is not valid. It may be mistyped, revoked or from another gateway." : explain(problem));
@@ -34,11 +33,11 @@ export function SignIn() {
       <p>Image, video and chat models behind one API of your own.</p></div>
     <form class="panel stack" id="sign-in" ref=${form} onSubmit=${enter}>
       <div><h2>Sign in with an API key</h2>
-        <p class="soft small">It is sent only to this gateway.</p></div>
+        <p class="soft small">It is sent only to this gateway, and not kept in the browser.</p></div>
       <${TextField} label="API key" type="password" value=${key} onInput=${setKey} placeholder="pk_…" required
         autocomplete="off" spellcheck="false" />
       <label class="check small"><input type="checkbox" checked=${keep} onChange=${(event) => setKeep(event.target.checked)} />
-        Stay signed in on this computer</label>
+        Stay signed in on this computer for 30 days</label>
       ${refusal && html`<div class="notice bad" id="refusal" role="alert"><${Icon} name="alert" /><div>${refusal}</div></div>`}
       <button class="button main" disabled=${busy || !key.trim()}>Sign in</button>
     </form>

@@ -1,7 +1,6 @@
 // A call as code that works as pasted: curl, Python with OpenAI's client, Node without any package.
 
 import { CopyButton, Dialog } from "../parts/controls.js";
-import { currentKey } from "../session.js";
 import { html, useState } from "../view.js";
 import { TASKS } from "./tasks.js";
 
@@ -172,9 +171,7 @@ const NOTES_OF_VIDEOS = { curl: "Saves video.mp4", Python: "Saves video.mp4; nee
 export function CodeDialog({ task, lanes, run, onClose }) {
   const [language, setLanguage] = useState("curl");
   const [place, setPlace] = useState(0);
-  const [withKey, setWithKey] = useState(true);
-  const shown = snippets(task, lanes[place].body, run, withKey ? `pk_…${currentKey().slice(-4)}` : "YOUR_KEY");
-  const full = () => snippets(task, lanes[place].body, run, withKey ? currentKey() : "YOUR_KEY")[language];
+  const shown = snippets(task, lanes[place].body, run, "YOUR_KEY");
   return html`<${Dialog} title="The call as code" wide onClose=${onClose}>
     <div class="row ends">
       <div class="tabs" role="group" aria-label="Language">${Object.keys(NOTES).map((name) => html`
@@ -182,9 +179,9 @@ export function CodeDialog({ task, lanes, run, onClose }) {
       ${lanes.length > 1 && html`<select class="narrow" aria-label="Model" onChange=${(event) => setPlace(Number(event.target.value))}>
         ${lanes.map(({ model }, number) => html`<option key=${model} value=${number}>${model}</option>`)}</select>`}
     </div>
-    <div class="snippet"><pre tabindex="0" aria-label=${`${language} code`} id="code">${shown[language]}</pre><${CopyButton} text=${full} /></div>
+    <div class="snippet"><pre tabindex="0" aria-label=${`${language} code`} id="code">${shown[language]}</pre><${CopyButton} text=${shown[language]} /></div>
     <div class="row ends small soft">
-      <label class="check"><input type="checkbox" checked=${withKey} onChange=${(event) => setWithKey(event.target.checked)} />The copy contains my key</label>
+      <span>Put a key of yours in the place of <code>YOUR_KEY</code>.</span>
       <span>${[(task === "video" ? NOTES_OF_VIDEOS : NOTES)[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
     </div>
   <//>`;

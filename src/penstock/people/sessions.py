@@ -1,0 +1,100 @@
+"""Sessions of the pages: begun with a key, found by what a cookie holds, ended here or everywhere."""
+
+import hashlib
+import secrets
+from dataclasses import replace
+from typing import NamedTuple
+
+from penstock.accounts.keys import CallerRow, caller_of
+from penstock.audit_log import Act, Note, write_audited
+from penstock.clock import Clock
+from penstock.errors import AuthenticationFailed
+from penstock.schema import Caller
+from penstock.store.base import Store, Transaction
+from penstock.values import new_id
+
+KEPT_DAYS = 30  # of a session that is to last on this computer
+HOUR_MS = 3_600_000
+_TOKEN_CHARS = 43
+_MAX_AGENT_CHARS = 200
+
+
+class NewSession(NamedTuple):
+    """A session that has just begun. The token is known only now; the store keeps its digest."""
+
+    token: str
+    seconds: int | None  # how long the browser keeps it; None: until it is closed
+    until_ms: int
+
+
+class Sessions:
+    """Begins, finds and ends sessions."""
+
+    def __init__(self, store: Store, clock: Clock, hours: float) -> None:
+        """`hours` is how long a session lasts that is not to be kept."""
+        self._store = store
+        self._clock = clock
+        self._hours = hours
+
+    async def begin(self, caller: Caller, address: str | None, agent: str, *, keep: bool) -> NewSession:
+        """Begin a session that acts through the caller's key."""
+        at_ms = self._clock.now_ms()
+        token = secrets.token_urlsafe(32)
+        lasting_ms = KEPT_DAYS * 24 * HOUR_MS if keep else int(self._hours * HOUR_MS)
+        row = {
+            "digest": _digest(token),
+            "id": new_id("ses", at_ms),
+            "key_id": caller.key_id,
+            "user_id": caller.user_id,
+            "created_at_ms": at_ms,
+            "expires_at_ms": at_ms + lasting_ms,
+            "address": address,
+            "agent": agent[:_MAX_AGENT_CHARS],
+        }
+
+        async def work(tx: Transaction, note: Note) -> None:
+            await tx.run("delete_expired_sessions", now_ms=at_ms)
+            await tx.run("add_session", **row)
+            note(Act("session.begun", caller.key_id, caller.org_id, after={"session": row["id"], "keep": keep}))
+
+        await write_audited(self._store, at_ms, work)
+        return NewSession(token, lasting_ms // 1000 if keep else None, at_ms + lasting_ms)
+
+    async def authenticate(self, token: str) -> Caller:
+        """Return the caller of a session; raise AuthenticationFailed if there is none, or if it is over.
+
+        It is read each time: a session that was ended, or whose key was revoked, ends at once in every process.
+        """
+        found = None
+        if len(token) == _TOKEN_CHARS and token.isascii():
+            now_ms = self._clock.now_ms()
+            found = await self._store.one("get_session_caller", digest=_digest(token), now_ms=now_ms)
+        if found is None:
+            raise AuthenticationFailed
+        session = {name: found.pop(f"session_{name}") for name in ("id", "user_id", "expires_at_ms")}
+        caller = caller_of(CallerRow(**found))
+        return replace(
+            caller, session_id=session["id"], user_id=session["user_id"], session_until_ms=session["expires_at_ms"]
+        )
+
+    async def end(self, caller: Caller, *, everywhere: bool) -> int:
+        """End the caller's session, or all of the person's or key's; return how many there were."""
+        at_ms = self._clock.now_ms()
+
+        async def work(tx: Transaction, note: Note) -> int:
+            if not everywhere:
+                count = await tx.run("delete_session", id=caller.session_id)
+            elif caller.user_id:
+                count = await tx.run("delete_sessions_of_user", user_id=caller.user_id)
+            else:
+                count = await tx.run("delete_sessions_of_key", key_id=caller.key_id)
+            if count:
+                note(Act("session.ended", caller.key_id, caller.org_id, after={"count": count}))
+            return count
+
+        return await write_audited(self._store, at_ms, work)
+
+
+def _digest(token: str) -> bytes:
+    """What is stored of a token. A slow hash is not needed: a token has 256 random bits."""
+    return hashlib.sha256(token.encode()).digest()
