@@ -31,6 +31,7 @@ NOT_PROVIDERS = {
     "gpt_chats",
     "gpt_images",
     "gpt_speech",
+    "lyria",
     "gpt_transcription",
     "inside",
     "live",

@@ -294,6 +294,7 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     credentials: ContentCredentials | None = None
     seconds: float | None = None  # of a sound
     voice: str | None = None  # that spoke, by the provider's name
+    lyrics: str | None = None  # of a song, if the model wrote them
 
     @property
     def credentials_field(self) -> dict[str, Any]:

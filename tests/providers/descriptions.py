@@ -65,6 +65,7 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "bytedance": ((r"/api/v3/(.+)", r"/proxy/byteplus/api/v3/\1"),),
     "dashscope": ((r"/api/v1/(.+)", r"/proxy/wan/api/v1/\1"),),
     "gemini-omni": ((r"/v1beta/interactions", "/proxy/gemini-interactions"),),
+    "elevenlabs": ((r"/v1/(.+)", r"/proxy/elevenlabs/v1/\1"),),
     "heygen": ((r"/(.+)", r"/proxy/heygen/\1"),),
     "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
     "kling": ((r"/(.+)", r"/proxy/kling/\1"),),

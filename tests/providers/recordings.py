@@ -60,7 +60,7 @@ ORG = OrgId("org_1")
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
-SOUND_TASKS = ("speech", "transcription", "translation")  # which have fakes of their vendors instead of recordings
+SOUND_TASKS = ("speech", "sound", "transcription", "translation")  # have fakes of vendors, no recordings
 UNLIKE_IMAGES = ("chat", *SOUND_TASKS)
 IMAGES = ("image", "mask", "input_reference", *INPUT_VIDEOS)
 

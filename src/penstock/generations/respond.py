@@ -241,6 +241,7 @@ def _job(
                 "content_type": output.content_type,
                 "size_bytes": output.size_bytes,
                 **({"seconds": output.seconds} if output.seconds is not None else {}),
+                **({"lyrics": output.lyrics} if output.lyrics else {}),
                 **output.credentials_field,
             }
             for url, output in zip(urls, result.outputs, strict=True)

@@ -72,7 +72,10 @@ class SoundOutputs:
                 log.warning("output not stored", media_id=media_id, reason=error.strerror)
                 raise OutputNotStored from error
             with made:
-                return await self.store(media_id, made, content_type(wanted), request, seconds=seconds, for_org=for_org)
+                kind = content_type(wanted)
+                return await self.store(
+                    media_id, made, kind, request, seconds=seconds, lyrics=file.lyrics, for_org=for_org
+                )
 
     async def store(
         self,
@@ -83,6 +86,7 @@ class SoundOutputs:
         *,
         voice: str | None = None,
         seconds: float | None = None,
+        lyrics: str | None = None,
         for_org: OrgId,
     ) -> StoredOutput:
         """Store a sound that is whole and in the format that the caller wants; it is measured unless its length is
@@ -106,6 +110,7 @@ class SoundOutputs:
             credentials=self._credentials(request),
             seconds=None if seconds is None else round(seconds, 3),
             voice=voice,
+            lyrics=lyrics,
         )
         return StoredOutput(output=output, sha256=sha256)
 

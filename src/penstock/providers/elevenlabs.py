@@ -1,8 +1,10 @@
-"""ElevenLabs: speech in many voices."""
+"""ElevenLabs: speech in many voices, effects and music."""
 
+from dataclasses import replace
 from typing import Any
 
 from penstock.providers.openai_compatible import read_nothing
+from penstock.providers.sounds import GENERATE, MUSIC, file_formats
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -10,6 +12,7 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     complete_table,
+    converted,
     emulated,
     header,
     passthrough,
@@ -52,6 +55,39 @@ SPEAK = Operation(
     ),
     speech=_SPEECH,
 )
+_FORMAT = file_formats("?output_format", {"mp3": "mp3_44100_128", "opus": "opus_48000_128"})
+_EFFECT_ROWS = (
+    renamed("prompt", to="text", required=True),
+    renamed("seconds", to="duration_seconds", low=0.5, high=30),
+    passthrough("prompt_influence", low=0, high=1),
+    _FORMAT,
+)
+EFFECT = replace(
+    GENERATE,
+    takes_extras=False,
+    params=complete_table("sound", *_EFFECT_ROWS, passthrough("loop", one_of=(True, False))),
+)
+COMPOSE = replace(
+    EFFECT,
+    send="POST /music",
+    settings=MUSIC,
+    params=complete_table(
+        "sound",
+        passthrough("prompt", required=True, max_length=4100),
+        converted("seconds", "music_length_ms", lambda seconds: round(seconds * 1000), low=3, high=600),
+        renamed("instrumental", to="force_instrumental"),
+        _FORMAT,
+    ),
+)
+# No price in dollars was found, so an operator has to state one.
+SOUNDS = tuple(
+    Model(id=f"elevenlabs/{name}", upstream=name, op=op, prices=())
+    for op, names in (
+        (EFFECT, "eleven_text_to_sound_v2 eleven_text_to_sound_v3"),
+        (COMPOSE, "music_v1 music_v2 music_v2_5"),
+    )
+    for name in names.split()
+)
 # Dollars for a million characters.
 MODELS = """
     eleven_v4 80
@@ -93,5 +129,5 @@ PROVIDER = Provider(
     key_env="ELEVENLABS_API_KEY",
     auth=header("xi-api-key"),
     error_message=error_message,
-    models=_models(),
+    models=(*_models(), *SOUNDS),
 )

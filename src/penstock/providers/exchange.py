@@ -89,6 +89,7 @@ class File(msgspec.Struct, frozen=True):
     data: Buffer | str | Base64Text | None = None  # bytes, or base64: a short or a long text
     content_type: str | None = None
     revised_prompt: str | None = None
+    lyrics: str | None = None  # of a song, if the model wrote them
     private: bool = False  # the download needs the provider's credential
 
 

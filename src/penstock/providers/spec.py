@@ -276,7 +276,7 @@ class Operation:
     @property
     def has_url_fields(self) -> bool:
         """Whether fields may belong into the URL; see `providers.speech`."""
-        return self.speech is not None or self.transcription is not None
+        return bool(self.speech or self.transcription or (self.task == "sound" and not self.takes_extras))
 
     @property
     def finds_own_ids(self) -> bool:

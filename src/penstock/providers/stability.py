@@ -1,10 +1,11 @@
-"""Stability AI: Stable Image models, edits with a mask, and three upscalers; the creative upscaler is a job."""
+"""Stability AI: Stable Image models, edits with a mask, three upscalers, of which one is a job, and Stable Audio."""
 
 from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import first_image
 from penstock.providers.openai_compatible import form_file
+from penstock.providers.sounds import MUSIC, file_formats
 from penstock.providers.spec import (
     FailureKind,
     File,
@@ -24,6 +25,7 @@ from penstock.providers.spec import (
     emulated,
     fixed,
     ignored,
+    passthrough,
     price_list,
 )
 from penstock.providers.stable_images import (
@@ -53,6 +55,14 @@ def read_job(reply: Reply) -> Result:
         return read_image(reply)
     status: Status = "in_progress" if reply.status == 202 else "queued"
     return Result(status=status, ref={"id": response["id"]}, upstream_id=response["id"])
+
+
+def read_audio(reply: Reply) -> Result:
+    """Read a sound; the content filter refuses one as it does an image."""
+    response = reply.json
+    if response.get("finish_reason") == "CONTENT_FILTERED":
+        return Result(status="failed", failure_kind="refused", message="The sound was filtered for its content.")
+    return Result(files=(File(data=response["audio"]),), upstream_id=reply.headers.get("x-request-id"))
 
 
 def error_message(reply: Reply) -> str | None:
@@ -109,6 +119,26 @@ CONSERVATIVE = form_operation(
 )
 CREATIVE = replace(CONSERVATIVE, read=read_job, poll="GET /v2beta/results/{id}", poll_seconds=10.0)
 
+AUDIO = Operation(
+    task="sound",
+    send="POST /v2beta/audio/stable-audio-2/text-to-audio",
+    read=read_audio,
+    body="form",
+    takes_extras=False,
+    settings=MUSIC,
+    params=complete_table(
+        "sound",
+        PROMPT,
+        converted("seconds", "duration", round, low=1, high=190, default=20),
+        passthrough("seed", low=0, high=2**32 - 1),
+        passthrough("steps", low=4, high=8),
+        passthrough("cfg_scale", low=1, high=25),
+        file_formats("output_format", {"mp3": "mp3", "wav": "wav"}),
+    ),
+)
+AUDIO_PRICE = Price(
+    unit="call", usd="0.20", source=Source("fal.ai, which resells it", "2026-11-18", is_second_hand=True)
+)
 price = price_list(Source("platform.stability.ai/pricing and its notice of 2025-08-01", "2026-11-15"))
 PROVIDER = Provider(
     slug="stability",
@@ -130,6 +160,7 @@ PROVIDER = Provider(
         model("stability/inpaint", "inpaint", INPAINT, price("0.05", "image")),
         model("stability/fast-upscale", "fast", FAST, price("0.02", "image")),
         model("stability/conservative-upscale", "conservative", CONSERVATIVE, price("0.40", "image")),
+        model("stability/stable-audio-2.5", "stable-audio-2.5", AUDIO, AUDIO_PRICE),
         model("stability/creative-upscale", "creative", CREATIVE, price("0.60", "image")),
     ),
 )

@@ -122,7 +122,7 @@ _OPENROUTER_MODEL = closed_object(
 )
 _SOUND_OUTPUT = closed_object(
     {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER},
-    optional={"seconds": NUMBER, "content_credentials": CREDENTIALS},
+    optional={"seconds": NUMBER, "lyrics": TEXT, "content_credentials": CREDENTIALS},
 )
 _SOUND = closed_object(
     {

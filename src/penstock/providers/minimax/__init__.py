@@ -1,6 +1,6 @@
-"""MiniMax: Hailuo videos and speech over version 1 of its API, and H3 videos over version 2."""
+"""MiniMax: Hailuo videos, speech and music over version 1 of its API, and H3 videos over version 2."""
 
-from penstock.providers.minimax import h3, hailuo, speech
+from penstock.providers.minimax import h3, hailuo, music, speech
 from penstock.providers.spec import FailureKind, Provider, Reply, bearer
 
 FAILURE_KINDS: dict[str, FailureKind] = {
@@ -29,5 +29,5 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=(*h3.MODELS, *hailuo.MODELS, *speech.MODELS),
+    models=(*h3.MODELS, *hailuo.MODELS, *speech.MODELS, *music.MODELS),
 )

@@ -1,6 +1,6 @@
-"""Runway: its own videos and images, and Google's Veo videos; tasks report their cost in credits of a cent."""
+"""Runway: its own videos and images, Veo videos and effects; tasks report their cost in credits of a cent."""
 
-from penstock.providers.runway import images, tasks, videos
+from penstock.providers.runway import images, sounds, tasks, videos
 from penstock.providers.spec import Provider, bearer
 
 PROVIDER = Provider(
@@ -12,5 +12,5 @@ PROVIDER = Provider(
     auth=bearer,
     headers={"x-runway-version": "2024-11-06"},
     error_message=tasks.error_message,
-    models=(*videos.MODELS, *images.MODELS),
+    models=(*videos.MODELS, *images.MODELS, *sounds.MODELS),
 )
