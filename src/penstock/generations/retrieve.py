@@ -195,11 +195,20 @@ async def list_jobs(
     )
 
 
-async def video_content(gateway: Gateway, call: Call, index: int = 0) -> Response:
-    """An output's file, for clients that download through the gateway."""
+async def video_content(gateway: Gateway, call: Call, index: int = 0, *, redirect: bool = False) -> Response:
+    """An output's file, or a redirect to it."""
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     file, expires_at_ms = await video_output(gateway, row, index)
-    return gateway.media.file_response(file, call.headers.get("range"), expires_at_ms // 1000)
+    return await file_or_redirect(gateway, call, file, expires_at_ms, redirect=redirect)
+
+
+async def file_or_redirect(gateway: Gateway, call: Call, file: MediaRow, until_ms: int, *, redirect: bool) -> Response:
+    """A file, or a redirect to its signed URL: to the object store, if that signs URLs."""
+    if not redirect:
+        return gateway.media.file_response(file, call.headers.get("range"), until_ms // 1000)
+    until_ms = min(until_ms, gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
+    url = await gateway.media.signed_url(file.id, until_ms, call.base_url)
+    return Response(status=307, headers={"location": url, "cache-control": "no-store"})
 
 
 async def video_preview(gateway: Gateway, call: Call, variant: str, index: int = 0) -> Response:

@@ -17,6 +17,7 @@ from penstock.generation_jobs.rows import GenerationRow, ShownRow, get_generatio
 from penstock.generations import respond
 from penstock.generations.retrieve import (
     base64_of,
+    file_or_redirect,
     list_jobs,
     source_headers,
     stored_problem,
@@ -77,12 +78,12 @@ async def list_sounds(gateway: Gateway, call: Call, limit: int, after: str | Non
     return await list_jobs(gateway, call, "sound", _sound_object, limit, after, ascending=ascending)
 
 
-async def sound_content(gateway: Gateway, call: Call) -> Response:
-    """The file, or the range of it that was asked for. Raises Conflict for an unfinished sound."""
+async def sound_content(gateway: Gateway, call: Call, *, redirect: bool = False) -> Response:
+    """The file, or a redirect to it. Raises Conflict for an unfinished sound."""
     row = await get_sound_row(gateway, call.path["id"], call.caller.org_id)
     if row.status != "completed":
         raise Conflict(f"This sound is {row.status}; it has no content.", should_retry=False)
-    return await file_of(gateway, await finished(gateway, row.org_id, row.id), call)
+    return await file_of(gateway, await finished(gateway, row.org_id, row.id), call, redirect=redirect)
 
 
 async def finished(gateway: Gateway, org_id: OrgId, request_id: str) -> FinishedSound:
@@ -103,13 +104,13 @@ async def finished(gateway: Gateway, org_id: OrgId, request_id: str) -> Finished
     return FinishedSound(row, request, result, row.expires_at_ms)
 
 
-async def file_of(gateway: Gateway, sound: FinishedSound, call: Call) -> Response:
-    """The file of a finished sound, or the range of it that was asked for."""
+async def file_of(gateway: Gateway, sound: FinishedSound, call: Call, *, redirect: bool = False) -> Response:
+    """The file of a finished sound, or the range of it that was asked for, or a redirect to it."""
     files = await list_media(gateway.store, sound.row.id, sound.row.org_id)
     outputs: list[MediaRow] = [file for file in files if file.role == "output"]
     if not outputs:
         raise NotFound("The sound of this request is gone.")
-    return gateway.media.file_response(outputs[0], call.headers.get("range"), sound.expires_at_ms // 1000)
+    return await file_or_redirect(gateway, call, outputs[0], sound.expires_at_ms, redirect=redirect)
 
 
 async def speech_object(gateway: Gateway, sound: FinishedSound, base_url: str, *, in_base64: bool) -> dict[str, Any]:

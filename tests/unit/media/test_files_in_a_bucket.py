@@ -6,6 +6,7 @@ from urllib.request import urlopen
 
 import msgspec
 
+from penstock.api.endpoints.files import download_video
 from penstock.values import nanos
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, postgres_only, sqlite_only
@@ -45,6 +46,11 @@ async def test_files_in_a_bucket(open_gateway: OpenGateway, s3: S3Server, tmp_pa
         response = await running.image(response_format="b64_json")
         assert response["data"][0]["b64_json"]
         done = await running.wait_for_video((await running.video(media_retention="30d")).json["id"])
+        for query, headers in (({"redirect": "true"}, {}), ({}, {"prefer": "redirect"})):
+            found = await download_video(running.gateway, running.call(query=query, headers=headers, id=done["id"]))
+            assert found.status == 307
+            assert found.headers["location"].startswith(s3.endpoint)
+            assert await asyncio.to_thread(fetch, found.headers["location"]) == mp4()
         assert await asyncio.to_thread(fetch, done["output"]["url"]) == mp4()
         assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file() and "lock" not in path.name]
         assert (await running.purge(done["id"]))["media_deleted"] == 1

@@ -1,6 +1,7 @@
 """Download files, by signed URL or with the key of the organization that generated them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,13 @@ from penstock.generations import retrieve, sounds
 from penstock.media.thumbnails import THUMBNAIL_WIDTHS
 from penstock.schema import Call, Response
 
+_REDIRECT = Query(
+    name="redirect",
+    type="boolean",
+    default=False,
+    about="Respond with 307 and a signed URL of the file, which is the object store's where that signs URLs. So does "
+    "`Prefer: redirect`.",
+)
 CONTENT_QUERY = (
     Query(
         name="variant",
@@ -20,7 +28,9 @@ CONTENT_QUERY = (
         about="The video itself, one of its frames (WebP), or a sheet of frames (JPEG).",
     ),
     Query(name="index", type="integer", low=0, high=99, default=0, about="Which of several videos, counted from 0."),
+    _REDIRECT,
 )
+SOUND_QUERY = (_REDIRECT,)
 FILE_QUERY = (
     Query(name="exp", required=True, about="When the URL expires, in Unix time."),
     Query(name="sig", required=True, about="Signature that the gateway put into the URL."),
@@ -45,7 +55,8 @@ async def download_video(gateway: Gateway, call: Call) -> Response:
     asked = query.read(CONTENT_QUERY, call.query)
     if asked["variant"] != "video":
         return await retrieve.video_preview(gateway, call, asked["variant"], asked["index"])
-    return await read_first_chunk(await retrieve.video_content(gateway, call, asked["index"]))
+    redirect = _wants_redirect(call, asked)
+    return await read_first_chunk(await retrieve.video_content(gateway, call, asked["index"], redirect=redirect))
 
 
 async def download_openrouter_video(gateway: Gateway, call: Call) -> Response:
@@ -55,7 +66,12 @@ async def download_openrouter_video(gateway: Gateway, call: Call) -> Response:
 
 async def download_sound(gateway: Gateway, call: Call) -> Response:
     """Send the file of a sound, or the range of it that was asked for."""
-    return await read_first_chunk(await sounds.sound_content(gateway, call))
+    redirect = _wants_redirect(call, query.read(SOUND_QUERY, call.query))
+    return await read_first_chunk(await sounds.sound_content(gateway, call, redirect=redirect))
+
+
+def _wants_redirect(call: Call, asked: Mapping[str, Any]) -> bool:
+    return asked["redirect"] or "redirect" in call.headers.get("prefer", "").lower()
 
 
 async def read_first_chunk(response: Response) -> Response:

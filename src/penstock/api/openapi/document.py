@@ -198,13 +198,19 @@ def _error_examples() -> Mapping[int, Any]:
     }
 
 
+def _file_responses(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
+    for status in (200, 206):
+        yield status, _response(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
+    if any(row.name == "redirect" for row in route.query):
+        yield 307, _response("The file is at the URL in the header `Location`.", None)
+
+
 def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     if route.status == 204:
         yield 204, _response(route.summary, None)
         return
     if route.gives == "file":
-        for status in (200, 206):
-            yield status, _response(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
+        yield from _file_responses(route)
         return
     if route.gives == "page":
         yield 200, _response(route.summary, {"*/*": {"schema": {"type": "string"}}})
