@@ -158,7 +158,7 @@ async def build_gateway(
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)
         health = Health(clock)
-        accounts = VendorAccounts(store, vault, clock, catalog)
+        accounts = VendorAccounts(store, vault, clock, catalog, settings)
         await accounts.refresh()
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))

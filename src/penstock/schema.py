@@ -261,6 +261,7 @@ class PlannedCandidate(msgspec.Struct, frozen=True):
     hold: Nanos = ZERO
     send: str = ""  # which endpoint of the provider serves it, if the provider has several for one model
     account: str = ""  # the account that sends it and asks about its job; empty: the credential of the environment
+    fee_percent: int | None = None  # of the list price, by an account of the organization
 
 
 class VendorSeal(msgspec.Struct, frozen=True):

@@ -298,16 +298,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description="Providers of which also models that are not listed here can be called. Empty: none."),
     ] = ("fal", "replicate", "openrouter")
     disabled_providers: Annotated[tuple[str, ...], Meta(description="Slugs of providers to leave out.")] = ()
+    own_accounts: Annotated[tuple[str, ...], Meta(description="Providers that take accounts of organizations.")] = ()
+    own_account_fee_percent: Annotated[int, Meta(ge=0, le=100, description="Part of the price that these cost.")] = 0
     egress_allow_hosts: Annotated[tuple[HostName, ...], Meta(description="Hosts that egress rules let through.")] = ()
-    egress_allow_cidrs: Annotated[
-        tuple[str, ...], Meta(description="Networks that the egress rules let through, such as 10.20.0.0/16.")
-    ] = ()
+    egress_allow_cidrs: Annotated[tuple[str, ...], Meta(description="Networks that egress rules let through.")] = ()
     ca_file: Annotated[str, Meta(description="PEM file of a further certificate authority to trust.")] = ""
     alert_url: Annotated[
         WebhookUrl,
         Meta(
             description="HTTPS URL that gets a signed webhook when 80 or 100 percent of a monthly budget are used, or "
-            "a balance is low; empty: none."
+            "a balance is low, or a vendor refuses an account; empty: none."
         ),
     ] = ""
     alert_balance_usd: Annotated[

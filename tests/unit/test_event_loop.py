@@ -86,7 +86,7 @@ async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monke
         gate = faults.Gate()
         gateway = running.gateway
         running.lab.images.always(gate)
-        option = gateway.routing.route("image-1", ("image",)).first
+        option = gateway.routing.route("image-1", ("image",), OrgId("org_1")).first
         submitting = asyncio.create_task(
             rounds(lambda: gateway.upstream.submit(option, request, 1, {}, for_org=ORG), 30)
         )

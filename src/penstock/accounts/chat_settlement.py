@@ -68,7 +68,8 @@ class EndedCall(msgspec.Struct, frozen=True):
         request = self.reservation.request
         labels = encode_labels(request.labels) if request.labels else None
         slot = call.at_ms // SLOT_MS
-        return RequestUsage(call.caller.org_id, call.caller.key_id, end.status, slot, end.cost, labels, end.account_id)
+        key = (call.caller.org_id, call.caller.key_id)
+        return RequestUsage(*key, end.status, slot, end.cost, labels, end.account_id, end.vendor_cost)
 
     @property
     def hold_end(self) -> transfers.EndedHold:

@@ -54,6 +54,7 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     attempts: str | None
     labels: str | None
     account_id: str | None
+    vendor_cost: int | None
     drill: str | None
 
     @property
@@ -120,6 +121,7 @@ def request_record(row: RequestRow) -> dict[str, Any]:
         "input_tokens": row.input_tokens,
         "cached_tokens": row.cached_tokens,
         "output_tokens": row.output_tokens,
+        "vendor_cost": None if row.vendor_cost is None else dollars(Nanos(row.vendor_cost)),
         "cost_lines": [_line(line) for line in row.decode_cost_lines()],
         "purged_at": None if row.purged_at_ms is None else iso(row.purged_at_ms),
     }

@@ -40,6 +40,7 @@ class RequestEnd(msgspec.Struct, frozen=True):
     provider: str | None = None  # None: the one that was last asked, if any
     upstream_model: str | None = None
     account_id: str | None = None  # of the provider; None: the credential of the environment
+    vendor_cost: Nanos | None = None  # at the list price, where an account of the organization served
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
@@ -57,6 +58,7 @@ class RequestEnd(msgspec.Struct, frozen=True):
             "provider": self.provider,
             "upstream_model": self.upstream_model,
             "account_id": self.account_id,
+            "vendor_cost": self.vendor_cost,
             "input_tokens": self.input_tokens,
             "cached_tokens": self.cached_tokens,
             "output_tokens": self.output_tokens,
@@ -75,6 +77,7 @@ class RequestUsage(NamedTuple):
     cost: int
     labels: str | None = None  # as stored
     account_id: str | None = None  # at the vendor
+    vendor_cost: int | None = None  # what it cost there, if that is not the cost
 
 
 def check_session_id(headers: Mapping[str, str]) -> None:
@@ -128,7 +131,9 @@ async def end_request(tx: Transaction, org_id: OrgId, request_id: str, end: Requ
     if row is None:
         return None
     slot = row["created_at_ms"] // SLOT_MS
-    return RequestUsage(org_id, row["key_id"], end.status, slot, end.cost, row["labels"], row["account_id"])
+    return RequestUsage(
+        org_id, row["key_id"], end.status, slot, end.cost, row["labels"], row["account_id"], end.vendor_cost
+    )
 
 
 def request_end_values(org_id: OrgId, request_id: str, end: RequestEnd) -> Row:
@@ -158,10 +163,10 @@ async def count_usage(tx: Transaction, ended: Iterable[RequestUsage]) -> None:
     same = defaultdict[tuple[OrgId, str, str, int], list[int]](list)
     spent = defaultdict[tuple[str, str, str, str], int](int)
     by_account = defaultdict[tuple[str, str], int](int)
-    for org_id, key_id, status, slot, cost, labels, account_id in ended:
+    for org_id, key_id, status, slot, cost, labels, account_id, vendor_cost in ended:
         same[org_id, key_id, status, slot].append(cost)
-        if account_id is not None and cost:
-            by_account[month_text(slot * SLOT_MS), account_id] += cost
+        if account_id is not None and (spent_there := cost if vendor_cost is None else vendor_cost):
+            by_account[month_text(slot * SLOT_MS), account_id] += spent_there
         if labels is not None and cost:
             for name, value in decode_labels(labels).items():
                 spent[month_text(slot * SLOT_MS), org_id, name, value] += cost

@@ -37,7 +37,7 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest, *, is_mock
     if is_mock:
         chat, route = mock_chat(gateway, chat)
     else:
-        route = gateway.routing.route(chat.model, ("chat",))
+        route = gateway.routing.route(chat.model, ("chat",), call.caller.org_id)
     written = chat.body.get(FIELD)
     if written is None or all(_has_own_providers(candidate.model) for candidate in route.candidates):
         return RoutedChat(chat, gateway.routing.choose_usual(route, partial(check_supported, chat)))

@@ -149,7 +149,7 @@ def make_bill(prices: TokenPrices, usage: Usage) -> Bill:
     cached_tokens = usage.cached if usage.prompt_tokens_details else 0
     tokens = {"input": input_tokens, "cached": cached_tokens, "output": output_tokens}
     if (usage.cost is not None or usage.cost_in_usd_ticks is not None) and (usd := usage.cost_usd) is not None:
-        cost = nanos(usd)
+        cost = nanos(usd if prices.fee_percent is None else usd * prices.fee_percent / 100)
         return Bill(tokens, (CostLine(REPORTED, 1, None, cost),), cost)
     price = prices.row(input_tokens)
     if price is None:

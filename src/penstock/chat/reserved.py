@@ -21,6 +21,7 @@ from penstock.telemetry.tracing import span
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failure_log import log_failure
 from penstock.upstream.failures import Failure
+from penstock.upstream.token_prices import TokenPrices
 from penstock.upstream.vendor_account import VendorAccount
 from penstock.values import ZERO, Nanos
 
@@ -89,6 +90,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
             provider=provider or (last.provider if last else None),
             upstream_model=model.upstream if model else last.upstream_model if last else None,
             account_id=(candidate.account_id if candidate else last.account if last else "") or None,
+            vendor_cost=_vendor_cost(candidate, bill),
             input_tokens=bill.tokens.get("input") if bill else None,
             cached_tokens=bill.tokens.get("cached") if bill else None,
             output_tokens=bill.tokens.get("output") if bill else None,
@@ -163,6 +165,17 @@ class ReservedCall(msgspec.Struct, frozen=True):
     def _stored_message(self, message: str) -> str:
         """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""
         return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else message
+
+
+def _vendor_cost(candidate: Candidate | None, bill: Bill | None) -> Nanos | None:
+    """What the vendor bills the organization for tokens at its list price; None where the operator is billed."""
+    if candidate is None or candidate.listed is None or bill is None or not bill.tokens:
+        return None
+    tokens = bill.tokens
+    price = TokenPrices.of(candidate.listed).row(tokens.get("input", 0))
+    if price is None:
+        return None
+    return price.lines(tokens.get("input", 0), tokens.get("output", 0), tokens.get("cached", 0))[1]
 
 
 class ReservedChat(ReservedCall, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from penstock.models.catalog import Catalog
 from penstock.models.vendor_accounts import VendorAccounts
 from penstock.settings import Settings
 from penstock.store.base import Store
+from penstock.values import OrgId
 from penstock.vault import Vault
 
 FromFile = Annotated[
@@ -38,6 +39,8 @@ def add_account(
     concurrent: Annotated[int | None, typer.Option(help="Calls and jobs at a time.")] = None,
     per_minute: Annotated[int | None, typer.Option(help="Calls in a minute.")] = None,
     usd_per_month: Annotated[float | None, typer.Option(help="Dollars in a month, in UTC.")] = None,
+    org: Annotated[str, typer.Option(help="Organization whose account it is: its bill at the vendor.")] = "",
+    fee_percent: Annotated[int | None, typer.Option(help="What its calls cost, in percent of the price.")] = None,
     data: Data = None,
     config: Config = None,
     as_json: Json = False,
@@ -45,8 +48,10 @@ def add_account(
     """Add a credential of a provider; running gateways use it within two seconds."""
     limits = {"concurrent": concurrent, "requests_per_minute": per_minute, "usd_per_month": usd_per_month}
     options = {"name": name, "weight": weight, "priority": priority, "models": model or None, **limits}
+    options["fee_percent"] = fee_percent
+    owner = OrgId(org) if org else None
     credential = _read(from_file)
-    account = _with_accounts(data, config, lambda accounts: accounts.add(provider, credential, options))
+    account = _with_accounts(data, config, lambda accounts: accounts.add(provider, credential, options, owner))
     report(f"added {account['id']}", as_json, **account)
 
 
@@ -90,7 +95,7 @@ def _with_accounts(data: Path | None, config: Path | None, work: Callable[[Vendo
     settings: Settings = load_settings(data=data, config=config)
 
     async def with_accounts(store: Store, vault: Vault) -> Any:
-        accounts = VendorAccounts(store, vault, Clock(), Catalog(providers.discover(), settings, {}))
+        accounts = VendorAccounts(store, vault, Clock(), Catalog(providers.discover(), settings, {}), settings)
         await accounts.refresh()
         return await work(accounts)
 

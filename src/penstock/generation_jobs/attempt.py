@@ -24,7 +24,7 @@ from penstock.media.provider_files import UnusableFile
 from penstock.media.storage import FileMissing
 from penstock.media.transfer import OutputNotStored
 from penstock.providers.row_names import input_row
-from penstock.providers.spec import Result
+from penstock.providers.spec import Model, Result
 from penstock.schema import StoredOutput
 from penstock.store.base import Change, ConstraintViolated, Row
 from penstock.telemetry.tracing import span
@@ -114,7 +114,15 @@ class _Attempt:
         if self.candidate.drill is None:
             self.gateway.health.record_success(*self.health_key)
             self.gateway.accounts.note_success(self.candidate)
-        return AttemptResult(self.part, self.id, made, outputs, self._price_lines(made, outputs))
+        listed = self.candidate.listed
+        return AttemptResult(
+            self.part,
+            self.id,
+            made,
+            outputs,
+            self._price_lines(self.candidate.charged(made), outputs, self.candidate.model),
+            None if listed is None else self._price_lines(made, outputs, listed),
+        )
 
     async def _record_failure(self, failure: Failure, made: Result | None, *, is_ours: bool = False) -> Failure:
         """Store the failure, with its cost if the provider bills for it or has `made` outputs that nobody gets. That is
@@ -127,6 +135,8 @@ class _Attempt:
             cost = billed_cost(self.candidate, request, self.part.count, made)
         else:
             cost = failed_cost(model, request, failure.cost_usd, failure.usage)
+        if self.candidate.fee_percent is not None:
+            cost = ZERO  # the vendor bills the organization, whatever has failed
         charged = cost if is_callers_risk(model, request) and not is_ours else ZERO
         state = "unknown" if failure.unknown else "failed"
         await self._record(state, failure=failure, cost=cost, loss=Nanos(cost - charged))
@@ -135,15 +145,15 @@ class _Attempt:
     async def _record_bill(self, ended: Result) -> None:
         """Store what the provider bills for a cancelled upstream job; without a bill it is asked again later."""
         model, request = self.candidate.model, self.job.request
-        cost = failed_cost(model, request, ended.cost_usd, ended.usage)
-        if not cost or ended.status == "completed":
+        cost = failed_cost(model, request, self.candidate.charged(ended).cost_usd, ended.usage)
+        if not cost or ended.status == "completed" or self.candidate.fee_percent is not None:
             return
         charged = cost if is_callers_risk(model, request) else ZERO
         await self._record("cancelled", cost=cost, loss=Nanos(cost - charged))
         failure = replace(job_failure(self.candidate, ended), accepted=True, charged=charged)
         self.job.history.add_outcome(self.part, failure)
 
-    def _price_lines(self, result: Result, outputs: Sequence[StoredOutput]) -> tuple[Line, ...]:
+    def _price_lines(self, result: Result, outputs: Sequence[StoredOutput], model: Model) -> tuple[Line, ...]:
         """The cost that the provider reports, else the price of what was delivered."""
         if self.maker:
             return self.maker.lines
@@ -151,7 +161,7 @@ class _Attempt:
             return (reported_line(result.cost_usd),)
         pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)  # 0: not known
         usage = {**_measured_seconds(outputs), **result.usage}
-        return actual_lines(self.candidate.model, self.job.request, len(outputs), pixels=pixels or None, usage=usage)
+        return actual_lines(model, self.job.request, len(outputs), pixels=pixels or None, usage=usage)
 
     # --------------------------------------------------------------------------------------------------------- making
 

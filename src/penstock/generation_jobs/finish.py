@@ -81,7 +81,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
     charged = hold_end.charged
     account_id = new.attempts[0].part.candidate.account_id if new.attempts else ""
     usage = _usage(job.row, job.key_id, encode_labels(job.request.labels), "completed", charged)
-    usage = usage._replace(account_id=account_id or None)
+    usage = usage._replace(account_id=account_id or None, vendor_cost=_vendor_cost(new.attempts))
     changes: list[Change] = [
         _completed_generation(gateway, job, new.result, now, until),
         *_attempt_ends(new.attempts, now),
@@ -142,11 +142,20 @@ def _completed_request(job: Job, new: NewResult, charged: Nanos, at_ms: int) -> 
         provider=made_by.provider.slug if made_by else None,
         upstream_model=made_by.model.upstream if made_by else None,
         account_id=(made_by.account_id or None) if made_by else None,
+        vendor_cost=_vendor_cost(attempts),
         input_tokens=_reported_tokens(attempts, "input"),
         output_tokens=_reported_tokens(attempts, "output"),
         cost_lines=cost_lines([*_price_lines(attempts), *_charged_failures(job)], new.cost),
     )
     return "end_generation_request", request_end_values(job.org_id, job.id, end)
+
+
+def _vendor_cost(attempts: Sequence[AttemptResult]) -> Nanos | None:
+    """What the vendor bills the organization at its list price; None where the gateway's operator is billed."""
+    if all(attempt.listed_lines is None for attempt in attempts):
+        return None
+    lines = [line for attempt in attempts for line in attempt.listed_lines or attempt.price_lines]
+    return nanos(sum((line.cost_usd for line in lines), Decimal(0)))
 
 
 def _usage(row: GenerationRow, key_id: str, labels: str | None, status: str, charged: Nanos) -> RequestUsage:

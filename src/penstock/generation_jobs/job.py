@@ -173,7 +173,7 @@ async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: s
     if planned.account and not gateway.accounts.knows(planned.account):
         await gateway.accounts.refresh()  # another process has just added it
     found = gateway.catalog.find_candidate(planned, task)
-    candidate = None if found is None else gateway.accounts.of_job(found, planned.account)
+    candidate = None if found is None else gateway.accounts.of_job(found, planned.account, planned.fee_percent)
     if candidate is None:
         return None
     if planned.prices == snapshot_prices(candidate.model.prices):
@@ -184,8 +184,8 @@ async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: s
 
 def billed_cost(candidate: Candidate, request: Request, count: int, result: Result) -> Nanos:
     """What the provider says it charges for `count` outputs, else the quote for them."""
-    if result.cost_usd is not None:
-        return nanos(Decimal(result.cost_usd))
+    if (usd := candidate.charged(result).cost_usd) is not None:
+        return nanos(Decimal(usd))
     if "billed" in result.usage:
         return quote_of(actual_lines(candidate.model, request, count, usage=result.usage)).total
     part = msgspec.structs.replace(request, values={**request.values, "n": count})

@@ -18,7 +18,7 @@ from penstock.store.base import Change, ConstraintViolated, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
-from penstock.values import Nanos, OrgId, nanos
+from penstock.values import ZERO, Nanos, OrgId, nanos
 
 log = structlog.get_logger()
 
@@ -97,6 +97,8 @@ async def _loss(
     reports, or else the part of the hold. For a job that was not completed it is what the provider reports.
     """
     request = row.decode_request()
+    if candidate.fee_percent is not None:
+        return ZERO  # the vendor bills the organization
     if result.status != "completed":
         return failed_cost(candidate.model, request, result.cost_usd, result.usage)
     if request is not None:

@@ -57,6 +57,7 @@ class AttemptResult(msgspec.Struct, frozen=True):
     result: Result
     outputs: tuple[StoredOutput, ...]
     price_lines: tuple[Line, ...]  # what it cost; not rounded, the sum over all attempts is
+    listed_lines: tuple[Line, ...] | None = None  # at the list price, by an account of the organization
 
     @property
     def cost_usd(self) -> Decimal:

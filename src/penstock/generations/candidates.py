@@ -23,7 +23,7 @@ from penstock.values import INPUT_VIDEOS, OrgId, dollars
 
 async def find_candidates(gateway: Gateway, org_id: OrgId, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
     """The candidates that can serve a call and that the caller allows. Its input images are only counted."""
-    route = gateway.routing.route(validated.request.model, tasks)
+    route = gateway.routing.route(validated.request.model, tasks, org_id)
     task = validated.request.task
     first_request = with_defaults(validated.request, route.first.model)
     preferences = NO_PREFERENCES

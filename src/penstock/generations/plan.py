@@ -142,6 +142,7 @@ def _planned_candidate(candidate: Candidate, hold: Nanos) -> PlannedCandidate:
         hold=hold,
         send=candidate.model.op.send,
         account=candidate.account_id,
+        fee_percent=candidate.fee_percent,
     )
 
 

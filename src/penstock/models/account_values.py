@@ -27,6 +27,8 @@ NEW_ACCOUNT: Row = {  # what is not given
     "concurrent": None,
     "requests_per_minute": None,
     "nanos_per_month": None,
+    "fee_percent": None,
+    "fallback_to_shared": 0,
 }
 _MAX_MODELS = 200
 # name, smallest, largest, and what null stands for
@@ -35,6 +37,7 @@ _NUMBERS = (
     ("priority", 0, MAX_PRIORITY, 0),
     ("concurrent", 1, MAX_CONCURRENT, None),
     ("requests_per_minute", 1, MAX_PER_MINUTE, None),
+    ("fee_percent", 0, 100, None),
 )
 
 
@@ -44,6 +47,7 @@ def account_record(account: VendorAccount) -> dict[str, Any]:
         "object": "account",
         "provider": account.provider,
         "name": account.name,
+        "org_id": account.org_id,
         "status": account.status,
         "weight": account.weight,
         "priority": account.priority,
@@ -51,6 +55,8 @@ def account_record(account: VendorAccount) -> dict[str, Any]:
         "concurrent": account.concurrent,
         "requests_per_minute": account.requests_per_minute,
         "usd_per_month": None if account.nanos_per_month is None else dollars(Nanos(account.nanos_per_month)),
+        "fee_percent": account.fee_percent,
+        "fallback_to_shared": account.fallback_to_shared,
         "spent_this_month": dollars(Nanos(account.spent)),
         "health": _health(account),
         "last_four": account.last_four,
@@ -79,17 +85,31 @@ def account_columns(options: Mapping[str, Any]) -> Row:
                 raise InvalidRequest(f"`{name}` must be a whole number from {low} to {high}.", param=name)
     if "usd_per_month" in options:
         columns["nanos_per_month"] = _nanos_column(options["usd_per_month"])
-    if "name" in options:
-        columns["name"] = name = options["name"] or ""
-        if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not (name.isprintable()):
-            raise InvalidRequest(f"`name` must have at most {MAX_NAME_CHARS} printable characters.", param="name")
     if options.get("status") is not None:
         columns["status"] = options["status"]
         if options["status"] not in STATUSES:
             raise InvalidRequest("`status` must be one of `on`, `off`.", param="status")
-    if "models" in options:
-        columns["models"] = _models_column(options["models"])
+    for name, convert in (
+        ("name", _name_column),
+        ("fallback_to_shared", _flag_column),
+        ("models", _models_column),
+    ):
+        if name in options:
+            columns[name] = convert(options[name])
     return columns
+
+
+def _name_column(name: Any) -> str:
+    name = name or ""
+    if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidRequest(f"`name` must have at most {MAX_NAME_CHARS} printable characters.", param="name")
+    return name
+
+
+def _flag_column(value: Any) -> int:
+    if value not in (None, False, True):
+        raise InvalidRequest("`fallback_to_shared` must be true or false.", param="fallback_to_shared")
+    return int(value or False)
 
 
 def _nanos_column(usd: Any) -> Nanos | None:

@@ -31,7 +31,8 @@ class KnownProviders:
         }
         self._by_accounts_only = {
             slug
-            for slug in with_accounts & reasons.keys()
+            for slug in reasons
+            if slug in with_accounts or slug in settings.own_accounts or "*" in settings.own_accounts
             if reasons[slug] is not None and credentials.lacks_key_only(self.known[slug], settings, environ)
         }
         self._inactive = {

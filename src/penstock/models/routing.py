@@ -18,7 +18,8 @@ from penstock.upstream.candidate import Candidate
 from penstock.values import OrgId
 
 IsHealthy = Callable[[str, str], bool]  # for the slug of a provider and its name of a model
-Expand = Callable[[tuple[Candidate, ...]], tuple[Candidate, ...]]  # by the accounts of the providers
+# By the accounts of the providers that an organization may use.
+Expand = Callable[[tuple[Candidate, ...], OrgId], tuple[Candidate, ...]]
 ReadPerformances = Callable[[str, OrgId], Awaitable[Performances]]  # for a task and an organization
 Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
 
@@ -88,32 +89,33 @@ class Routing:
         catalog: Catalog,
         is_healthy: IsHealthy,
         read_performances: ReadPerformances,
-        expand: Expand = lambda candidates: candidates,
+        expand: Expand = lambda candidates, org_id: candidates,
     ) -> None:
         self._catalog = catalog
         self._expand = expand
         self._knowledge = Knowledge(is_healthy=is_healthy, has_ended=catalog.has_ended)
         self._read_performances = read_performances
 
-    def route(self, model: str, tasks: Sequence[str]) -> Route:
+    def route(self, model: str, tasks: Sequence[str], org_id: OrgId) -> Route:
         """Candidates by priority, and in random order by weight among the same priority. Unhealthy ones come last, and
         those whose provider has shut the model down.
 
         Raises ModelNotFound, ModelDisabled or InvalidRequest.
         """
         candidates, forced = self._catalog.find(model, tasks)
-        candidates = self._expand(candidates)
+        candidates = self._expand(candidates, org_id)
         if not candidates:
-            raise ModelDisabled(f"No account of this gateway serves the model `{model}`.", param="model")
+            raise ModelDisabled(f"No account serves the model `{model}` for your organization.", param="model")
         if len(candidates) > 1:
             candidates = tuple(sorted(candidates, key=self._usual_rank))
         return Route(candidates, forced)
 
-    def _usual_rank(self, candidate: Candidate) -> tuple[bool, int, int, float]:
+    def _usual_rank(self, candidate: Candidate) -> tuple[bool, bool, int, int, float]:
         account = candidate.account
         weight = candidate.model.weight * (account.share if account else 1)
         return (
             self._knowledge.comes_last(candidate),
+            account is None or account.org_id is None,
             candidate.model.priority,
             account.priority if account else 0,
             -(random.random() ** (1 / weight)),  # noqa: S311 - for load, not for security
@@ -191,7 +193,12 @@ def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
     if not refusals and not (route.forced and len(capable) > 1):
         return route
     # Other accounts of the forced provider are the same model.
-    same = [each for each in capable if (each.provider, each.model) == (capable[0].provider, capable[0].model)]
+    first = capable[0]
+    same = [
+        each
+        for each in capable
+        if (each.provider, each.listed or each.model) == (first.provider, first.listed or first.model)
+    ]
     tried = tuple(same if route.forced else capable)
     return replace(route, candidates=tried, left_out=(*route.left_out, *left_out))
 

@@ -1,7 +1,6 @@
 """The accounts at vendors: read from the store, changed by operators, and offered as candidates."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any
@@ -19,12 +18,14 @@ from penstock.models.account_values import (
     account_record,
 )
 from penstock.models.catalog import Catalog
+from penstock.models.own_accounts import by_account, takes_own_accounts
+from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.upstream.account_limits import AccountLimits, AccountUse
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import Failure
 from penstock.upstream.vendor_account import VendorAccount
-from penstock.values import is_id, month_text, new_id
+from penstock.values import OrgId, is_id, month_text, new_id
 from penstock.vault import Vault
 
 SHARE_SECONDS = 5.0  # how often processes tell each other how they use the accounts
@@ -37,10 +38,15 @@ _LAST = 4
 _MOST_KEPT = 4096  # candidates with accounts in memory
 
 
+Owner = OrgId | None
+ANYBODY: Owner = None  # the operator, who may change the accounts of all
+
+
 class VendorAccounts:
     """The accounts of this installation, as this process knows them."""
 
-    def __init__(self, store: Store, vault: Vault, clock: Clock, catalog: Catalog) -> None:
+    def __init__(self, store: Store, vault: Vault, clock: Clock, catalog: Catalog, settings: Settings) -> None:
+        self._settings = settings
         self._store = store
         self._vault = vault
         self._clock = clock
@@ -54,20 +60,30 @@ class VendorAccounts:
 
     # ---------------------------------------------------------------------------------------------------- choosing
 
-    def expand(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """The candidates, once more for each account of their providers that serves their model."""
+    def expand(self, candidates: tuple[Candidate, ...], org_id: OrgId) -> tuple[Candidate, ...]:
+        """The candidates, once more for each account of their providers that serves their model: those of the
+        organization, and those of the operator unless it has one of its own, which must allow that.
+        """
         if not self._by_provider:
-            return candidates
-        found: list[Candidate] = []
+            if not self._settings.own_accounts:
+                return candidates
+            return tuple(each for each in candidates if self._has_credential(each))
+        own, shared = list[Candidate](), list[Candidate]()
+        has_own, may_fall_back = False, True
         for candidate in candidates:
-            if self._catalog.providers.has_own_credential(candidate.provider.slug):
-                found.append(candidate)
-            found += [
-                self._with_account(candidate, account)
-                for account in self._by_provider.get(candidate.provider.slug, ())
-                if account.serves(candidate.model.id)
-            ]
-        return tuple(found)
+            if self._has_credential(candidate):
+                shared.append(candidate)
+            for account in self._by_provider.get(candidate.provider.slug, ()):
+                if account.org_id not in (None, org_id) or not account.serves(candidate.model.id):
+                    continue
+                if account.org_id is not None:
+                    has_own, may_fall_back = True, may_fall_back and account.fallback_to_shared
+                if not account.is_spent:
+                    (shared if account.org_id is None else own).append(self._with_account(candidate, account))
+        return tuple(own) if has_own and not may_fall_back else (*own, *shared)
+
+    def _has_credential(self, candidate: Candidate) -> bool:
+        return self._catalog.providers.has_own_credential(candidate.provider.slug)
 
     def _with_account(self, candidate: Candidate, account: VendorAccount) -> Candidate:
         """The candidate with an account: the same object each time, because it keeps what follows from it."""
@@ -76,14 +92,20 @@ class VendorAccounts:
         if kept is None or kept[0] is not candidate:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            kept = self._kept[key] = (candidate, replace(candidate, account=account))
+            kept = self._kept[key] = (candidate, by_account(candidate, account, self._fee_percent(account)))
         return kept[1]
 
-    def of_job(self, candidate: Candidate, account_id: str) -> Candidate | None:
-        """The candidate with the account that started a job; None when that is gone."""
+    def _fee_percent(self, account: VendorAccount) -> int | None:
+        """The part of the list price that calls by an account cost; None for the whole: by the operator's."""
+        if account.org_id is None:
+            return None
+        return self._settings.own_account_fee_percent if account.fee_percent is None else account.fee_percent
+
+    def of_job(self, candidate: Candidate, account_id: str, fee_percent: int | None) -> Candidate | None:
+        """The candidate with the account that started a job, at the fee of then; None when that is gone."""
         if account_id:
             account = self._by_id.get(account_id)
-            return None if account is None else replace(candidate, account=account)
+            return None if account is None else by_account(candidate, account, fee_percent)
         return candidate if self._catalog.providers.has_own_credential(candidate.provider.slug) else None
 
     def knows(self, account_id: str) -> bool:
@@ -150,7 +172,8 @@ class VendorAccounts:
             self._by_provider.setdefault(account.provider, []).append(account)
         self._kept.clear()
         await self._read_spends()
-        self._catalog.set_accounts(frozenset(self._by_provider))
+        shared = (account.provider for account in self._by_id.values() if account.org_id is None)
+        self._catalog.set_accounts(frozenset(shared))
         self._seen = seen
 
     async def _write_failures(self) -> None:
@@ -182,6 +205,7 @@ class VendorAccounts:
             **row,
             "credential": self._vault.open(row["secret"], row["id"]).decode(),
             "models": None if row["models"] is None else tuple(msgspec.json.decode(row["models"])),
+            "fallback_to_shared": bool(row["fallback_to_shared"]),
         }
         del values["secret"]
         known = self._by_id.get(row["id"])
@@ -193,29 +217,39 @@ class VendorAccounts:
             setattr(known, name, value)
         return known
 
-    def list_records(self) -> list[dict[str, Any]]:
-        return [account_record(account) for account in self._by_id.values()]
+    def list_records(self, owner: Owner = ANYBODY) -> list[dict[str, Any]]:
+        return [account_record(account) for account in self._by_id.values() if _is_of(account.org_id, owner)]
 
-    def names(self) -> dict[str, str]:
-        """The names of the accounts that have one, by their ids."""
-        return {account.id: account.name for account in self._by_id.values() if account.name}
+    def names(self, owner: Owner = ANYBODY) -> dict[str, str]:
+        """The names of the accounts, by their ids."""
+        return {account.id: account.name for account in self._by_id.values() if _is_of(account.org_id, owner)}
 
-    def get_record(self, account_id: str) -> dict[str, Any]:
-        """Raises NotFound."""
-        if account_id not in self._by_id:
+    def get_record(self, account_id: str, owner: Owner = ANYBODY) -> dict[str, Any]:
+        """Raises NotFound, also for an account of somebody else."""
+        account = self._by_id.get(account_id)
+        if account is None or not _is_of(account.org_id, owner):
             raise _no_such(account_id)
-        return account_record(self._by_id[account_id])
+        return account_record(account)
 
     # ---------------------------------------------------------------------------------------------------- changing
 
-    async def add(self, provider: str, credential: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Add an account; raise InvalidRequest for a bad value and Conflict for a credential that is there already."""
+    async def add(
+        self, provider: str, credential: str, options: Mapping[str, Any], owner: Owner = ANYBODY
+    ) -> dict[str, Any]:
+        """Add an account of the owner, or of the operator for anybody; raise InvalidRequest for a bad value and
+        Conflict for a credential that is there already.
+        """
         known = self._catalog.providers.known.get(provider)
         if known is None:
             raise InvalidRequest(f"`provider` names `{provider[:64]}`, which is not a provider.", param="provider")
         if known.key_env is None:
             raise InvalidRequest(f"{known.name} takes no credential.", param="provider")
-        columns = {**NEW_ACCOUNT, **account_columns(options)}
+        if owner is not ANYBODY and not takes_own_accounts(self._settings, known):
+            message = f"The operator of this gateway does not take accounts of organizations at {known.name}."
+            raise InvalidRequest(message, param="provider")
+        if owner and await self._store.one("get_org", id=owner) is None:
+            raise InvalidRequest("`org_id` names no organization.", param="org_id")
+        columns = {**NEW_ACCOUNT, **account_columns(options), "org_id": owner or None}
         columns.pop("status", None)
         at_ms = self._clock.now_ms()
         account_id = new_id("acc", at_ms)
@@ -227,56 +261,53 @@ class VendorAccounts:
                 "add_account", id=account_id, provider=provider, created_at_ms=at_ms, **columns, **secret
             ):
                 raise _shared()
-            note(Act("account.added", account_id, after=account_facts({"provider": provider, **columns, **secret})))
+            facts = account_facts({"provider": provider, **columns, **secret})
+            note(Act("account.added", account_id, OrgId(owner) if owner else None, after=facts))
 
         await write_audited(self._store, self._clock.now_ms(), write)
         await self.refresh()
         return self.get_record(account_id)
 
-    async def change(self, account_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    async def change(self, account_id: str, options: Mapping[str, Any], owner: Owner = ANYBODY) -> dict[str, Any]:
         """Change what is given; raise NotFound or InvalidRequest."""
         changes = account_columns(options)
 
         async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
-            row = await tx.one("lock_account", id=account_id)
-            if row is None:
-                raise _no_such(account_id)
-            row.pop("provider")
+            row, org_id = await _locked(tx, account_id, owner)
             await tx.run("set_account", **{**row, **changes})
-            note(changed("account.changed", account_id, None, account_facts(row), account_facts({**row, **changes})))
+            note(changed("account.changed", account_id, org_id, account_facts(row), account_facts({**row, **changes})))
 
         await write_audited(self._store, self._clock.now_ms(), write)
         await self.refresh()
         return self.get_record(account_id)
 
-    async def rotate(self, account_id: str, credential: str) -> dict[str, Any]:
+    async def rotate(self, account_id: str, credential: str, owner: Owner = ANYBODY) -> dict[str, Any]:
         """Replace the credential, for new jobs and for those that run: it must be of the same account at the vendor."""
-        secret = self._sealed(account_id, self.get_record(account_id)["provider"], credential)
+        secret = self._sealed(account_id, self.get_record(account_id, owner)["provider"], credential)
 
         async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
+            _, org_id = await _locked(tx, account_id, owner)
             other = await tx.one("get_account_by_fingerprint", fingerprint=secret["fingerprint"])
             if other is not None and other["id"] != account_id:
                 raise _shared()
-            if not await tx.run("rotate_account", id=account_id, **secret):
-                raise _no_such(account_id)
-            note(Act("account.rotated", account_id, after={"credential": "changed", "last_four": secret["last_four"]}))
+            await tx.run("rotate_account", id=account_id, **secret)
+            after = {"credential": "changed", "last_four": secret["last_four"]}
+            note(Act("account.rotated", account_id, org_id, after=after))
 
         await write_audited(self._store, self._clock.now_ms(), write)
         await self.refresh()
         return self.get_record(account_id)
 
-    async def delete(self, account_id: str, *, drain: bool) -> dict[str, Any] | None:
+    async def delete(self, account_id: str, *, drain: bool, owner: Owner = ANYBODY) -> dict[str, Any] | None:
         """Delete an account, and return None. While jobs that it started are open, raise Conflict, or with `drain` keep
         it for them only and return its record; its credential is erased after the last of them.
         """
 
         async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
-            row = await tx.one("lock_account", id=account_id)
-            if row is None:
-                raise _no_such(account_id)
+            row, org_id = await _locked(tx, account_id, owner)
             count = (await tx.one("count_open_attempts_of_account", id=account_id) or {"count": 0})["count"]
             if count and not drain:
                 raise Conflict(
@@ -284,9 +315,8 @@ class VendorAccounts:
                     "new ones, and is deleted after the last of them.",
                     should_retry=False,
                 )
-            row.pop("provider")
             await tx.run("set_account", **{**row, "status": "draining"})
-            note(Act("account.deleted", account_id, after={"open_jobs": count}))
+            note(Act("account.deleted", account_id, org_id, after={"open_jobs": count}))
 
         await write_audited(self._store, self._clock.now_ms(), write)
         await self.erase_drained()
@@ -343,6 +373,19 @@ async def reseal_accounts(store: Store, vault: Vault) -> int:
         return count
 
     return await store.write(work)
+
+
+def _is_of(org_id: OrgId | None, owner: Owner) -> bool:
+    return owner is ANYBODY or org_id == owner
+
+
+async def _locked(tx: Transaction, account_id: str, owner: Owner) -> tuple[Row, OrgId | None]:
+    """The values of an account that is locked, and whose it is. Raises NotFound, also for one of somebody else."""
+    row = await tx.one("lock_account", id=account_id)
+    if row is None or not _is_of(row["org_id"], owner):
+        raise _no_such(account_id)
+    row.pop("provider")
+    return row, row.pop("org_id")
 
 
 def _text(account: VendorAccount) -> str:

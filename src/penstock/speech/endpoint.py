@@ -107,7 +107,7 @@ async def _plan(gateway: Gateway, call: Call, request: SpeechRequest, *, is_kept
     if status == "mocked":
         request, route = mock_speech(gateway, request)
     else:
-        route = gateway.routing.route(request.model, (_TASK,))
+        route = gateway.routing.route(request.model, (_TASK,), call.caller.org_id)
     plans: dict[int, SpeechPlan] = {}
 
     def check(model: Model) -> None:

@@ -58,7 +58,7 @@ async def plan_call(
     `route` is that of a mock. A `sound` that was prepared already is used if its parts will do. A call that
     `is_recorded` asks for the finest times, so that every form can be made of the recording.
     """
-    route = route or gateway.routing.route(request.model, (request.task,))
+    route = route or gateway.routing.route(request.model, (request.task,), call.caller.org_id)
     plans: dict[int, ListenPlan] = {}
 
     def check(model: Model) -> None:

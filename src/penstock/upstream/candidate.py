@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 
+from msgspec import structs
+
 from penstock.net.guard import is_public_url
-from penstock.providers.spec import Model, Provider
+from penstock.providers.spec import Model, Provider, Result
 from penstock.upstream.drill import Drill
 from penstock.upstream.token_prices import TokenPrices
 from penstock.upstream.translate import Target, fixed_target
@@ -24,6 +27,8 @@ class Candidate:
     model: Model
     own_key: str = field(default="", repr=False)  # of the environment
     account: VendorAccount | None = None  # whose credential is used instead
+    listed: Model | None = None  # with an account of the caller's organization: the model at its list price
+    fee_percent: int | None = None  # and the part of the list price that is charged
     drill: Drill | None = None  # the faults of the call that it is a candidate of
 
     @property
@@ -61,7 +66,13 @@ class Candidate:
     @cached_property
     def token_prices(self) -> TokenPrices:
         """What the tokens of its chat calls cost."""
-        return TokenPrices.of(self.model)
+        return TokenPrices.of(self.model, self.fee_percent)
+
+    def charged(self, result: Result) -> Result:
+        """The result with the cost that is charged: by an account of the organization, a part of what it reports."""
+        if self.fee_percent is None or result.cost_usd is None:
+            return result
+        return structs.replace(result, cost_usd=f"{Decimal(result.cost_usd) * self.fee_percent / 100:f}")
 
     @property
     def target(self) -> Target | None:

@@ -64,10 +64,11 @@ class TokenPrices(msgspec.Struct, frozen=True):
 
     rows: tuple[TokenPrice, ...]
     max_image_tokens: int  # of one input image
+    fee_percent: int | None = None  # the part of a cost that the provider reports which is charged; None: all
 
     @classmethod
-    def of(cls, model: Model) -> "TokenPrices":
-        return cls(tuple(map(TokenPrice.of, model.prices)), model.max_image_tokens)
+    def of(cls, model: Model, fee_percent: int | None = None) -> "TokenPrices":
+        return cls(tuple(map(TokenPrice.of, model.prices)), model.max_image_tokens, fee_percent)
 
     def row(self, input_tokens: int) -> TokenPrice | None:
         """The row for an input of this length; None if the model has no price."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from penstock.clock import Clock
 from penstock.upstream.account_limits import AccountLimits, Wait
+from penstock.values import OrgId
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,9 @@ class VendorAccount:
     concurrent: int | None = None  # calls and jobs at a time
     requests_per_minute: int | None = None
     nanos_per_month: int | None = None
+    org_id: OrgId | None = None  # whose it is; None: the operator's
+    fee_percent: int | None = None  # of the list price; None: as the settings say
+    fallback_to_shared: bool = False
     failed_status: int | None = None  # of the vendor's refusal of the account itself; tried last until it is mended
     failed_at_ms: int | None = None
     spent: int = 0  # of this month, as it was read last
@@ -47,8 +51,8 @@ class VendorAccount:
         return self.nanos_per_month is not None and self.spent >= self.nanos_per_month
 
     def serves(self, model: str) -> bool:
-        """Whether new calls of a model may use the account."""
-        if self.status != "on" or self.is_spent:
+        """Whether new calls of a model may use the account, unless its dollars are used up."""
+        if self.status != "on":
             return False
         return self.models is None or any(
             model.startswith(name[:-1]) if name.endswith("*") else model == name for name in self.models

@@ -123,6 +123,7 @@ async def test_a_request_from_opening_to_end(database: Database) -> None:
             "input_tokens": None,
             "cached_tokens": None,
             "output_tokens": None,
+            "vendor_cost": None,
             "cost_lines": [],
             "purged_at": None,
         }

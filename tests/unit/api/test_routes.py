@@ -81,11 +81,6 @@ def test_figures_of_all_organizations_need_the_operator_scope() -> None:
         ("POST", "/v1/orgs/{org_id}/keys"),
         ("GET", "/v1/orgs/{org_id}/credits"),
         ("POST", "/v1/orgs/{org_id}/credits"),
-        ("GET", "/v1/accounts"),
-        ("POST", "/v1/accounts"),
-        ("PATCH", "/v1/accounts/{account_id}"),
-        ("DELETE", "/v1/accounts/{account_id}"),
-        ("POST", "/v1/accounts/{account_id}/rotate"),
     }
     assert [(row.method, row.path) for row in ROUTES if row.access == "metrics"] == [("GET", "/metrics")]
 

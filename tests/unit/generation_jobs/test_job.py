@@ -146,7 +146,7 @@ async def test_an_attempt_is_recorded_when_the_store_is_back(
 
 async def test_a_candidate_is_restored_with_its_prices_at_acceptance(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        candidate = running.gateway.routing.route("video-1", ("video",)).first
+        candidate = running.gateway.routing.route("video-1", ("video",), running.caller.org_id).first
         planned = PlannedCandidate(candidate.provider.slug, candidate.model.id, candidate.model.upstream)
         then = msgspec.structs.replace(planned, prices=snapshot_prices([Price(unit="second", usd="7")]))
         restored = await restore_candidate(running.gateway, then, "video")

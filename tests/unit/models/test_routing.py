@@ -26,6 +26,7 @@ from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, Source
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
+from penstock.values import OrgId
 from tests.manual_clock import ManualClock
 from tests.unit.models.small_catalog import IMAGE, catalog, model, provider
 
@@ -181,6 +182,8 @@ def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
 
 # ---------------------------------------------------------------------------------------------------- the usual order
 
+ORG = OrgId("org_1")
+
 
 def all_healthy(slug: str, upstream: str) -> bool:
     return True
@@ -191,7 +194,7 @@ async def no_records(task: str, org_id: str) -> Mapping[tuple[str, str], Perform
 
 
 def route(known: Catalog, is_healthy: Any) -> Route:
-    return Routing(known, is_healthy, no_records).route("fox", IMAGE)
+    return Routing(known, is_healthy, no_records).route("fox", IMAGE, ORG)
 
 
 def providers_of_fox(*members: tuple[str, int, int]) -> Catalog:
@@ -236,10 +239,10 @@ def test_providers_that_have_shut_the_model_down_come_last() -> None:
     clock = ManualClock(1_794_960_000_000)  # on 2026-11-18
     known = Catalog([*members, provider("d", model("fox", priority=9))], Settings(), {}, clock)
     routing = Routing(known, all_healthy, no_records)
-    assert slugs(routing.route("fox", IMAGE))[:2] == "cd"
+    assert slugs(routing.route("fox", IMAGE, ORG))[:2] == "cd"
     assert [row["provider"] for row in routing.describe("fox")][:2] == ["c", "d"]
     knowledge = Knowledge(is_healthy=all_healthy, has_ended=known.has_ended)
-    preferred = preferred_route(routing.route("fox", IMAGE), Preferences(order=("b",)), knowledge)
+    preferred = preferred_route(routing.route("fox", IMAGE, ORG), Preferences(order=("b",)), knowledge)
     assert slugs(preferred)[:2] == "cd"
     choice = Choice(preferred, Preferences(order=("b",)), knowledge)
     reasons = {one.provider.slug: choice.reason(one) for one in preferred.candidates}

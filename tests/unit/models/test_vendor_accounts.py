@@ -11,7 +11,7 @@ from penstock.accounts.usage import Accounts, UsageFilters
 from penstock.chat.endpoint import complete_chat
 from penstock.errors import Conflict, InvalidRequest, ModelDisabled, NotFound, Problem, RateLimited
 from penstock.generations import endpoints
-from penstock.models.vendor_accounts import reseal_accounts
+from penstock.models.vendor_accounts import VendorAccounts, reseal_accounts
 from penstock.upstream.account_limits import Wait
 from penstock.values import DAY_MS
 from tests.fake_providers import faults
@@ -32,6 +32,12 @@ async def add(running: RunningGateway, credential: str, **options: Any) -> str:
 
 def used(lab: ScriptedProvider, endpoint: str = "images") -> Counter[str | None]:
     return Counter(lab.account_of(request) for request in getattr(lab, endpoint).received)
+
+
+def of_another_process(running: RunningGateway) -> VendorAccounts:
+    gateway = running.gateway
+    vault = gateway.accounts._vault
+    return VendorAccounts(gateway.store, vault, running.clock, gateway.catalog, gateway.settings)
 
 
 def without_variable(running: RunningGateway) -> None:
@@ -123,7 +129,7 @@ async def test_a_busy_account_is_left_alone_for_as_long_as_it_says(open_gateway:
 async def test_a_refused_account_is_tried_last_in_every_process_until_it_is_changed(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         accounts = running.gateway.accounts
-        other = type(accounts)(running.gateway.store, accounts._vault, running.clock, running.gateway.catalog)
+        other = of_another_process(running)
         first = await add(running, FIRST, weight=100)
         await other.refresh()
         running.lab.accounts = {KEY: "env", ROTATED: "first"}
@@ -162,7 +168,7 @@ async def test_the_operator_is_told_once_of_a_refused_account(open_gateway: Open
 async def test_processes_tell_each_other_how_they_use_accounts(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         accounts = running.gateway.accounts
-        other = type(accounts)(running.gateway.store, accounts._vault, running.clock, running.gateway.catalog)
+        other = of_another_process(running)
         await add(running, FIRST, concurrent=2)
         await other.refresh()
         [mine], [theirs] = accounts._by_id.values(), other._by_id.values()
@@ -414,8 +420,7 @@ async def test_bad_values_are_named(
 
 async def test_another_process_notices_changes(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        accounts = running.gateway.accounts
-        other = type(accounts)(running.gateway.store, accounts._vault, running.clock, running.gateway.catalog)
+        other = of_another_process(running)
         account = await add(running, FIRST)
         assert other.list_records() == []
         await other.refresh()
@@ -425,7 +430,7 @@ async def test_another_process_notices_changes(open_gateway: OpenGateway) -> Non
 async def test_calls_run_without_accounts_as_before(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         candidates = running.gateway.catalog.find("image-1", ("image",)).candidates
-        assert running.gateway.accounts.expand(candidates) is candidates
+        assert running.gateway.accounts.expand(candidates, running.caller.org_id) is candidates
         call = running.call({"model": "image-1", "prompt": "x", "size": "64x64"})
         await endpoints.make_images(running.gateway, call)
         [row] = await running.rows("SELECT account_id FROM attempts")

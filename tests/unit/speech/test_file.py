@@ -17,7 +17,7 @@ VALUES = {"input": TEXT, "voice": "alloy", "response_format": "pcm"}
 
 
 def speech_file(running: RunningGateway, **values: Any) -> SpeechFile:
-    (candidate,) = running.gateway.routing.route("lab/voice", ("speech",)).candidates
+    (candidate,) = running.gateway.routing.route("lab/voice", ("speech",), running.caller.org_id).candidates
     request = Request(task="speech", model="lab/voice", values={**VALUES, **values})
     return SpeechFile(running.gateway, candidate, request, "med_1", running.caller.org_id)
 

@@ -29,7 +29,7 @@ def dialect() -> Dialect:
 
 def candidate(running: RunningGateway, model: str = "image-1") -> Candidate:
     task = "video" if model == "video-1" else "image"
-    return running.gateway.routing.route(model, (task,)).first
+    return running.gateway.routing.route(model, (task,), running.caller.org_id).first
 
 
 async def submit(running: RunningGateway, request: Request = IMAGE) -> Result:

@@ -14,6 +14,7 @@ from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.generations.records import failure_reasons
+from penstock.models.vendor_accounts import ANYBODY
 from penstock.schema import Call, Response
 from penstock.values import DAY_MS
 
@@ -57,7 +58,8 @@ async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
     filters = _filters(gateway, call, asked, DEFAULT_DAYS)
     group_by = read_group_by(call.caller, asked["group_by"])
     is_operator = OPERATOR in call.caller.scopes
-    accounts = Accounts(gateway.accounts.names() if is_operator else {}, are_all=is_operator)
+    owner = ANYBODY if is_operator else call.caller.org_id
+    accounts = Accounts(gateway.accounts.names(owner), are_all=is_operator)
     report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], group_by, accounts)
     return Response(body=await asyncio.to_thread(encode, report))  # it may have megabytes
 

@@ -120,6 +120,7 @@ _REQUEST = closed_object(
         "input_tokens": or_null(INTEGER),
         "cached_tokens": or_null(INTEGER),
         "output_tokens": or_null(INTEGER),
+        "vendor_cost": or_null(MONEY),
         "cost_lines": array(
             closed_object({"metric": TEXT, "quantity": NUMBER, "unit_price": or_null(NUMBER), "amount": NUMBER})
         ),

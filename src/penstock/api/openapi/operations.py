@@ -299,7 +299,10 @@ OPERATIONS: Mapping[str, Operation] = {
     "create_key_for_organization": Operation("Installation", "Creates a key of any organization."),
     "list_credits": Operation("Installation", "Lists what was credited to an organization."),
     "add_credit_to_organization": Operation("Installation", "Adds credit to an organization."),
-    "list_accounts": Operation("Installation", "Lists the accounts at vendors; credentials are never shown."),
+    "list_accounts": Operation(
+        "Installation",
+        "Lists the accounts at vendors: operators see all, admins those of their organization. No credential is shown.",
+    ),
     "add_account": Operation(
         "Installation",
         "Adds a credential of a provider beside that of the environment. Calls are shared among them by priority and "

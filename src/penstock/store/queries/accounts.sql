@@ -3,15 +3,15 @@
 -- name: add_account
 -- Add an account. The unique fingerprint refuses a credential that another account has.
 INSERT INTO accounts (id, provider, name, secret, fingerprint, last_four, status, weight, priority, models, concurrent,
-    requests_per_minute, nanos_per_month, version, created_at_ms)
+    requests_per_minute, nanos_per_month, org_id, fee_percent, fallback_to_shared, version, created_at_ms)
 VALUES (:id, :provider, :name, :secret, :fingerprint, :last_four, 'on', :weight, :priority, :models, :concurrent,
-    :requests_per_minute, :nanos_per_month, 1, :created_at_ms)
+    :requests_per_minute, :nanos_per_month, :org_id, :fee_percent, :fallback_to_shared, 1, :created_at_ms)
 ON CONFLICT (fingerprint) DO NOTHING;
 
 -- name: list_accounts
 -- All accounts that are not deleted.
 SELECT id, provider, name, secret, last_four, status, weight, priority, models, concurrent, requests_per_minute,
-    nanos_per_month, failed_status, failed_at_ms, version, created_at_ms
+    nanos_per_month, org_id, fee_percent, fallback_to_shared, failed_status, failed_at_ms, version, created_at_ms
 FROM accounts WHERE status <> 'deleted' ORDER BY provider, id;
 
 -- name: get_account_by_fingerprint
@@ -20,7 +20,8 @@ SELECT id FROM accounts WHERE fingerprint = :fingerprint;
 
 -- name: lock_account
 -- Lock an account until the end of the transaction.
-SELECT id, provider, name, status, weight, priority, models, concurrent, requests_per_minute, nanos_per_month
+SELECT id, provider, name, status, weight, priority, models, concurrent, requests_per_minute, nanos_per_month, org_id,
+    fee_percent, fallback_to_shared
 FROM accounts
 WHERE id = :id AND status <> 'deleted' FOR NO KEY UPDATE;
 
@@ -28,6 +29,7 @@ WHERE id = :id AND status <> 'deleted' FOR NO KEY UPDATE;
 -- Change an account, but not its credential. It is trusted again.
 UPDATE accounts SET name = :name, status = :status, weight = :weight, priority = :priority, models = :models,
     concurrent = :concurrent, requests_per_minute = :requests_per_minute, nanos_per_month = :nanos_per_month,
+    fee_percent = :fee_percent, fallback_to_shared = :fallback_to_shared,
     failed_status = NULL, failed_at_ms = NULL
 WHERE id = :id;
 

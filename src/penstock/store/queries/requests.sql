@@ -7,7 +7,7 @@
     requests.error_message, requests.session_id, requests.trace_id, requests.end_user, requests.request_bytes,
     requests.response_bytes, requests.purged_at_ms, requests.process_id, requests.kind, requests.provider,
     requests.upstream_model, requests.input_tokens, requests.cached_tokens, requests.output_tokens,
-    requests.cost_lines, requests.attempts, requests.labels, requests.account_id, requests.drill
+    requests.cost_lines, requests.attempts, requests.labels, requests.account_id, requests.vendor_cost, requests.drill
 
 -- name: add_request
 -- Add a request, accepted or rejected.
@@ -22,10 +22,10 @@ VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :st
 -- Add a request that has ended already. Changes nothing the second time.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, kind, provider,
-    upstream_model, account_id, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels, drill)
+    upstream_model, account_id, vendor_cost, input_tokens, cached_tokens, output_tokens, cost_lines, attempts, labels, drill)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :kind, :provider,
-    :upstream_model, :account_id, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels, :drill)
+    :upstream_model, :account_id, :vendor_cost, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts, :labels, :drill)
 ON CONFLICT (org_id, id) DO NOTHING;
 
 -- name: list_stored_requests [sqlite]
@@ -56,7 +56,7 @@ UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, 
     error_message = :error_message, response_bytes = COALESCE(:response_bytes, response_bytes),
     provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
     account_id = CASE WHEN CAST(:provider AS TEXT) IS NULL THEN account_id ELSE :account_id END,
-    input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
+    vendor_cost = :vendor_cost, input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
     cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
 RETURNING key_id, created_at_ms, hold, labels, account_id;
@@ -67,7 +67,7 @@ UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, 
     error_message = :error_message, response_bytes = COALESCE(:response_bytes, response_bytes),
     provider = COALESCE(:provider, provider), upstream_model = COALESCE(:upstream_model, upstream_model),
     account_id = CASE WHEN CAST(:provider AS TEXT) IS NULL THEN account_id ELSE :account_id END,
-    input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
+    vendor_cost = :vendor_cost, input_tokens = :input_tokens, cached_tokens = :cached_tokens, output_tokens = :output_tokens,
     cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
 
