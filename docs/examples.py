@@ -291,11 +291,22 @@ async def make_a_batch(story: Story) -> None:
     made = await story.call("POST", "/v1/batches", batch)
     await story.call("GET", "/v1/batches")
     path = f"/v1/batches/{made['id']}"
-    await story.call("POST", f"{path}/resume", {"max_cost": 10})
-    await story.call("POST", f"{path}/pause")
     await story.call("GET", path)
     await story.call("GET", f"{path}/results")
+    await story.call("GET", "/compat/v1/batches")
+    await story.call("GET", f"/compat/v1/batches/{made['id']}")
+    await story.call("POST", f"{path}/resume", {"max_cost": 10})
+    await story.call("POST", f"{path}/pause")  # before its row has ended
     await story.call("POST", f"{path}/cancel")
+    line = json.dumps({**row, "url": "/v1/images/generations"}).encode()
+    file = await story.call("POST", "/compat/v1/files", parts={"file": line, "purpose": "batch"})
+    await story.call("GET", "/compat/v1/files")
+    await story.call("GET", f"/compat/v1/files/{file['id']}")
+    await story.call("GET", f"/compat/v1/files/{file['id']}/content")
+    batch = {"input_file_id": file["id"], "endpoint": "/v1/images/generations", "completion_window": "24h"}
+    made = await story.call("POST", "/compat/v1/batches", batch)
+    await story.call("POST", f"/compat/v1/batches/{made['id']}/cancel")
+    await story.call("DELETE", f"/compat/v1/files/{file['id']}")
 
 
 async def manage_keys_and_recordings(story: Story, image_id: str) -> None:

@@ -174,6 +174,7 @@ _SWEEPS = {
     "remove expired payloads",
     "check orphans",
     "delete expired media",
+    "delete expired uploads",
     "look for alerts",
     "delete stray files",
 }

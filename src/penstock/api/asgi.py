@@ -267,7 +267,7 @@ class AsgiApp:
             body = await read_body(route.takes, headers, receive, self._limits, arrived=arrived)
             response = await self._call_endpoint(state, scope, body)
         else:
-            limits = Limits.of_sounds(self._gateway.settings) if route.takes_sounds else self._limits
+            limits = self._limits.for_files_of(route, self._gateway.settings)
             with self._budget.share(state.caller, headers, receive) as share:
                 body = await read_body(route.takes, headers, share.receive, limits, leaves_files=route.takes_files)
                 response = await self._call_endpoint(state, scope, body, share.release)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.api import multipart
-from penstock.api.route import Takes
+from penstock.api.route import Route, Takes
 from penstock.errors import (
     AuthenticationFailed,
     HeadersTooLarge,
@@ -55,9 +55,9 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         return cls(settings.json_bytes, settings.form_bytes, settings.image_bytes, settings.body_seconds)
 
-    @classmethod
-    def of_sounds(cls, settings: Settings) -> "Limits":
-        return replace(cls.of(settings), file_bytes=settings.input_audio_bytes)
+    def for_files_of(self, route: Route, settings: Settings) -> "Limits":
+        file_bytes = settings.form_bytes if route.takes_rows else settings.input_audio_bytes
+        return replace(self, file_bytes=file_bytes) if route.takes_rows or route.takes_sounds else self
 
 
 class Body(msgspec.Struct, frozen=True):

@@ -100,9 +100,15 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
     OpenAiEndpoint("", "/audio/voice_consents", "no", "voices are those of the models"),
     OpenAiEndpoint("", "/realtime", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/live", "no", _OTHER_KINDS),
-    OpenAiEndpoint("", "/files", "no", _NO_STATE),
+    OpenAiEndpoint("", "/files", "partly", "of the purpose `batch`; kept for 30 days"),
     OpenAiEndpoint("", "/uploads", "no", _NO_STATE),
-    OpenAiEndpoint("", "/batches", "no", _NO_STATE),
+    OpenAiEndpoint(
+        "",
+        "/batches",
+        "yes",
+        "chat, responses, images, edits and videos; a file with a faulty line is refused at once; rows cost what "
+        "single calls cost",
+    ),
     OpenAiEndpoint("", "/fine_tuning", "no", _NO_STATE),
     OpenAiEndpoint("", "/vector_stores", "no", _NO_STATE),
     OpenAiEndpoint("", "/conversations", "no", _NO_STATE),

@@ -91,6 +91,11 @@ class Route(msgspec.Struct, frozen=True):
         return any("file" in field.types for field in (self.fields or {}).values())
 
     @property
+    def takes_rows(self) -> bool:
+        """Whether the file of a form has rows of a batch, and may be larger than an image."""
+        return self.path in ("/v1/batches", "/compat/v1/files")
+
+    @property
     def takes_sounds(self) -> bool:
         """Whether the files of a form are sounds, which may be larger than images."""
         return "input_audio" in (self.fields or {})

@@ -35,6 +35,9 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     webhook_url: str | None = None
     skip_invalid: bool = False
     start: bool = True
+    upload_id: str | None = None  # the file that the rows are from
+    endpoint: str | None = None
+    metadata: str | None = None  # as JSON
 
 
 class RowsRefused(InvalidRequest, same_code=True):
@@ -183,6 +186,9 @@ def _batch_columns(gateway: Gateway, caller: Caller, options: BatchOptions, batc
         "concurrency": options.concurrency,
         "webhook_url": options.webhook_url,
         "created_at_ms": gateway.clock.now_ms(),
+        "upload_id": options.upload_id,
+        "endpoint": options.endpoint,
+        "metadata": options.metadata,
         "lease_owner": batch_id,
         "lease_until_ms": gateway.clock.steady_ms() + _LEASE_MS,
     }

@@ -39,10 +39,9 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
     rows_skipped: int
     estimate: int
     cost: int
-
-    @property
-    def has_ended(self) -> bool:
-        return self.status in (COMPLETED, CANCELLED)
+    upload_id: str | None = None
+    endpoint: str | None = None
+    metadata: str | None = None  # the pairs of a caller of OpenAI's API, as JSON
 
 
 class PendingRow(msgspec.Struct, frozen=True, kw_only=True):

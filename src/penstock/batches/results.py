@@ -29,9 +29,15 @@ async def ended_rows(gateway: Gateway, batch: BatchRecord) -> AsyncIterator[Ende
         after = rows[-1].number
 
 
-async def results_jsonl(gateway: Gateway, batch: BatchRecord, base_url: str) -> AsyncIterator[bytes]:
-    """A line for each ended row, in the form of OpenAI's batches: `custom_id`, `response` or `error`, and the cost."""
+async def results_jsonl(
+    gateway: Gateway, batch: BatchRecord, base_url: str, status: str | None = None
+) -> AsyncIterator[bytes]:
+    """A line for each ended row, in the form of OpenAI's batches: `custom_id`, `response` or `error`, and the cost.
+    With a `status`, only those that are completed, or those that are not.
+    """
     async for row in ended_rows(gateway, batch):
+        if status is not None and (row.status == "completed") != (status == "completed"):
+            continue
         for piece in result_line(batch, row, await row_result(gateway, batch.org_id, row, base_url)):
             yield piece
 

@@ -95,6 +95,7 @@ def _options(gateway: Gateway, fields: Mapping[str, Any]) -> BatchOptions:
     return BatchOptions(
         **{name: fields[name] for name in names if name in fields},
         max_cost=_amount(fields),
+        endpoint=fields.get("endpoint"),
         webhook_url=guard.check_webhook_url(url, guard.egress_rules(gateway.settings)) if url else None,
     )
 

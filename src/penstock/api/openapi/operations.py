@@ -162,6 +162,18 @@ OPERATIONS: Mapping[str, Operation] = {
     "cancel_batch": Operation(
         "Batches", "Begins no more rows of a batch for good. Those that run go on to their ends, and are charged."
     ),
+    "upload_file": Operation("Batches", "Uploads a file of the purpose `batch`, as OpenAI's clients do."),
+    "list_uploads": Operation("Batches", "Lists the uploaded files of the organization."),
+    "retrieve_upload": Operation("Batches", "Returns what is known of a file; of the results of a batch, no size."),
+    "download_upload": Operation("Batches", "Returns an uploaded file, or the results or the errors of a batch."),
+    "delete_upload": Operation("Batches", "Deletes an uploaded file. Batches that were made of it stay."),
+    "create_openai_batch": Operation(
+        "Batches",
+        "Creates a batch of an uploaded file, in OpenAI's shape. A file with faulty lines is refused at once.",
+    ),
+    "list_openai_batches": Operation("Batches", "Lists batches, newest first, in OpenAI's shape."),
+    "retrieve_openai_batch": Operation("Batches", "Returns a batch in OpenAI's shape; a paused one is in progress."),
+    "cancel_openai_batch": Operation("Batches", "Begins no more rows of a batch for good."),
     "list_models": Operation(
         "Models",
         "Lists the models that the key may call. `schema=true` adds the parameters of each, `details=true` who "

@@ -4,14 +4,15 @@
 -- What BatchRecord has.
     batches.id, batches.org_id, batches.key_id, batches.status, batches.reason, batches.name, batches.max_cost,
     batches.concurrency, batches.webhook_url, batches.created_at_ms, batches.ended_at_ms, batches.rows_total,
-    batches.rows_completed, batches.rows_failed, batches.rows_skipped, batches.estimate, batches.cost
+    batches.rows_completed, batches.rows_failed, batches.rows_skipped, batches.estimate, batches.cost,
+    batches.upload_id, batches.endpoint, batches.metadata
 
 -- name: add_batch
 -- Add a batch whose rows are still being checked.
 INSERT INTO batches (id, org_id, key_id, status, name, max_cost, concurrency, webhook_url, created_at_ms,
-    lease_owner, lease_until_ms)
+    upload_id, endpoint, metadata, lease_owner, lease_until_ms)
 VALUES (:id, :org_id, :key_id, 'validating', :name, :max_cost, :concurrency, :webhook_url, :created_at_ms,
-    :lease_owner, :lease_until_ms);
+    :upload_id, :endpoint, :metadata, :lease_owner, :lease_until_ms);
 
 -- name: add_batch_row
 -- Add a row of a batch that is being checked.
