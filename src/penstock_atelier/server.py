@@ -136,6 +136,10 @@ class VideoRequest(msgspec.Struct, frozen=True):
             "image": self.image,
         }
 
+    def revised_prompt(self) -> str | None:
+        """As that of an image; None where an image is moved instead."""
+        return None if self.image else _with_unknown_words(self.prompt, unknown_words(self.prompt))
+
 
 class SoundRequest(msgspec.Struct, frozen=True):
     """An effect from a prompt."""
@@ -188,6 +192,7 @@ class Job:
     status: str = "queued"
     progress: float = 0.0
     data: bytes | None = None
+    revised_prompt: str | None = None
     kind: str = "broken"
     message: str | None = None
     is_reported: bool = False  # the gateway knows that it is finished
@@ -297,7 +302,7 @@ class AtelierServer:
 
     def _start_job(self, request: JobRequest, for_org: OrgId, endpoint: str) -> Reply:
         job_id = _new_id(endpoint.removesuffix("s"))
-        job = Job()
+        job = Job(revised_prompt=request.revised_prompt() if isinstance(request, VideoRequest) else None)
         self._jobs[job_id] = job
         job.task = asyncio.create_task(self._run_job(job, request, for_org))
         self._forget_old_jobs()
@@ -342,7 +347,7 @@ class AtelierServer:
             "kind": job.kind,
             "poll_after_seconds": 0.25,
         }
-        return _reply({**fields, "data": job.data} if job.data else fields)
+        return _reply({**fields, "data": job.data, "revised_prompt": job.revised_prompt} if job.data else fields)
 
     def _cancel(self, job_id: str) -> Reply:
         job = self._jobs.get(job_id)

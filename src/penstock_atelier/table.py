@@ -49,7 +49,8 @@ def read_sound(reply: Reply) -> Result:
 def _read_job(reply: Reply, content_type: str) -> Result:
     """Submission, poll and cancellation are answered in the same form."""
     job = msgspec.msgpack.decode(reply.body)
-    files = (File(data=job["data"], content_type=content_type),) if job.get("data") else ()
+    made = {"content_type": content_type, "revised_prompt": job.get("revised_prompt")}
+    files = (File(data=job["data"], **made),) if job.get("data") else ()
     return Result(
         status=job["status"],
         ref={"id": job["id"]},

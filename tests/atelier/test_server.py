@@ -163,6 +163,13 @@ async def test_a_video_from_beginning_to_end() -> None:
             assert 0.9 <= (video.duration or 0) / 1_000_000 <= 1.2
 
 
+async def test_a_video_names_the_words_that_are_not_drawn() -> None:
+    async with open_server() as server:
+        _, job = await send(server, "POST", "/videos", {**VIDEO, "prompt": "a car on a hill"})
+        done = await finished(server, job["id"])
+        assert done["revised_prompt"] == "a car on a hill [not drawn, unknown to Atelier: car]"
+
+
 @pytest.mark.parametrize(("marker", "kind"), [("[fail]", "broken"), ("[REFUSE]", "refused")])
 async def test_markers_in_a_prompt_make_a_video_fail(marker: str, kind: str) -> None:
     async with open_server() as server:

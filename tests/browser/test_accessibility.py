@@ -17,6 +17,7 @@ PAGES = (
     "playground/upscale",
     "playground/video",
     "playground/chat",
+    "library",
     "requests",
     "models",
     "models/atelier/sketch",
@@ -90,7 +91,9 @@ def test_no_page_has_a_finding(served: Serving, browser: Browser, lab: ScriptedP
     browser.click("#run")
     browser.until(lambda: browser.has(".outputs img"), "no image")
     browser.run(AXE)
-    for page in (*PAGES, f"requests/{made['id']}", f"requests/{failed['id']}"):
+    [output] = served.call("GET", f"/v1/outputs?request_id={made['id']}").json["data"]
+    own = (f"requests/{made['id']}", f"requests/{failed['id']}", f"library?show={output['id']}")
+    for page in (*PAGES, *own):
         found += look_at(browser, page)
     assert found == []
     assert browser.errors() == []

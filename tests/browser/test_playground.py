@@ -130,7 +130,8 @@ def test_what_was_made_is_offered_as_the_input_of_the_next_task(served: Serving,
     browser.fill(browser.labelled("size"), "128x128")
     make(browser)
     browser.until(lambda: browser.run(IMAGE_WIDTH) == 128, "no image")
-    assert not browser.has(".gallery")
+    newest = "return document.querySelector('.gallery a')?.getAttribute('href')"
+    browser.until(lambda: browser.run(newest) != f"#/requests/{made['id']}", "what was just made is not among them")
     for button, page in (("Animate", "video"), ("Upscale", "upscale"), ("Edit", "edit")):
         browser.go("playground/image")
         browser.press(button, ".outputs")

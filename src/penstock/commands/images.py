@@ -132,7 +132,7 @@ def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], option
         print_estimate(gateway.post(path, body, dryRun=True), options.as_json)
         return
     to_stdout = options.output == STDOUT or (options.output is None and is_piped_out() and not options.as_json)
-    if to_stdout and body.get("n", 1) != 1:
+    if to_stdout and body.get("n", 1) > 1:
         raise CallFailed("stdout takes one image; name a file with --output for several")
     if options.output and (file_format := _FORMATS.get(options.output.suffix.lower())):
         body = {"output_format": file_format, **body}

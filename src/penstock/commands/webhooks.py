@@ -28,7 +28,8 @@ def list_messages(
     data: Data = None,
     config: Config = None,
     state: Annotated[
-        str | None, typer.Option(help="Only messages in this state: waiting, delivered or exhausted.")
+        str | None,
+        typer.Option("--status", "--state", help="Only messages with this status: waiting, delivered or exhausted."),
     ] = None,
     limit: Annotated[int, typer.Option(help="How many messages to list.")] = 50,
     as_json: Json = False,
@@ -50,7 +51,7 @@ def list_messages(
             for message in messages
         ]
 
-    columns = ["id", "event", "state", "deliveries", "created", "last result"]
+    columns = ["id", "event", "status", "deliveries", "created", "last result"]
     show_table("Messages", columns, with_store(settings, work), as_json)
 
 

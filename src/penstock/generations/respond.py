@@ -242,6 +242,7 @@ def _job(
                 "size_bytes": output.size_bytes,
                 **({"seconds": output.seconds} if output.seconds is not None else {}),
                 **({"lyrics": output.lyrics} if output.lyrics else {}),
+                **({"revised_prompt": output.revised_prompt} if output.revised_prompt else {}),
                 **output.credentials_field,
             }
             for url, output in zip(urls, result.outputs, strict=True)

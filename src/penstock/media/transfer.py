@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from penstock.errors import InvalidRequest, StorageUnavailable
@@ -218,7 +219,8 @@ class Transfer:
         if request.task == "sound":
             return await self.sounds.store_provider_sound(media_id, file, source, request, for_org)
         if request.task == "video" and source is not None and not is_data_uri(file.url):
-            return await self._store_video(media_id, source, request, origin, for_org)
+            stored = await self._store_video(media_id, source, request, origin, for_org)
+            return replace(stored, output=msgspec.structs.replace(stored.output, revised_prompt=file.revised_prompt))
         original = await self._read_output(file, source)
         try:
             image, credentials = await self._finish(original, request, origin, for_org, may_change=source is not None)

@@ -204,7 +204,13 @@ def unknown_words(prompt: str, further: frozenset[str] = frozenset()) -> list[st
     unknown = [
         word
         for word in _tokens(prompt)
-        if not (word in _HARMLESS or word in further or word.isdigit() or len(word) == 1 or _is_known(_singular(word)))
+        if not (
+            word in _HARMLESS
+            or word in further
+            or word.isdecimal()
+            or (len(word) == 1 and word.isascii())
+            or _is_known(_singular(word))
+        )
     ]
     return list(dict.fromkeys(unknown))[:_MOST_NAMED]
 
@@ -224,7 +230,7 @@ class _Reader:
         if word in NAMED:
             self._colour = NAMED[word]
             self._colours.append(self._colour)
-        elif word.isdigit() or word in _COUNTS:
+        elif word.isdecimal() or word in _COUNTS:
             self._count = _COUNTS.get(word) or max(1, min(9, int(word[:2])))
         else:
             self._palettes |= {_PALETTE_WORDS[word]} if word in _PALETTE_WORDS else set()
@@ -271,7 +277,7 @@ def _wanted_words(prompt: str) -> Iterator[tuple[str, bool]]:
 
 def _tokens(text: str) -> list[str]:
     plain = text[:4000].lower().replace("coral reef", "reef")  # the animal, not the colour
-    return re.findall(r"[a-z]+|\d+", plain)
+    return re.findall(r"[^\W\d_]+|\d+", plain)
 
 
 def _singular(word: str) -> str:

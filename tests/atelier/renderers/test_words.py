@@ -88,6 +88,7 @@ def test_unknown_words_are_those_that_name_something_and_are_not_drawn() -> None
         "A beautiful photo of three foxes, no clouds": [],
         "a red sports car": ["sports", "car"],
         "a car behind a car on a bridge": ["car", "bridge"],
+        "un château, 富士山と桜 猫": ["un", "château", "富士山と桜", "猫"],
         "": [],
     }
     assert {prompt: unknown_words(prompt) for prompt in expected} == expected

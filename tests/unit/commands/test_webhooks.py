@@ -37,7 +37,7 @@ def test_messages_are_listed_by_state(open_gateway: OpenGateway, installation: I
     assert rows[f"msg_{old}"][:3] == ["video.cancelled", "exhausted", "4"]
     assert rows[f"msg_{old}"][-1] == "answered 500"
     assert rows[f"msg_{new}"][:3] == ["video.cancelled", "waiting", "0"]
-    waiting = done("webhooks", "list", "--state", "waiting", *where, PENSTOCK_SECRET=MASTER).lines
+    waiting = done("webhooks", "list", "--status", "waiting", *where, PENSTOCK_SECRET=MASTER).lines
     assert [row[0] for row in waiting] == [f"msg_{new}"]
     assert len(done("webhooks", "list", "--limit", "1", *where, PENSTOCK_SECRET=MASTER).lines) == 1
 

@@ -78,7 +78,8 @@ _IMAGE_STATUS = closed_object(
     optional={"error": closed_object({"code": TEXT, "message": TEXT})},
 )
 _VIDEO_OUTPUT = closed_object(
-    {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER}, optional={"content_credentials": CREDENTIALS}
+    {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER},
+    optional={"revised_prompt": TEXT, "content_credentials": CREDENTIALS},
 )
 _VIDEO_METADATA = open_object(
     _EXECUTION,

@@ -84,6 +84,7 @@ function Form({ task, all, from, model, initial, source }) {
   const [problem, setProblem] = useState(null);
   const [code, setCode] = useState(false);
   const runs = useRuns().filter((run) => run.task === task);
+  const finished = runs.flatMap(({ lanes }) => lanes).filter(({ state }) => state === "done").length;
   const offered = modelsFor(task, all);
   const chosen = draft.chosen.map((id) => offered.find((model) => model.id === id)).filter(Boolean);
   const models = chosen.length ? chosen : offered.slice(0, 1);
@@ -180,7 +181,7 @@ function Form({ task, all, from, model, initial, source }) {
                 onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
             ${needsImage ? WITH_IMAGE : WITHOUT_IMAGE}<//></div>`}
           ${runs.map((made) => html`<${Run} key=${made.id} run=${made} uses=${uses} onUse=${use} />`)}
-          ${runs.length === 0 && html`<${Gallery} kind=${needsImage ? "image" : task} onPick=${needsImage ? (url) => use(task, url) : null} />`}</div>`}
+          ${html`<${Gallery} round=${finished} kind=${needsImage ? "image" : task} onPick=${needsImage ? (url) => use(task, url) : null} />`}</div>`}
     ${code && html`<${CodeDialog} task=${task} lanes=${calls} run=${{ inputs: images, mask }} onClose=${() => setCode(false)} />`}
     ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)}
         onDone=${(made) => { setMask(made); setDrawing(false); }} />`}

@@ -6,6 +6,7 @@ import { bytes, count, duration, moment, money } from "../format.js";
 import { Confirm, CopyButton, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { CredentialsBadge } from "../parts/credentials.js";
 import { Icon } from "../parts/icons.js";
+import { Lightbox } from "../parts/lightbox.js";
 import { Output } from "../parts/media.js";
 import { KINDS, Status, When } from "../parts/status.js";
 import { Facts, Table } from "../parts/table.js";
@@ -54,12 +55,14 @@ function bodyOf({ metadata, ...rest }) {
 
 function StoredOutput({ output, alt }) {
   const [size, setSize] = useState(output.width ? [output.width, output.height] : null);
+  const [shown, setShown] = useState(null);
   const url = fileUrl(output.url);
-  return html`<${Output} url=${url} small=${thumbnailUrl(output, 1280)} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
+  return html`<${Output} url=${url} onOpen=${() => setShown(output.id)} small=${thumbnailUrl(output, 1280)} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
     <figcaption class="row small soft figures">${size && html`<span>${size.join(" × ")}</span>`}<span>${bytes(output.size_bytes)}</span>
       <a href=${url} download>Save</a>
       ${output.expires_at && html`<span>Kept until ${moment(output.expires_at)}</span>`}<${CredentialsBadge}
           of=${output.content_credentials} /></figcaption>
+    ${shown && html`<${Lightbox} key=${shown} id=${shown} onChange=${() => {}} onShow=${setShown} onClose=${() => setShown(null)} />`}
     ${output.revised_prompt && html`<details class="small"><summary>Revised prompt</summary><p class="soft">
         ${output.revised_prompt}</p></details>`}`;
 }

@@ -115,6 +115,8 @@ function Told({ output, onChange, onShow }) {
   const parents = () => outputsOf([...new Set(output.made_from.map(({ request_id: id }) => id))], ({ id }) => sources.includes(id));
   return html`<div class="told stack">
     ${output.prompt ? html`<p class="prompt medium anywhere">${output.prompt}</p>` : html`<p class="soft">No prompt is stored.</p>`}
+    ${output.revised_prompt && output.revised_prompt !== output.prompt && html`<details class="small"><summary>Revised prompt</summary>
+      <p class="soft anywhere">${output.revised_prompt}</p></details>`}
     <div class="row">
       <a class="button small" href=${fileUrl(output.url)} download><${Icon} name="download" />Save</a>
       <${CopyButton} text=${() => `${location.origin}${location.pathname}${pageUrl("library", { show: output.id })}`} label="Copy link" />

@@ -23,14 +23,14 @@ export function Thumb({ kind, output, alt = "", width = 160 }) {
   const [gone, setGone] = useState(false);
   const lost = () => { forgetUrl(output, width); setGone(true); };
   if (!output || gone || output.content_type.startsWith("audio/")) {
-    return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? (kind === "speech" ? "sound" : "list")} /></span>`;
+    return html`<span class=${`thumb tint ${kind ?? ""}`}><${Icon} name=${TASKS[kind]?.icon ?? (output?.content_type.startsWith("audio/") ? "sound" : "list")} /></span>`;
   }
   return html`<span class="thumb"><img src=${lastingUrl(output, width)} alt=${alt} loading="lazy" decoding="async" onError=${lost} /></span>`;
 }
 
 // An output at the size of the page: an image as a copy that opens the file itself, a video behind its poster. `url` is the file.
-// `onSize` is called with the width and height of a video, which the gateway does not store.
-export function Output({ url, small, type = "", alt, onSize }) {
+// With `onOpen` a click on an image does that instead. `onSize` is called with the width and height of a video, which the gateway does not store.
+export function Output({ url, small, type = "", alt, onOpen, onSize }) {
   const [gone, setGone] = useState(false);
   const [poor, setPoor] = useState(false); // without a small copy
   if (gone) return html`<p class="gone soft small">This file is no longer stored, or its URL has expired.</p>`;
@@ -38,6 +38,7 @@ export function Output({ url, small, type = "", alt, onSize }) {
     return html`<video src=${url} poster=${small} controls loop playsinline preload=${small && !onSize ? "none" : "metadata"} aria-label=${alt}
         onError=${() => setGone(true)} onLoadedMetadata=${({ target }) => onSize?.(target.videoWidth, target.videoHeight)}></video>`;
   }
-  return html`<a class="shown" href=${url} target="_blank" rel="noreferrer" aria-label=${`Open the image: ${alt}`}>
+  const open = onOpen && ((event) => { if (!event.ctrlKey && !event.metaKey) { event.preventDefault(); onOpen(); } });
+  return html`<a class="shown" href=${url} target="_blank" rel="noreferrer" aria-label=${`Open the image: ${alt}`} onClick=${open}>
     <img src=${poor ? url : small ?? url} alt=${alt} onError=${() => (small && !poor ? setPoor(true) : setGone(true))} /></a>`;
 }

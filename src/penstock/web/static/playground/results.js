@@ -5,6 +5,7 @@ import { duration, money } from "../format.js";
 import { Prose } from "../parts/controls.js";
 import { CredentialsBadge } from "../parts/credentials.js";
 import { Icon } from "../parts/icons.js";
+import { Lightbox } from "../parts/lightbox.js";
 import { Output } from "../parts/media.js";
 import { pageUrl } from "../route.js";
 import { html, useEffect, useState } from "../view.js";
@@ -31,10 +32,23 @@ function Working({ lane, run }) {
   </div>`;
 }
 
+// The id of an output is part of its URL, here and in an object store.
+const idOf = ({ url }) => /med_[0-9a-f]{34}/.exec(url)?.[0];
+
+const NOT_DRAWN = /\s*\[not drawn, unknown to Atelier: (.+)\]$/;
+
+// What the provider made of the prompt. The built-in one only says which words it cannot draw.
+function Revised({ text, prompt }) {
+  const words = NOT_DRAWN.exec(text)?.[1];
+  if (words) return html`<p class="row small"><span class="chip warn">Not drawn: ${words}</span><a href="/docs/atelier">What it can draw</a></p>`;
+  return text === prompt ? null : html`<details class="small"><summary>Revised prompt</summary><p class="soft anywhere">${text}</p></details>`;
+}
+
 // The URL of a file of this gateway opens its small copies too; one of an object store opens the file only.
 const copyOf = ({ url, type }) => (fileUrl(url).startsWith("/m/") && type !== "image/svg+xml" ? `${fileUrl(url)}&w=1280` : undefined);
 
 function Lane({ lane, run, alone, uses, onUse }) {
+  const [shown, setShown] = useState(null); // the output in the lightbox
   const seconds = lane.ended ? duration(lane.ended - lane.began) : null;
   return html`<article class="lane">
     <header class="row ends"><strong class="anywhere">${lane.model}</strong>
@@ -50,14 +64,16 @@ function Lane({ lane, run, alone, uses, onUse }) {
         place) => html`<li key=${place}><strong>${provider}</strong>${status ? ` (HTTP ${status})` : ""}: ${words}</li>`)}</ul>`}</div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
       ${lane.files.map((file) => html`<figure key=${file.url}>
-        <${Output} url=${fileUrl(file.url)} small=${copyOf(file)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
+        <${Output} url=${fileUrl(file.url)} onOpen=${idOf(file) && (() => setShown(idOf(file)))} small=${copyOf(file)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
         <figcaption class="row">
           ${run.task !== "video" && uses.map(({ task, label }) => html`<button type="button" class="button small" key=${task}
               onClick=${() => onUse(task, file.url)}><${Icon} name=${TASKS[task].icon} />${label}</button>`)}
           <a class="button small" href=${fileUrl(file.url)} download><${Icon} name="download" />Save</a>
+          ${idOf(file) && html`<button type="button" class="button small plain" onClick=${() => setShown(idOf(file))}>Details</button>`}
           <${CredentialsBadge} of=${file.credentials} />
         </figcaption></figure>`)}</div>`}
-    ${lane.revised && html`<p class="small soft">${lane.revised}</p>`}
+    ${shown && html`<${Lightbox} key=${shown} id=${shown} onChange=${() => {}} onShow=${setShown} onClose=${() => setShown(null)} />`}
+    ${lane.revised && html`<${Revised} text=${lane.revised} prompt=${run.prompt} />`}
     ${lane.state !== "working" && html`<p class="measures figures">
       ${lane.size && html`<span title="Real size">${lane.size.replace("x", " × ")}</span>`}
       ${seconds && html`<span>${seconds}</span>`}

@@ -129,6 +129,7 @@ function videoFields(video) {
     provider: video.metadata.provider_name,
     progress: video.progress,
     files: outputs.map(({ url, content_type: type, content_credentials: credentials }) => ({ url, type, credentials })),
+    revised: outputs.find((output) => output.revised_prompt)?.revised_prompt,
   };
 }
 
