@@ -115,10 +115,8 @@ def _flag_column(value: Any) -> int:
 def _nanos_column(usd: Any) -> Nanos | None:
     if usd is None:
         return None
-    if isinstance(usd, bool) or not isinstance(usd, int | float | Decimal) or not 0 < usd <= MAX_USD:
-        raise InvalidRequest(
-            f"`usd_per_month` must be more than 0 and at most {MAX_USD} dollars.", param="usd_per_month"
-        )
+    if isinstance(usd, bool) or not isinstance(usd, int | float | Decimal) or not 0.01 <= usd <= MAX_USD:
+        raise InvalidRequest(f"`usd_per_month` must be from 0.01 to {MAX_USD} dollars.", param="usd_per_month")
     return nanos(Decimal(str(usd)))
 
 

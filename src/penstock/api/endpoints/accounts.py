@@ -39,7 +39,7 @@ _OPTIONS: tuple[Field, ...] = (
     number_field(
         "usd_per_month",
         "Dollars in a month (UTC), after which it takes no new calls; null for any.",
-        low=0,
+        low=0.01,
         high=MAX_USD,
     ),
     flag_field(

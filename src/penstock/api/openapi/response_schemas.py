@@ -251,7 +251,7 @@ _MODEL = closed_object(
         "name": TEXT,
         "description": TEXT,
         "shutdown_date": or_null(TEXT),
-        "modality": or_null(one_of("image", "video", "text", "speech")),
+        "modality": or_null(one_of("image", "video", "text", "speech", "audio")),
         "modes": array(TEXT),
         "providers": array(TEXT),
         "pricing": array(
