@@ -60,6 +60,7 @@ class Names:
         "address": "127.0.0.1",
         "standard": "b41d…",
         "recovers_in_seconds": 0,
+        **dict.fromkeys(("mean_seconds", "mean_seconds_then", "longest_seconds_then"), 0.25),
     }
 
     def __init__(self) -> None:
@@ -194,6 +195,7 @@ async def make_things(story: Story) -> str:
     image = {"model": "atelier/sketch", "prompt": PROMPT, "size": "512x512"}
     made = await story.call("POST", "/compat/v1/images/generations", image)
     await story.call("POST", "/compat/v1/images/generations?dryRun=true", image)
+    await story.call("GET", "/v1/drill?down=atelier")
     await story.call("POST", "/compat/v1/images/generations", image, headers={"X-Service-Replay": "record"})
     waiting = await story.call("POST", "/compat/v1/images/generations", image, headers={"Prefer": "respond-async"})
     await story.call("GET", f"/compat/v1/images/{made['id']}")

@@ -58,6 +58,12 @@ _SOURCES = {
         _ACCOUNT,
         "Say what files tell about their origin; exit with status 1 if one was changed after it was signed.",
     ),
+    "drill": _Source(
+        "drill",
+        "drill",
+        _ACCOUNT,
+        "Say what would have become of past requests if a provider had been down, slow or dearer.",
+    ),
     "recordings": _Source("recordings", "app", _ACCOUNT, "List, show, export, import and delete recordings."),
     "serve": _Source("serve", "serve", _OPERATE, "Run the gateway."),
     "worker": _Source(

@@ -28,6 +28,7 @@ PAGES = (
     "organizations",
     "settings",
     "verify",
+    "drill",
 )
 # What opens a dialog on a page.
 DIALOGS = {

@@ -30,6 +30,7 @@ RECORDING_FIELDS = field_table(
     number_field("seconds", "Length of a video.", low=0, high=86_400),
     array_field("files", "The outputs, in base64.", required=True),
     text_field("exact", "As exported.", max_length=files.LONGEST_NAME),
+    text_field("cost", "What the call cost in dollars.", max_length=files.LONGEST_NAME),
     array_field("chunks", "When each chunk of a stream came, in milliseconds, and its bytes."),
 )
 

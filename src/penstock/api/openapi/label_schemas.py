@@ -1,4 +1,4 @@
-"""JSON Schemas of the responses about labels, the forecast, and accounts at vendors."""
+"""JSON Schemas of the responses about labels, the forecast, drills, and accounts at vendors."""
 
 from collections.abc import Mapping
 
@@ -31,6 +31,32 @@ _FORECAST = closed_object(
         "budget_reached_on": or_null(TEXT),
         "message": or_null(TEXT),
         "labels": LABELS,
+    }
+)
+_DRILL_SUMS = {
+    **dict.fromkeys(("requests", "unaffected", "failed_over", "waited", "failed", "unknown"), INTEGER),
+    "cost": MONEY,
+    "cost_then": MONEY,
+    **dict.fromkeys(("mean_seconds", "mean_seconds_then", "longest_seconds_then"), NUMBER),
+}
+_DRILL = closed_object(
+    {
+        "object": always("drill"),
+        "from": TIME,
+        "to": TIME,
+        "currency": always("usd"),
+        **_DRILL_SUMS,
+        "classes": array(
+            closed_object(
+                {
+                    "kind": TEXT,
+                    "model": TEXT,
+                    "provider": TEXT,
+                    **_DRILL_SUMS,
+                    "served_by": {"type": "object", "additionalProperties": INTEGER},
+                }
+            )
+        ),
     }
 )
 _DECLARED_LABELS = closed_object(
@@ -81,6 +107,7 @@ _ACCOUNT = closed_object(
 
 LABEL_SCHEMAS: Mapping[str, Schema] = {
     "Forecast": _FORECAST,
+    "Drill": _DRILL,
     "Labels": _DECLARED_LABELS,
     "LabelBudget": _LABEL_BUDGET,
     "LabelBudgetList": list_of("LabelBudget", pages=False),

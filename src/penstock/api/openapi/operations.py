@@ -229,6 +229,11 @@ OPERATIONS: Mapping[str, Operation] = {
         "Forecasts what this month (UTC) will cost, and when its budget is used up, from the last 28 days. With "
         "`label.customer=acme`, the month of this value.",
     ),
+    "run_drill": Operation(
+        "Usage",
+        "Says what would have become of the requests of a window if providers had been down, slow or dearer: which "
+        "would have been served by another one, waited or failed, and what that would have cost. Nothing is called.",
+    ),
     "export_focus": Operation(
         "Usage",
         "Returns the costs of a month as CSV in the columns of FOCUS 1.2: a row per day, model, provider, key and set "

@@ -44,6 +44,18 @@ WHERE org_id = :org_id AND id >= :low AND kind = 'chat' AND status IN ('complete
     AND drill IS NULL
 ORDER BY id DESC LIMIT :limit;
 
+-- name: list_completed_with_plans
+-- A page of the requests of an organization that providers completed, upwards from an id, with the plans of generations;
+-- but not those that asked for faults.
+SELECT requests.id, requests.kind, requests.model, requests.provider, requests.upstream_model, requests.cost,
+    requests.duration_ms, requests.created_at_ms, requests.input_tokens, requests.cached_tokens, requests.output_tokens,
+    generations.plan
+FROM requests LEFT JOIN generations ON generations.id = requests.id
+WHERE requests.org_id = :org_id AND requests.id > :low AND requests.id < :high AND requests.status = 'completed'
+    AND requests.drill IS NULL AND requests.provider IS NOT NULL AND requests.model IS NOT NULL
+    AND requests.kind IS NOT NULL AND requests.duration_ms IS NOT NULL
+ORDER BY requests.id LIMIT :limit;
+
 -- name: start_request
 -- Mark a request as sent to a provider: to its first one, or after a failure to the next.
 UPDATE requests SET status = 'processing', provider = :provider, upstream_model = :upstream_model,

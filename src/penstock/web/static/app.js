@@ -7,6 +7,7 @@ import { Icon } from "./parts/icons.js";
 import { Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { AuditLog } from "./pages/audit_log.js";
+import { Drill } from "./pages/drill.js";
 import { Keys } from "./pages/keys.js";
 import { Library } from "./pages/library.js";
 import { Models } from "./pages/models.js";
@@ -38,6 +39,7 @@ const GROUPS = [
     { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
     { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
     { name: "keys", label: "Keys", icon: "key", page: Keys },
+    { name: "drill", label: "Drill", icon: "chart", page: Drill },
     { name: "verify", label: "Verify", icon: "seal", page: Verify },
   ],
   [
