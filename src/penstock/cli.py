@@ -34,6 +34,8 @@ _SOURCES = {
     "upscale": _Source("images", "upscale", _GENERATE, "Enlarge an image."),
     "video": _Source("videos", "video", _GENERATE, "Make a video: start it, wait until it is done, and save it."),
     "speech": _Source("speech", "speech", _GENERATE, "Speak a text, and save the sound while it arrives."),
+    "sound": _Source("sound", "sound", _GENERATE, "Make a sound from its description, and save it."),
+    "music": _Source("sound", "music", _GENERATE, "Make music from its description or its words, and save it."),
     "voices": _Source("speech", "voices", _GENERATE, "List voices, and which of OpenAI's voices they speak for."),
     "chat": _Source(
         "chat", "chat", _GENERATE, "Send a message to a chat model, and print its response while it arrives."
@@ -43,7 +45,7 @@ _SOURCES = {
         "mcp",
         "mcp",
         _GENERATE,
-        "Let agents make images, videos and speech with a gateway, over the Model Context Protocol.",
+        "Let agents make images, videos, speech and sounds with a gateway, over the Model Context Protocol.",
     ),
     "requests": _Source("requests", "list_requests", _ACCOUNT, "List requests with their cost, newest first."),
     "spend": _Source(

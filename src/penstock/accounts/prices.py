@@ -19,6 +19,7 @@ _DEFAULT_PIXELS = (1024, 1024)
 _USUAL_PIXELS_MAX = 1536 * 1024  # of an image
 _DEFAULT_SCALE_FACTOR = 2
 _UNSTATED_SECONDS = 10  # of a video whose length neither the caller nor the model's table says
+_LONGEST_SOUND_SECONDS = 600  # that a model may make whose length is its own choice
 _FRAMES_PER_SECOND = 30  # of a video whose frames nobody has counted
 _NAMED_SOUND_SECONDS = 60
 _SIDES = re.compile(r"(\d+)[x*](\d+)")  # as providers take a size in one text
@@ -326,15 +327,16 @@ def _megapixels(price: Price, pixels: int) -> Decimal:
 
 
 def _requested_seconds(model: Model, request: Request) -> Decimal:
-    """Return how long a video will be: as long as one that is edited, or the requested duration as the model's table
-    converts it. What the caller wrote does not count for a model that is not sent it.
+    """Return how long a video or a sound will be: as long as a video that is edited, or the requested duration as the
+    model's table converts it. What the caller wrote does not count for a model that is not sent it.
     """
     for item in request.inputs:
         if item.role == EDIT_VIDEO:
             return Decimal(str(item.seconds))
     row = model.op.param("seconds")
     if row is None or not row.to:
-        return _number(row.default if row else None) or Decimal(_UNSTATED_SECONDS)
+        usual = _LONGEST_SOUND_SECONDS if request.task == "sound" else _UNSTATED_SECONDS
+        return _number(row.default if row else None) or Decimal(usual)
     requested = request.seconds if request.seconds is not None else row.default
     converted = row.convert(requested) if row.convert and requested is not None else requested
     seconds = _number(converted) or _number(requested) or _number(row.high) or Decimal(_UNSTATED_SECONDS)

@@ -19,7 +19,7 @@ def mcp(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Let agents make images, videos and speech with a gateway, over the Model Context Protocol."""
+    """Let agents make images, videos, speech and sounds with a gateway, over the Model Context Protocol."""
     check_extra("mcp", "penstock mcp")
     from penstock.commands.mcp_server import build_server  # imported here because its library is an extra
 

@@ -27,14 +27,15 @@ _IMAGES = "/compat/v1/images/generations"
 _EDITS = "/compat/v1/images/edits"
 _VIDEOS = "/compat/v1/videos"
 _SPEECH = "/compat/v1/audio/speech"
+_SOUNDS = "/compat/v1/audio/generations"
 _VOICES = "/compat/v1/audio/voices"
 _PREVIEW_SIDE = 384
 _NO_ORG = OrgId("")  # all previews are for the agents of one key
 _URLS = ("https://", "http://", "data:")
 
 _INSTRUCTIONS = (
-    "Generates, edits and enlarges images, makes videos and speaks texts through a Penstock gateway. Call list_models "
-    "first to learn the ids of models and what they cost, and estimate_cost before anything expensive."
+    "Generates, edits and enlarges images, makes videos, sounds and music, and speaks texts with a Penstock gateway. "
+    "Call list_models first to learn the ids of models and what they cost, and estimate_cost before anything expensive."
 )
 
 
@@ -50,6 +51,7 @@ def build_server(gateway: GatewayClient, *, reads_files: bool) -> MCPServer:
         tools.upscale_image,
         tools.make_video,
         tools.make_speech,
+        tools.make_sound,
         tools.list_voices,
         tools.get_request,
     ):
@@ -81,7 +83,8 @@ class _Tools:
         """List models with what they can do and what they cost.
 
         mode: only models of this mode: text-to-image, image-edit, upscale, text-to-video, image-to-video,
-        video-to-video, video-extension, text-to-speech or chat.
+        video-to-video, video-extension, text-to-speech, text-to-sound, text-to-music, transcription, translation or
+        chat.
         """
         models = (await asyncio.to_thread(self._gateway.get, "/compat/v1/models")).body["data"]
         shown = ("id", "name", "description", "modes", "pricing")
@@ -98,10 +101,11 @@ class _Tools:
     ) -> str:
         """Return what a call would cost, in millionths of a dollar, and make nothing.
 
-        kind: image, edit, upscale, video or speech, whose text is the prompt. parameters: other fields of the call,
-        such as size, n or seconds.
+        kind: image, edit, upscale, video, sound, also for music, or speech, whose text is the prompt. parameters: other
+        fields of the call, such as size, n or seconds.
         """
-        paths = {"image": _IMAGES, "edit": _EDITS, "upscale": _EDITS, "video": _VIDEOS, "speech": _SPEECH}
+        paths = {"image": _IMAGES, "edit": _EDITS, "upscale": _EDITS, "video": _VIDEOS}
+        paths |= {"speech": _SPEECH, "sound": _SOUNDS}
         if kind not in paths:
             raise CallFailed(f"kind must be one of: {', '.join(paths)}")
         sources = self._inputs(images or [])
@@ -188,6 +192,26 @@ class _Tools:
         fields = given({"voice": voice, "response_format": response_format})
         body = {"model": model, "input": text, **fields, **(parameters or {})}
         created = await asyncio.to_thread(self._gateway.start, _SPEECH, body)
+        return _job_blocks(await _await_job(self._gateway.get_sound, created.body["id"], context))
+
+    async def make_sound(
+        self,
+        prompt: str,
+        model: str,
+        context: Context,
+        seconds: str | float | None = None,
+        lyrics: str | None = None,
+        output_format: str | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> list[ContentBlock]:
+        """Make a sound effect or a piece of music, and wait until it is done; progress is reported meanwhile.
+
+        lyrics: the words of a song, for models that sing. output_format: mp3, opus, aac, flac or wav. parameters: other
+        fields, such as loop, instrumental or seed.
+        """
+        fields = given({"seconds": _number_text(seconds), "lyrics": lyrics, "output_format": output_format})
+        body = {"model": model, "prompt": prompt, **fields, **(parameters or {})}
+        created = await asyncio.to_thread(self._gateway.post, _SOUNDS, body)
         return _job_blocks(await _await_job(self._gateway.get_sound, created.body["id"], context))
 
     async def list_voices(self, model: str | None = None, search: str | None = None) -> str:

@@ -40,7 +40,7 @@ def check(data: Path, lab: ScriptedProvider, *words: str | Path) -> Ended:
 
 def test_every_provider_is_listed_with_its_missing_credential(tmp_path: Path) -> None:
     rows = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, **NO_KEY).lines}
-    assert rows["atelier"] == ["Atelier", "on", "", "", "7"]
+    assert rows["atelier"] == ["Atelier", "on", "", "", "9"]
     assert rows["fal"][1:4] == ["off", "FAL_KEY is not set", "FAL_KEY"]
     assert int(rows["fal"][4]) > 1
     with_key = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, FAL_KEY="x").lines}

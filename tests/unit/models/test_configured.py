@@ -286,10 +286,10 @@ URL = "must be http(s)://host[:port]/path"
 NAMED = "must be named in lower-case letters, digits, - and _, and not router"
 HEADER = "must be the name of a header: letters, digits and -"
 ONE_LINE = "must be text in ASCII, on one line"
-TASKS = "must be one of chat, edit, image, speech, transcription, translation, upscale, video"
+TASKS = "must be one of chat, edit, image, sound, speech, transcription, translation, upscale, video"
 UNITS = (
-    "must be one of byte, call, character, compute_second, frame, image, megapixel, megapixel_second, second, "
-    "started_megapixel, token, unit, video_megapixel"
+    "must be one of byte, call, character, compute_second, frame, image, megapixel, megapixel_second, minute_started, "
+    "second, started_megapixel, token, unit, video_megapixel"
 )
 AMOUNT = 'must be an amount of dollars as text, such as "0.04"'
 M = 'providers.lab.models["m"]'

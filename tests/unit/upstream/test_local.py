@@ -29,6 +29,7 @@ from penstock.values import InputFile, OrgId
 from penstock_atelier.table import PROVIDER
 from tests.fake_providers.scripted import mask, mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.unit.generations.sound_calls import finished
 from tests.unit.media.signed_urls import open_url
 from tests.unit.speech.speech_calls import speak
 from tests.unit.transcription.listen_calls import listen
@@ -197,6 +198,8 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         origin = Origin("req_1", "m", "lab/m", "lab")
         vector = Request(task="image", model="m", values={"output_format": "svg"})
         found = await transfer.store_output("med_" + "0" * 32, drawing, None, vector, origin, for_org=org_id)
+        for model in ("atelier/sound", "atelier/music"):
+            await finished(running, model=model, seconds=3)
         await import_vector(running)
         await listen(running, model="atelier/listen")
         await running.storage.delete(storage_key(found.output.media_id))
