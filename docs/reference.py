@@ -23,10 +23,10 @@ REMEDIES: Mapping[str, str] = {
     "CONTENT_POLICY_VIOLATION": "Change the prompt or the images. Other providers are not asked, and nothing is "
     "charged.",
     "HEADERS_TOO_LARGE": "Send fewer or shorter headers; cookies of the same host are the usual reason.",
-    "IDEMPOTENCY_COMPLETED": "The chat was made and charged when it was first sent with this idempotency key, and its "
+    "IDEMPOTENCY_COMPLETED": "The chat or change was made when it was first sent with this idempotency key, and its "
     "response is not stored. The message has its id and cost. Send it with a new key if you need it again; an operator "
     'stores responses with `payloads = "all"`.',
-    "IDEMPOTENCY_IN_PROGRESS": "The chat that was first sent with this idempotency key still runs. Repeat the call "
+    "IDEMPOTENCY_IN_PROGRESS": "The call that was first sent with this idempotency key still runs. Repeat the call "
     "after the seconds in `retry-after`.",
     "INSUFFICIENT_BALANCE": "The highest possible cost must be available while a call runs. Lower `max_tokens`, `n` or "
     "`seconds`, wait for running calls, or let an operator run `penstock credit add`. The limits of a key, such as "

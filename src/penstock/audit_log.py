@@ -6,9 +6,10 @@ later does not fit, and whoever has kept a hash knows that everything up to that
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -44,6 +45,29 @@ def act_as(actor: Actor) -> None:
     _ACTOR.set(actor)
 
 
+class Once(Protocol):
+    """A call that has an idempotency key: its changes are made once."""
+
+    async def claim(self, tx: Transaction) -> None:
+        """Give the key to this call; raise if another call has it."""
+
+    async def note(self, tx: Transaction, target: str) -> None:
+        """Note what the call has made or changed."""
+
+
+_ONCE: ContextVar[Once | None] = ContextVar("once", default=None)
+
+
+@contextmanager
+def acting_once(once: Once) -> Iterator[None]:
+    """Claim the key of this call in the transaction of the first change that is made meanwhile."""
+    token = _ONCE.set(once)
+    try:
+        yield
+    finally:
+        _ONCE.reset(token)
+
+
 class Act(NamedTuple):
     """What is done to what. `before` and `after` have the values that differ, and never a secret."""
 
@@ -77,8 +101,11 @@ async def write_audited(
     All such transactions run one after another, because each locks the end of the chain first.
     """
     actor = _ACTOR.get()  # the work itself may run in another task
+    once = _ONCE.get()
 
     async def write(tx: Transaction) -> T:
+        if once is not None:
+            await once.claim(tx)
         head = await tx.one("lock_audit_head", id=_HEAD, first_id=_event_id(0), first_hash=NO_HASH)
         assert head is not None, "the statement returns the row that it inserts or locks"
         acts: list[Act] = []
@@ -90,6 +117,8 @@ async def write_audited(
             last_id, last_hash = row["id"], row["hash"]
         if acts:
             await tx.put("set_audit_head", id=_HEAD, last_id=last_id, hash=last_hash)
+        if acts and once is not None:
+            await once.note(tx, acts[0].target)
         return result
 
     return await store.write(write, org_id=org_id)

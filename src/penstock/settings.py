@@ -181,7 +181,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     idempotency_retention: Annotated[
         RetentionTime,
-        Meta(description="How long a chat call that is sent again with its idempotency key is not made again."),
+        Meta(description="How long a chat or a change that is sent again with its idempotency key is not made again."),
     ] = "24h"
 
     batch_rows_at_once: Annotated[Count, Meta(description="Most rows of batches at a time; callers come first.")] = 32

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from penstock.accounts.key_records import check_scope
-from penstock.api import problems, query, responses
+from penstock.api import once, problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.body import (
     NO_BODY,
@@ -283,6 +283,8 @@ class AsgiApp:
             act_as(Actor(state.caller.user_id or state.caller.key_id or "anybody", state.address, state.id))
         state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
         state.reached = True
+        if once.HEADER in state.headers and once.is_administrative(state.route):
+            return once.answer_once(self._gateway, call, state.route)
         return state.route.endpoint(self._gateway, call)
 
     async def _authenticate(self, state: CallState, scope: Mapping[str, Any]) -> Caller:

@@ -322,7 +322,7 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
     **LIBRARY_SCHEMAS,
     "Key": closed_object(_KEY),
-    "NewKey": closed_object({**_KEY, "key": TEXT}),
+    "NewKey": closed_object({**_KEY, "key": or_null(TEXT)}),
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "Usage": _USAGE,
@@ -335,10 +335,10 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Failure": _FAILURE,
     "FailureList": list_of("Failure", pages=False),
     "WebhookSecret": closed_object(
-        {"key": {"type": "string", "pattern": "^whsec_"}, "previous_expires_at": or_null(TIME)}
+        {"key": or_null({"type": "string", "pattern": "^whsec_"}), "previous_expires_at": or_null(TIME)}
     ),
     "WebhookMessageList": list_of("WebhookMessage"),
-    "AlertSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
+    "AlertSecret": closed_object({"key": or_null({"type": "string", "pattern": "^whsec_"})}),
     "WebhookRedelivery": closed_object({"object": always("webhook.redelivery"), "count": INTEGER}),
     "WebhookTest": closed_object(
         {

@@ -4,7 +4,7 @@ INSERT INTO idempotency_keys (org_id, key_digest, request_id, body_digest, creat
 VALUES (:org_id, :key_digest, :request_id, :body_digest, :created_at_ms, :expires_at_ms)
 ON CONFLICT (org_id, key_digest) DO UPDATE
 SET request_id = excluded.request_id, body_digest = excluded.body_digest, created_at_ms = excluded.created_at_ms,
-    expires_at_ms = excluded.expires_at_ms
+    expires_at_ms = excluded.expires_at_ms, target = NULL, response = NULL
 WHERE idempotency_keys.expires_at_ms <= excluded.created_at_ms;
 
 -- name: get_idempotency_key
@@ -22,3 +22,18 @@ DELETE FROM idempotency_keys WHERE (org_id, key_digest) IN (
     SELECT org_id, key_digest FROM idempotency_keys WHERE expires_at_ms <= :now_ms
     ORDER BY org_id, key_digest FOR UPDATE SKIP LOCKED
 );
+
+-- name: note_idempotency_target
+-- Note what an administrative call has made or changed.
+UPDATE idempotency_keys SET target = :target
+WHERE org_id = :org_id AND key_digest = :key_digest AND request_id = :request_id;
+
+-- name: set_idempotency_response
+-- Store the response of an administrative call, without secrets.
+UPDATE idempotency_keys SET response = :response
+WHERE org_id = :org_id AND key_digest = :key_digest AND request_id = :request_id;
+
+-- name: get_idempotency_response
+-- The administrative call that has a key, and its response.
+SELECT request_id, body_digest, created_at_ms, target, response FROM idempotency_keys
+WHERE org_id = :org_id AND key_digest = :key_digest AND expires_at_ms > :now_ms;
