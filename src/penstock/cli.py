@@ -40,6 +40,7 @@ _SOURCES = {
     "chat": _Source(
         "chat", "chat", _GENERATE, "Send a message to a chat model, and print its response while it arrives."
     ),
+    "batch": _Source("batches", "app", _GENERATE, "Run many calls from a file: priced first, paid once each."),
     "models": _Source("models", "app", _GENERATE, "List models, or search for one."),
     "mcp": _Source(
         "mcp",

@@ -87,6 +87,7 @@ class Call:
     path: str
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    form: bytes | None = None  # instead of a JSON body
 
     @property
     def may_be_repeated(self) -> bool:

@@ -108,7 +108,7 @@ class Connection:
                 yield headers, chunk
 
     def _request(self, call: Call) -> urllib.request.Request:
-        data = None if call.body is None else json.dumps(call.body).encode()
+        data = call.form if call.body is None else json.dumps(call.body).encode()
         request = urllib.request.Request(self.url + call.path, data, method=call.method)  # noqa: S310 - it was checked
         for name, value in request_headers(call, self._key, self._headers).items():
             request.add_unredirected_header(name, value)

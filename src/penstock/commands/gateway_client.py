@@ -3,10 +3,11 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 
@@ -51,9 +52,23 @@ class GatewayClient(Connection):
         """Read a resource; a query parameter that is None is left out."""
         return self.send(calls.get(path, query))
 
-    def post(self, path: str, body: dict[str, Any], **query: Any) -> Reply:
-        """Send a JSON body."""
+    def post(self, path: str, body: dict[str, Any] | None, **query: Any) -> Reply:
+        """Send a JSON body, or none."""
         return self.send(Call("POST", calls.with_query(path, query), body))
+
+    def post_file(
+        self, path: str, name: str, data: bytes, fields: Mapping[str, Any], *, key: str | None = None, **query: Any
+    ) -> Reply:
+        """Send a file and fields as a form; `key` is an idempotency key."""
+        edge = uuid4().hex
+        head = f'--{edge}\r\nContent-Disposition: form-data; name="'
+        parts = [f'{head}{field}"\r\n\r\n{value}\r\n'.encode() for field, value in fields.items()]
+        plain_name = "".join(char if (char.isascii() and char.isalnum()) or char in "._-" else "_" for char in name)
+        parts += [f'{head}file"; filename="{plain_name}"\r\n\r\n'.encode(), data, f"\r\n--{edge}--\r\n".encode()]
+        headers = {"Content-Type": f"multipart/form-data; boundary={edge}"}
+        if key:
+            headers["Idempotency-Key"] = key
+        return self.send(Call("POST", calls.with_query(path, query), None, headers, b"".join(parts)))
 
     def start(self, path: str, body: dict[str, Any]) -> Reply:
         """Send a JSON body to an endpoint that otherwise waits for its result, and do not wait."""

@@ -1,9 +1,11 @@
 """Create batches, follow, pause, resume and cancel them, and read their results."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from penstock.accounts.idempotency import Claim, claim_key, key_digest, release_key, take_over_key
 from penstock.api import query
 from penstock.api.endpoints.files import read_first_chunk
 from penstock.api.fields import checked_fields
@@ -13,9 +15,9 @@ from penstock.batches import intake, lines
 from penstock.batches.archive import results_zip
 from penstock.batches.intake import BatchOptions, estimate_batch, new_batch_id
 from penstock.batches.lines import BadLine, Line
-from penstock.batches.records import PREFIX, BatchRecord, batch_object, get_batch
+from penstock.batches.records import PREFIX, VALIDATING, BatchRecord, batch_object, get_batch
 from penstock.batches.results import results_jsonl
-from penstock.errors import Conflict, InvalidRequest, quoted
+from penstock.errors import Conflict, IdempotencyInProgress, InvalidRequest, NotFound, quoted
 from penstock.fields import (
     Field,
     UploadedFile,
@@ -29,10 +31,11 @@ from penstock.fields import (
 )
 from penstock.gateway import Gateway
 from penstock.generations import forms
+from penstock.generations.idempotency_keys import read_key
 from penstock.net import guard
 from penstock.schema import Call, Response
 from penstock.store.paging import Pager
-from penstock.values import Nanos, nanos
+from penstock.values import Nanos, Retention, nanos
 
 _MAX_USD = 1_000_000_000
 _MAX_CONCURRENCY = 1000
@@ -76,9 +79,46 @@ async def create_batch(gateway: Gateway, call: Call) -> Response:
     rows = _lines(fields)
     if call.dry_run:
         return Response(json=await estimate_batch(gateway, call.caller, rows, options))
-    batch = await intake.create_batch(gateway, call.caller, rows, options, new_batch_id(gateway))
+    batch_id = new_batch_id(gateway)
+    claim = _claim(gateway, call, batch_id)
+    if claim and (earlier := await _claim_key(gateway, claim)):
+        return Response(json=batch_object(earlier), headers={"idempotent-replayed": "true"})
+    try:
+        batch = await intake.create_batch(gateway, call.caller, rows, options, batch_id)
+    except BaseException:
+        if claim:
+            await asyncio.shield(release_key(gateway.store, claim))
+        raise
     gateway.batch_wakeup.set()
     return Response(json=batch_object(batch))
+
+
+def _claim(gateway: Gateway, call: Call, batch_id: str) -> Claim | None:
+    """The call as it wants its idempotency key; None if it has none."""
+    if (key := read_key(call, None)) is None:
+        return None
+    return Claim(call.caller.org_id, key_digest("batch", key), batch_id, b"", gateway.clock.now_ms())
+
+
+async def _claim_key(gateway: Gateway, claim: Claim) -> BatchRecord | None:
+    """The batch that was created with the same key before. Raises IdempotencyInProgress while one is being created.
+
+    A key without a batch is that of a process that died while it checked the rows; another call may have it.
+    """
+    retention = Retention.parse(gateway.settings.idempotency_retention)
+    earlier = await claim_key(gateway.store, claim, retention)
+    if earlier is None:
+        return None
+    try:
+        batch = await get_batch(gateway.store, claim.org_id, earlier.request_id)
+    except NotFound:
+        if await take_over_key(gateway.store, claim, earlier, retention):
+            return None
+        batch = None
+    if batch is None or batch.status == VALIDATING:
+        message = "The first call with this idempotency key is still being checked."
+        raise IdempotencyInProgress(message, headers={"retry-after": "2"}, should_retry=True)
+    return batch
 
 
 def _one_file(value: Any) -> Any:

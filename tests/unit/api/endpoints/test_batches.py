@@ -47,3 +47,18 @@ async def test_results_come_as_lines(tmp_path: Path) -> None:
         found = await here.get(f"/v1/batches/{made.json['id']}/results")
         assert (found.status, found.body) == (200, b"")
         assert found.headers["content-type"] == "application/jsonl"
+
+
+async def test_an_idempotency_key_makes_one_batch_and_a_refused_call_does_not_use_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        headers = {"idempotency-key": "k1"}
+        key = here.mine.plain.key
+        bad = {**BATCH, "requests": [{**IMAGE, "n": 99}]}
+        refused = await here.served.call("POST", "/v1/batches", key=key, body=bad, headers=headers)
+        assert refused.status == 400
+        first = await here.served.call("POST", "/v1/batches", key=key, body=BATCH, headers=headers)
+        again = await here.served.call("POST", "/v1/batches", key=key, body=BATCH, headers=headers)
+        assert (again.json["id"], again.headers["idempotent-replayed"]) == (first.json["id"], "true")
+        theirs = await here.served.call("POST", "/v1/batches", key=here.theirs.plain.key, body=BATCH, headers=headers)
+        assert theirs.json["id"] != first.json["id"]
+        assert len((await here.get("/v1/batches")).json["data"]) == 1
