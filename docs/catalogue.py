@@ -12,7 +12,8 @@ from penstock.models.description import modes, shown_prices
 from penstock.providers import discover
 from penstock.providers.prices import SENT
 from penstock.providers.row_names import MADE_BY_GATEWAY, row_words
-from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source, Speech
+from penstock.providers.spec import Model, Operation, Param, Price, Provider, Source, Speech, Transcription
+from penstock.providers.transcription import DETAILS
 from penstock.values import INPUT_VIDEOS
 
 CONDITIONS = {"input_video": "from a video"}
@@ -26,6 +27,7 @@ UNITS |= {
 }
 MILLION = Decimal(1_000_000)
 PIXELS_OF_1024 = Decimal("1.048576")  # 1024 x 1024 pixels in megapixels; some providers state prices for them
+SMALLEST_A_SECOND = Decimal("0.0005")
 LONGEST_AMOUNT = 10  # characters
 SIGNS_OF_LIFE = Path(__file__).parent.parent / "tests" / "providers" / "signs_of_life.txt"
 COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json"
@@ -213,6 +215,8 @@ def money(price: Price) -> str:
     unit = UNITS[price.unit]
     if price.unit == "megapixel" and len(price.usd) > LONGEST_AMOUNT:  # of the provider's larger megapixel
         units, unit = PIXELS_OF_1024, "for 1024x1024 pixels"
+    if price.unit == "second" and Decimal(price.usd) < SMALLEST_A_SECOND:  # of sounds that are listened to
+        units, unit = Decimal(3600), "an hour"
     words = f"{amount(price.usd, units)} {unit}"
     if price.input_usd != "0":
         words += f", {amount(price.input_usd, units)} input"
@@ -283,9 +287,21 @@ def parameters(op: Operation) -> str:
     parts += [f"Filled in by the gateway: {', '.join(made)}."] if made else []
     if op.speech:
         parts += spoken(op.speech)
+    if op.transcription:
+        parts.append(heard(op.transcription))
     if op.task == "chat":
         parts.append("All other fields as in OpenAI's API.")
     return "\n\n".join(parts)
+
+
+def heard(transcription: Transcription) -> str:
+    """What a model tells of a sound beside its text."""
+    has = [f"times of {detail}s" for detail in DETAILS[1:] if transcription.asked(detail)]
+    has += ["speakers"] if transcription.speakers else []
+    has += ["probabilities"] if transcription.logprobs else []
+    least = transcription.least_seconds
+    billed = f" A sound that is shorter counts as {least:g} seconds." if least else ""
+    return f"Its transcripts have {', '.join(has) if has else 'no times'}.{billed}"
 
 
 def spoken(speech: Speech) -> list[str]:

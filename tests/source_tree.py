@@ -28,6 +28,7 @@ NOT_PROVIDERS = {
     "sounds",
     "gemini_images",
     "gemini_speech",
+    "gemini_transcription",
     "gpt_chats",
     "gpt_images",
     "gpt_speech",

@@ -1,8 +1,24 @@
-"""Deepgram: Aura speech, whose voices are models of their own there."""
+"""Deepgram: Aura speech, whose voices are models of their own there, and Nova transcription."""
+
+from typing import Any
 
 from penstock.providers.openai_compatible import read_nothing
-from penstock.providers.spec import Model, Operation, Provider, Reply, complete_table, converted, header, renamed
+from penstock.providers.spec import (
+    Model,
+    Operation,
+    Price,
+    Provider,
+    Reply,
+    Source,
+    Transcription,
+    complete_table,
+    converted,
+    header,
+    passthrough,
+    renamed,
+)
 from penstock.providers.speech import Speech, openai_names, voice_names
+from penstock.providers.transcription import Transcript, Word
 
 _VOICES = """
     amalthea andromeda apollo arcas aries asteria athena atlas aurora callista cora cordelia delia draco electra
@@ -38,11 +54,40 @@ SPEAK = Operation(
 )
 
 
+def read_transcript(fields: Any) -> Transcript:
+    """Read the first alternative of the first channel: the gateway sends one."""
+    channel = fields["results"]["channels"][0]
+    heard = channel["alternatives"][0]
+    return Transcript(
+        text=heard["transcript"],
+        language=channel.get("detected_language"),
+        words=tuple(
+            Word(word.get("punctuated_word") or word["word"], float(word["start"]), float(word["end"]))
+            for word in heard.get("words") or ()
+        ),
+    )
+
+
+# Who speaks, and keywords, are billed on top, at prices without a witness here: neither is asked for.
+LISTEN = Operation(
+    task="transcription",
+    send="POST /listen",
+    body="file",
+    read=read_nothing,
+    model_field="?model",
+    takes_extras=False,
+    params=complete_table("transcription", passthrough("file", required=True), renamed("language", to="?language")),
+    transcription=Transcription(details={"word": {"?smart_format": True}}, read=read_transcript),
+)
+# What others recorded of Deepgram's page on prices; older lists have less than that.
+_LISTENING = Source("pages that quote deepgram.com/pricing", "2026-08-01", is_second_hand=True)
+
+
 def error_message(reply: Reply) -> str | None:
     return str(reply.json.get("err_msg") or reply.json["message"])
 
 
-# No price of Deepgram has a witness here: the operator sets one under `[models."deepgram/aura-2"]`.
+# No price of its speech has a witness here: the operator sets one under `[models."deepgram/aura-2"]`.
 PROVIDER = Provider(
     slug="deepgram",
     name="Deepgram",
@@ -51,5 +96,13 @@ PROVIDER = Provider(
     key_env="DEEPGRAM_API_KEY",
     auth=header("authorization", "Token "),
     error_message=error_message,
-    models=(Model(id="deepgram/aura-2", upstream="aura-2", op=SPEAK, prices=()),),
+    models=(
+        Model(id="deepgram/aura-2", upstream="aura-2", op=SPEAK, prices=()),
+        Model(
+            id="deepgram/nova-3",
+            upstream="nova-3",
+            op=LISTEN,
+            prices=(Price(unit="second", usd="0.000128334", source=_LISTENING),),
+        ),
+    ),
 )

@@ -1,4 +1,4 @@
-"""ElevenLabs: speech in many voices, effects and music."""
+"""ElevenLabs: speech in many voices, effects, music, and Scribe transcription."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,14 +11,18 @@ from penstock.providers.spec import (
     Price,
     Provider,
     Reply,
+    Transcription,
     complete_table,
     converted,
     emulated,
+    fixed,
     header,
     passthrough,
     renamed,
 )
 from penstock.providers.speech import PRICES, Speech, openai_names
+from penstock.providers.transcription import PRICES as LISTENING
+from penstock.providers.transcription import Transcript, Word
 
 # Voices that every account has, in the order of OPENAI_VOICES; ids and names are those of ComfyUI's nodes for
 # ElevenLabs, read 2026-11-18.
@@ -88,6 +92,52 @@ SOUNDS = tuple(
     )
     for name in names.split()
 )
+
+
+def read_transcript(fields: Any) -> Transcript:
+    """Read a transcript, whose list of words has the spaces between them, too."""
+    words = [word for word in fields.get("words") or () if word["type"] == "word" and word.get("start") is not None]
+    return Transcript(
+        text=fields["text"],
+        language=fields.get("language_code"),
+        words=tuple(
+            Word(word["text"], float(word["start"]), float(word["end"]), word.get("speaker_id")) for word in words
+        ),
+    )
+
+
+_GRANULARITY = "timestamps_granularity"
+# Keywords are not sent: they may cost more.
+LISTEN = Operation(
+    task="transcription",
+    send="POST /speech-to-text",
+    body="form",
+    read=read_nothing,
+    model_field="model_id",
+    takes_extras=False,
+    params=complete_table(
+        "transcription",
+        passthrough("file", required=True),
+        renamed("language", to="language_code"),
+        renamed("max_speakers", to="num_speakers", low=1, high=32),
+        passthrough("temperature", low=0, high=2),
+        fixed("tag_audio_events", False),
+    ),
+    transcription=Transcription(
+        details={"text": {_GRANULARITY: "none"}, "word": {_GRANULARITY: "word"}},
+        read=read_transcript,
+        speakers={_GRANULARITY: "word", "diarize": True},
+    ),
+)
+LISTENING_MODELS = tuple(
+    Model(
+        id=f"elevenlabs/{name}",
+        upstream=name,
+        op=LISTEN,
+        prices=(Price(unit="second", usd="0.0000611", source=LISTENING),),
+    )
+    for name in ("scribe_v2", "scribe_v1")
+)
 # Dollars for a million characters.
 MODELS = """
     eleven_v4 80
@@ -129,5 +179,5 @@ PROVIDER = Provider(
     key_env="ELEVENLABS_API_KEY",
     auth=header("xi-api-key"),
     error_message=error_message,
-    models=(*_models(), *SOUNDS),
+    models=(*_models(), *SOUNDS, *LISTENING_MODELS),
 )

@@ -1,6 +1,6 @@
-"""Google: Gemini image and speech models and Lyria music models, by a plain key."""
+"""Google: Gemini image, speech and transcription models and Lyria music models, by a plain key."""
 
-from penstock.providers import gemini_images, gemini_speech, lyria
+from penstock.providers import gemini_images, gemini_speech, gemini_transcription, lyria
 from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import Provider, header
 
@@ -13,6 +13,6 @@ PROVIDER = Provider(
     auth=header("x-goog-api-key"),
     error_message=error_message,
     failure_kind=failure_kind,
-    models=(*gemini_images.MODELS, *gemini_speech.MODELS, *lyria.MODELS),
+    models=(*gemini_images.MODELS, *gemini_speech.MODELS, *gemini_transcription.MODELS, *lyria.MODELS),
     retired=gemini_images.RETIRED,
 )

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.providers.openai_compatible import TRANSCRIPTION, TRANSLATION
-from penstock.providers.spec import Model, Price, complete_table, passthrough, renamed
-from penstock.providers.speech import PRICES
-from penstock.providers.transcription import LOGPROBS, WHISPER, Detail, Transcription, read_openai
+from penstock.providers.spec import Model, Price, complete_table, fixed, passthrough, renamed
+from penstock.providers.transcription import LOGPROBS, PRICES, WHISPER, Detail, Transcription, read_openai
 
 _FILE = passthrough("file", required=True)
 _TEXT: Mapping[Detail, Mapping[str, Any]] = {"text": WHISPER["text"]}
+_SPEAKERS = {"response_format": "diarized_json"}
 # Longer sounds are refused by its models that are not Whisper.
 _MAX_SECONDS = 1400
 
@@ -31,6 +32,25 @@ GPT_4O = replace(
         details=_TEXT, read=read_openai, logprobs=LOGPROBS, max_seconds=_MAX_SECONDS, tokens_per_second=10
     ),
 )
+# It takes no prompt, and no sound above half a minute without being told how to cut it.
+DIARIZE = replace(
+    GPT_4O,
+    params=complete_table(
+        "transcription",
+        _FILE,
+        passthrough("language"),
+        passthrough("temperature"),
+        fixed("chunking_strategy", "auto"),
+        passthrough("chunking_strategy"),
+    ),
+    transcription=Transcription(
+        details={"text": WHISPER["text"], "segment": _SPEAKERS},
+        read=read_openai,
+        speakers=_SPEAKERS,
+        max_seconds=_MAX_SECONDS,
+        tokens_per_second=10,
+    ),
+)
 GPT_TRANSCRIBE = replace(
     GPT_4O,
     params=complete_table(
@@ -48,19 +68,19 @@ GPT_TRANSCRIBE = replace(
 
 
 def transcription_models(shutdown_dates: Mapping[str, str]) -> tuple[Model, ...]:
-    """The models as one provider serves them, with the days from which on it no longer does."""
+    """The models that one provider serves, with the days from which on it no longer does."""
+    second = partial(Price, unit="second", source=PRICES)
+    token = partial(Price, unit="token", source=PRICES)
     rows = (
-        ("gpt-transcribe", GPT_TRANSCRIBE, "0.000075"),
-        ("whisper-1", WHISPER_1, "0.0001"),
-        ("whisper-1", WHISPER_1_ENGLISH, "0.0001"),
+        ("gpt-transcribe", GPT_TRANSCRIBE, second(usd="0.000075")),
+        ("gpt-4o-transcribe", GPT_4O, token(input_usd="0.0000025", usd="0.00001")),
+        ("gpt-4o-mini-transcribe", GPT_4O, token(input_usd="0.00000125", usd="0.000005")),
+        ("gpt-4o-transcribe-diarize", DIARIZE, token(input_usd="0.0000025", usd="0.00001")),
+        ("whisper-1", WHISPER_1, second(usd="0.0001")),
+        ("whisper-1", WHISPER_1_ENGLISH, second(usd="0.0001")),
     )
     return tuple(
-        Model(
-            id=name,
-            upstream=name,
-            op=op,
-            prices=(Price(unit="second", usd=usd, source=PRICES),),
-            shutdown_date=shutdown_dates.get(name, ""),
-        )
-        for name, op, usd in rows
+        Model(id=name, upstream=name, op=op, prices=(price,), shutdown_date=shutdown_dates[name])
+        for name, op, price in rows
+        if name in shutdown_dates
     )

@@ -1,14 +1,15 @@
-"""Groq: open chat models over an OpenAI-compatible API, with the ids that OpenRouter gives them, and speech."""
+"""Groq: open chat models over an OpenAI-compatible API, with the ids that OpenRouter gives them, speech and Whisper."""
 
 from dataclasses import replace
 
 from penstock.providers.chat_models import chat_models, chat_operation, messages_param
-from penstock.providers.openai_compatible import SPEECH, error_message, failure_kind
+from penstock.providers.openai_compatible import SPEECH, TRANSCRIPTION, TRANSLATION, error_message, failure_kind
 from penstock.providers.spec import (
     LITELLM,
     Model,
     Price,
     Provider,
+    Transcription,
     bearer,
     complete_table,
     passthrough,
@@ -16,6 +17,8 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.providers.speech import PRICES, Speech, named_formats, openai_names, voice_names
+from penstock.providers.transcription import PRICES as LISTENING
+from penstock.providers.transcription import WHISPER, read_openai
 
 # Groq answers 400 to the refused fields, and to a `name` in a message.
 CHAT = chat_operation(
@@ -45,6 +48,25 @@ ORPHEUS = replace(
     ),
 )
 
+# Ten seconds are billed for a shorter sound.
+_WHISPER = Transcription(details=WHISPER, read=read_openai, least_seconds=10)
+TRANSCRIBE = replace(TRANSCRIPTION, takes_extras=False, transcription=_WHISPER)
+TRANSLATE = replace(
+    TRANSLATION,
+    takes_extras=False,
+    transcription=replace(_WHISPER, details={detail: WHISPER[detail] for detail in ("text", "segment")}),
+)
+_V3 = Price(unit="second", usd="0.00003083", source=LISTENING)
+_TURBO = Price(unit="second", usd="0.00001111", source=LISTENING)
+WHISPER_MODELS = tuple(
+    Model(id=f"openai/{name}", upstream=name, op=op, prices=(price,))
+    for name, op, price in (
+        ("whisper-large-v3", TRANSCRIBE, _V3),
+        ("whisper-large-v3", TRANSLATE, _V3),
+        ("whisper-large-v3-turbo", TRANSCRIBE, _TURBO),
+    )
+)
+
 PROVIDER = Provider(
     slug="groq",
     name="Groq",
@@ -62,5 +84,6 @@ PROVIDER = Provider(
             op=ORPHEUS,
             prices=(Price(unit="character", usd="0.000022", source=PRICES),),
         ),
+        *WHISPER_MODELS,
     ),
 )

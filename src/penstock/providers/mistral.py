@@ -1,4 +1,6 @@
-"""Mistral AI: OpenAI-compatible chat that rejects unknown fields and calls the seed `random_seed`, and speech."""
+"""Mistral AI: OpenAI-compatible chat that rejects unknown fields and calls the seed `random_seed`, and Voxtral."""
+
+from typing import Any
 
 from penstock.providers.chat_models import MAX_TOKENS, chat_models, chat_operation, messages_param
 from penstock.providers.openai_compatible import read_nothing
@@ -17,6 +19,8 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.providers.speech import PRICES, Speech, named_formats, openai_names, read_openai_event
+from penstock.providers.transcription import PRICES as LISTENING
+from penstock.providers.transcription import Segment, Transcript, Transcription
 
 # Its streams always report the usage; `stream_options`, which asks for it, is an unknown field there.
 CHAT = chat_operation(
@@ -82,6 +86,43 @@ SPEECH_MODELS = tuple(
     for name, usd in (("voxtral-mini-tts-3", "0.000013"), ("voxtral-mini-tts-2603", "0.000016"))
 )
 
+
+def read_transcript(fields: Any) -> Transcript:
+    """Read a transcript; segments without times are those of a model that was not asked for any."""
+    segments = [segment for segment in fields.get("segments") or () if segment.get("start") is not None]
+    return Transcript(
+        text=fields["text"].strip(),
+        language=fields.get("language"),
+        segments=tuple(
+            Segment(segment["text"], float(segment["start"]), float(segment["end"]), segment.get("speaker_id"))
+            for segment in segments
+        ),
+    )
+
+
+_TIMED = {"timestamp_granularities": ["segment"]}
+LISTEN = Operation(
+    task="transcription",
+    send="POST /audio/transcriptions",
+    body="form",
+    read=read_nothing,
+    takes_extras=False,
+    params=complete_table(
+        "transcription",
+        passthrough("file", required=True),
+        passthrough("language"),
+        passthrough("temperature"),
+        renamed("keywords", to="context_bias"),
+    ),
+    transcription=Transcription(
+        details={"text": {}, "segment": _TIMED}, read=read_transcript, speakers={**_TIMED, "diarize": True}
+    ),
+)
+LISTENING_MODELS = tuple(
+    Model(id=f"mistralai/{name}", upstream=name, op=LISTEN, prices=(Price(unit="second", usd=usd, source=LISTENING),))
+    for name, usd in (("voxtral-mini-transcribe-3", "0.0000583333"), ("voxtral-small-transcribe-3", "0.0000666667"))
+)
+
 PROVIDER = Provider(
     slug="mistral",
     name="Mistral AI",
@@ -90,5 +131,5 @@ PROVIDER = Provider(
     key_env="MISTRAL_API_KEY",
     auth=bearer,
     error_message=error_message,
-    models=(*chat_models("mistralai", LITELLM, MODELS, CHAT), *SPEECH_MODELS),
+    models=(*chat_models("mistralai", LITELLM, MODELS, CHAT), *SPEECH_MODELS, *LISTENING_MODELS),
 )

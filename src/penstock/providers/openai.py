@@ -29,7 +29,13 @@ CHAT_SHUTDOWN_DATES = {
 }
 
 SPEECH_SHUTDOWN_DATES = dict.fromkeys(("gpt-4o-mini-tts", "tts-1", "tts-1-hd"), "2027-01-06")
-TRANSCRIPTION_SHUTDOWN_DATES = {"whisper-1": "2027-02-26"}
+TRANSCRIPTION_SHUTDOWN_DATES = {
+    "gpt-transcribe": "",
+    "gpt-4o-transcribe": "2027-02-26",
+    "gpt-4o-mini-transcribe": "2027-02-26",
+    "gpt-4o-transcribe-diarize": "2027-02-26",
+    "whisper-1": "2027-02-26",
+}
 
 PROVIDER = Provider(
     slug="openai",

@@ -1,10 +1,12 @@
 """How providers write down what is said: what they are asked for, and how the text comes back."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+
+from penstock.providers.prices import Source
 
 # How exactly a transcript says when something was said. Each has all that the ones before it have.
 Detail = Literal["text", "segment", "word"]
@@ -42,14 +44,6 @@ class Transcript(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Mapping[str, int | float] = {}
 
 
-class TranscriptPart(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one event of a stream carries: more text, or the whole transcript at the end."""
-
-    text: str = ""
-    whole: Transcript | None = None
-    is_error: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcription:
     """How a model is asked to write down a sound, beside the rows of its table, and how the text comes back.
@@ -62,8 +56,7 @@ class Transcription:
     read: Callable[[Any], Transcript]  # from the JSON of the response
     speakers: Mapping[str, Any] | None = None  # what asks who speaks; None: the model does not tell them apart
     logprobs: Mapping[str, Any] | None = None  # what asks for probabilities; None: the model has none
-    stream: Mapping[str, Any] | None = None  # what asks for server-sent events; None: the model does not stream
-    read_event: Callable[[Any], TranscriptPart] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)  # of its requests
     max_bytes: int = 24 * 1024**2  # of one call; longer sounds are cut
     max_seconds: float = 4 * 3600
     least_seconds: float = 0  # that are billed for a shorter sound
@@ -74,6 +67,7 @@ class Transcription:
         return next((each for each in DETAILS[DETAILS.index(detail) :] if each in self.details), None)
 
 
+PRICES = Source("litellm 1.109.1's price table", "2026-11-18", is_second_hand=True)
 WHISPER_NUMBERS = ("seek", "tokens", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob")
 # What OpenAI's API is asked for. Whisper's words come without segments unless both are asked for.
 WHISPER: Mapping[Detail, Mapping[str, Any]] = {

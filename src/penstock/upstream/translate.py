@@ -228,6 +228,8 @@ def http_request(
     url = request_url(provider.base_url, path, provider.query)
     fields = with_callback(model.op, fields, callback)
     headers = request_headers(provider, key)
+    if model.op.transcription:
+        headers |= model.op.transcription.headers
     if model.op.body == "form":
         return HttpRequest(method, url, headers, form=tuple(_form(fields)))
     if model.op.body == "file":
@@ -244,7 +246,12 @@ def http_request(
 
 def _with_url_fields(path: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The path with the fields that belong into the URL, and the others; see `providers.speech`."""
-    query = {name[1:]: json_text(value) for name, value in fields.items() if name.startswith("?")}
+    query = [
+        (name[1:], json_text(item))
+        for name, value in fields.items()
+        if name.startswith("?")
+        for item in (value if isinstance(value, list) else [value])
+    ]
     for name, value in fields.items():
         if name.startswith("{"):
             path = path.replace(name, quote(str(value), safe=""))

@@ -6,13 +6,13 @@ from penstock.providers.gpt_transcription import transcription_models
 
 
 def test_each_model_has_its_price_by_the_minute() -> None:
-    models = transcription_models({"whisper-1": "2027-02-26"})
+    models = transcription_models({"gpt-transcribe": "", "whisper-1": "2027-02-26"})
     prices = {model.id: Decimal(model.prices[0].usd) * 60 for model in models}
     assert prices == {"gpt-transcribe": Decimal("0.0045"), "whisper-1": Decimal("0.006")}
 
 
 def test_only_whisper_says_when_something_was_said_and_translates() -> None:
-    models = transcription_models({})
+    models = transcription_models({"gpt-transcribe": "", "whisper-1": ""})
     timed = {
         (model.id, model.op.task)
         for model in models
@@ -22,5 +22,6 @@ def test_only_whisper_says_when_something_was_said_and_translates() -> None:
 
 
 def test_days_of_shutdown_are_those_of_the_provider() -> None:
+    """And it serves no others."""
     dates = {model.id: model.shutdown_date for model in transcription_models({"whisper-1": "2027-02-26"})}
-    assert dates == {"gpt-transcribe": "", "whisper-1": "2027-02-26"}
+    assert dates == {"whisper-1": "2027-02-26"}

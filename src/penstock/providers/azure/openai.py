@@ -15,6 +15,7 @@ from penstock.providers.gpt_images import (
     image_models,
 )
 from penstock.providers.gpt_speech import speech_models
+from penstock.providers.gpt_transcription import transcription_models
 from penstock.providers.spec import Model
 
 PATH = "/openai/v1"
@@ -58,8 +59,15 @@ IMAGES = (
     *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2027-04-07"),
 )
 SPEECH_SHUTDOWN_DATES = {"gpt-4o-mini-tts": "2027-06-15", "tts-1": "2026-12-15", "tts-1-hd": "2026-12-15"}
+TRANSCRIPTION_SHUTDOWN_DATES = {
+    "gpt-transcribe": "2028-02-01",
+    "gpt-4o-mini-transcribe": "2027-06-15",
+    "gpt-4o-transcribe-diarize": "2027-04-15",
+    "whisper-1": "2026-12-15",
+}
 MODELS = (
     *map(on_azure, IMAGES),
     *gpt_chats("azure", CHAT, CHAT_SHUTDOWN_DATES),
     *map(on_azure, speech_models(SPEECH_SHUTDOWN_DATES)),
+    *map(on_azure, transcription_models(TRANSCRIPTION_SHUTDOWN_DATES)),
 )

@@ -3,7 +3,7 @@
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import LITELLM, FailureKind, Provider, Reply, bearer, converted, ignored, refused
-from penstock.providers.together import images, videos
+from penstock.providers.together import images, transcription, videos
 from penstock.providers.together.videos import REFUSAL
 
 
@@ -51,5 +51,10 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=(*images.MODELS, *videos.MODELS, *chat_models("together", LITELLM, CHAT_MODELS, CHAT)),
+    models=(
+        *images.MODELS,
+        *videos.MODELS,
+        *transcription.MODELS,
+        *chat_models("together", LITELLM, CHAT_MODELS, CHAT),
+    ),
 )

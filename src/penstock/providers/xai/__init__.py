@@ -1,9 +1,9 @@
-"""xAI: Grok Imagine images and videos, Grok chat models, and speech."""
+"""xAI: Grok Imagine images and videos, Grok chat models, speech and transcription."""
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, RESPONSES, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import LITELLM, Provider, bearer, refused, renamed
-from penstock.providers.xai import images, media, speech, videos
+from penstock.providers.xai import images, media, speech, transcription, videos
 
 CHAT = chat_operation(
     DEVELOPER_AS_SYSTEM,
@@ -30,6 +30,12 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=media.failure_kind,
-    models=(*images.MODELS, *videos.MODELS, *speech.MODELS, *chat_models("x-ai", LITELLM, CHAT_MODELS, CHAT)),
+    models=(
+        *images.MODELS,
+        *videos.MODELS,
+        *speech.MODELS,
+        *transcription.MODELS,
+        *chat_models("x-ai", LITELLM, CHAT_MODELS, CHAT),
+    ),
     retired={"grok-imagine-image-quality": "grok-imagine-image-2"},
 )
