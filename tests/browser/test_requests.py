@@ -91,7 +91,7 @@ def test_the_list_shows_outputs_and_why_requests_failed(
     served.call("POST", "/compat/v1/chat/completions", {**CHAT, "model": "lab/chat"})
     sign_in(browser, served.url, served.key, "requests")
     browser.until(
-        lambda: browser.run("return document.querySelector('tbody .thumb img')?.naturalWidth ?? 0") == 256, "no image"
+        lambda: browser.run("return document.querySelector('tbody .thumb img')?.naturalWidth ?? 0") == 160, "no image"
     )
     source = "return document.querySelector('tbody .thumb img').src"
     before = browser.run(source)

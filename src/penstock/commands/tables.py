@@ -49,12 +49,12 @@ def _print_table(title: str, columns: list[str], cells: list[list[str]]) -> None
     words = [max(_longest_word(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
     room = console.width - _COLUMN_GAP * len(columns)
     fits = sum(words) <= room
-    if columns[0] == "id" and not fits:
-        _print_below_ids(title, columns, cells)
+    if not fits:
+        (_print_below_ids if columns[0] == "id" else _print_one_by_one)(title, columns, cells)
         return
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     texts = [max(len(row[place]) for row in [columns, *cells]) for place in range(len(columns))]
-    widths = _narrower_widths(texts, words, room) if fits else [None] * len(columns)
+    widths = _narrower_widths(texts, words, room)
     for place, (column, width) in enumerate(zip(columns, widths, strict=True)):
         texts_here = [row[place] for row in cells if row[place]]
         are_numbers = bool(texts_here) and all(map(_NUMBER.match, texts_here))
@@ -81,6 +81,13 @@ def _print_below_ids(title: str, columns: list[str], cells: list[list[str]]) -> 
     typer.echo(f"{title}\n\nid\n{heading}\n")
     for row, line in zip(cells, lines, strict=True):
         typer.echo(f"{row[0]}\n{line}")
+
+
+def _print_one_by_one(title: str, columns: list[str], cells: list[list[str]]) -> None:
+    """Print each row as lines of a name and a value."""
+    width = max(map(len, columns))
+    rows = [[f"{name:{width}}  {cell}" for name, cell in zip(columns, row, strict=True) if cell] for row in cells]
+    typer.echo("\n\n".join([title, *map("\n".join, rows)]))
 
 
 def _longest_word(text: str) -> int:

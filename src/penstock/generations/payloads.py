@@ -135,9 +135,16 @@ async def _read_stored(gateway: Gateway, org_id: OrgId, request_id: str) -> tupl
     request = row.decode_request() if row else None
     result = row.decode_result() if row else None
     return (
-        request and {"model": request.model, **request.values, **request.extras, "metadata": request.metadata},
+        request and _shown_request(request),
         result and {"outputs": result.outputs, "attempts": result.attempts},
     )
+
+
+def _shown_request(request: Request) -> dict[str, Any]:
+    """What the caller sent; of input files only what they were, because they are not kept."""
+    inputs = [{"role": file.role, "content_type": file.content_type} for file in request.inputs]
+    shown = {"model": request.model, **request.values, **request.extras, "metadata": request.metadata}
+    return {**shown, "inputs": inputs} if inputs else shown
 
 
 def _json_parts(body: bytes | bytearray) -> list[bytes | bytearray]:

@@ -19,6 +19,7 @@ from penstock.values import OrgId
 from penstock.vault import Vault
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+_NAME = re.compile(r"[A-Za-z0-9-]{1,80}")
 _EXPIRED_LEEWAY_MS = 60_000
 _EXPIRED_PAGE_ROWS = 200
 _STRAY_SECONDS = 3600.0
@@ -151,7 +152,7 @@ class MediaFiles:
             raise PermissionDenied("This file is not shared any more.")
         if width:
             return await self._thumbnail_response(file, width, expires_ms // 1000)
-        return self.file_response(file, range_header, expires_ms // 1000)
+        return self.file_response(file, range_header, expires_ms // 1000, query.get("name", ""))
 
     def _check_signature(self, path: str, query: Mapping[str, str], *, wants_thumbnail: bool) -> int:
         """Return when a URL expires. Raises PermissionDenied unless it is signed and valid now.
@@ -190,16 +191,18 @@ class MediaFiles:
     def _caching(self, expires: int) -> str:
         return f"private, max-age={max(0, expires - self._clock.now_ms() // 1000)}"
 
-    def file_response(self, file: MediaRow, range_header: str | None, expires: int) -> Response:
-        """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970."""
+    def file_response(self, file: MediaRow, range_header: str | None, expires: int, name: str = "") -> Response:
+        """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970. It is saved
+        under its id, or a `name` of letters, digits and hyphens.
+        """
         size = file.size_bytes
         start, end, status = _requested_range(range_header, size)
-        name = f"{file.id}.{extension(file.content_type)}"
+        saved_as = f"{name if _NAME.fullmatch(name) else file.id}.{extension(file.content_type)}"
         headers = {
             "content-type": file.content_type,
             "content-length": str(end - start),
             "accept-ranges": "bytes",
-            "content-disposition": f'{disposition(file.content_type)}; filename="{name}"',
+            "content-disposition": f'{disposition(file.content_type)}; filename="{saved_as}"',
             "cache-control": self._caching(expires),
             **_SAFE_HEADERS,
         }

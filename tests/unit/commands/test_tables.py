@@ -57,6 +57,13 @@ def test_words_on_a_terminal_are_not_broken(columns: int, lines: int) -> None:
     assert sorted(filter(None, row)) == texts
 
 
+def test_rows_that_are_too_wide_for_a_terminal_are_lines_of_name_and_value() -> None:
+    row = ["public URL", "http://127.0.0.1:8080, on this machine only", None]
+    seen = shown(40, f"show_table('Checks', ['check', 'found', 'what to do'], [{row}, {row}])").split("\r\n")
+    lines = ["check       public URL", "found       http://127.0.0.1:8080, on this machine only"]
+    assert seen == ["Checks", "", *lines, "", *lines, ""]
+
+
 def test_a_long_text_on_a_terminal_is_wrapped_and_not_cut() -> None:
     """Beside an id and other columns that leave it little room."""
     text = " ".join(f"word-{number}" for number in range(12))

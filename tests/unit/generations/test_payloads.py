@@ -144,6 +144,13 @@ async def test_texts_of_images_and_videos_are_stored_until_they_expire(open_gate
         assert "prompt" not in (await stored(running, image_id))["request"]
 
 
+async def test_inputs_are_named_but_not_shown(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        edit_id = await edit_image(running)
+        assert (await stored(running, edit_id))["request"]["inputs"] == [{"role": "image", "content_type": "image/png"}]
+        assert "inputs" not in (await stored(running, await make_image(running)))["request"]
+
+
 async def test_a_purge_of_a_recorded_call_leaves_no_prompt(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         image = await running.image(prompt=CANARY, headers={"x-service-replay": "record"})

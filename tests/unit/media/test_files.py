@@ -42,6 +42,16 @@ async def test_a_signed_url_serves_the_file(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
+async def test_a_file_is_saved_under_a_plain_name(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        url = await create_image(running)
+        media_id, _ = split_url(url)
+        for name, saved_as in [("a-red-fox", "a-red-fox"), ('x";y', media_id), ("../etc", media_id), ("é", media_id)]:
+            found = await running.gateway.media.open(media_id, {**split_url(url)[1], "name": name}, None)
+            assert found.headers["content-disposition"] == f'inline; filename="{saved_as}.png"'
+
+
+@sqlite_only
 async def test_an_expired_url_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         url = await create_image(running)

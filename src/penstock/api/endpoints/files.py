@@ -34,6 +34,7 @@ SOUND_QUERY = (_REDIRECT,)
 FILE_QUERY = (
     Query(name="exp", required=True, about="When the URL expires, in Unix time."),
     Query(name="sig", required=True, about="Signature that the gateway put into the URL."),
+    Query(name="name", about="What the file is called when it is saved, without its ending: letters, digits, hyphens."),
     Query(name="share", about="Part of a URL by which a file was shared."),
     Query(
         name="w",

@@ -70,6 +70,13 @@ export function thumbnailUrl({ url, thumbnail_url: small }, width) {
   return fileUrl(found.href);
 }
 
+// The URL that saves a file of this gateway under the first words of its prompt.
+export function saveUrl(text, prompt) {
+  const url = fileUrl(text);
+  const name = (prompt ?? "").normalize("NFKD").replace(/[\u0300-\u036f]/g, "").match(/[A-Za-z0-9]+/g)?.slice(0, 8).join("-").slice(0, 60);
+  return name && url.startsWith("/m/") ? `${url}&name=${name}` : url;
+}
+
 // A URL of a stored file. One of this gateway is used relative to the page, whatever name the browser calls it by.
 export function fileUrl(text) {
   const url = new URL(text, location.href);

@@ -128,7 +128,7 @@ def test_query_parameters_have_their_limits() -> None:
     assert "rejected" in found["status"]["schema"]["enum"]
     assert not any(parameter["required"] for parameter in found.values())
     of_files = {parameter["name"]: parameter for parameter in operation("get", "/m/{media_id}")["parameters"]}
-    assert [name for name, parameter in of_files.items() if not parameter["required"]] == ["share", "w"]
+    assert [name for name, parameter in of_files.items() if not parameter["required"]] == ["name", "share", "w"]
 
 
 def test_path_parameters_and_headers_are_listed() -> None:

@@ -133,7 +133,7 @@ function FirstSteps() {
 }
 
 // From a little below the lowest rate up to all.
-const rateRange = (low) => [Math.max(0, Math.floor((low ?? 0) * 20 - 1) / 20), 1];
+const rateRange = () => [0, 1];
 
 function Charts({ usage, bucket }) {
   const times = usage.data.map(({ start }) => new Date(start) / 1000);

@@ -36,7 +36,7 @@ function restoreDraft(task) {
 
 // The fields of an earlier request, as the form has them.
 function asDraft(request) {
-  const { model, prompt = "", messages = [], metadata, image, mask, input_reference: reference, stream, stream_options: options, ...rest } = request;
+  const { model, prompt = "", messages = [], metadata, image, mask, input_reference: reference, inputs, stream, stream_options: options, ...rest } = request;
   const values = Object.entries(rest).filter(([, value]) => value !== null)
     .map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]);
   const last = messages.findLast?.(({ role }) => role === "user");

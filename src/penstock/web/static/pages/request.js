@@ -1,7 +1,7 @@
 // One request: what was asked, what came back, how it was made, what it cost.
 
 import { useData } from "../data.js";
-import { ask, fileUrl, thumbnailUrl } from "../gateway.js";
+import { ask, fileUrl, saveUrl, thumbnailUrl } from "../gateway.js";
 import { bytes, count, duration, moment, money } from "../format.js";
 import { Confirm, CopyButton, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { CredentialsBadge } from "../parts/credentials.js";
@@ -20,7 +20,7 @@ const METRICS = {
   image: "Image", second: "Second of video", megapixel: "Megapixel", input_token: "Input token", cached_token: "Cached input token",
   output_token: "Output token", reported: "As the provider reported",
 };
-const WHOLE = ["image", "chat"]; // of which everything that was sent is stored; input images are not
+const WITH_CODE = ["image", "edit", "upscale", "video", "chat"];
 const isOpen = ({ status }) => status === "pending" || status === "processing";
 // A rough price of a token has many zeros; per million it can be read.
 function unitPrice({ metric, unit_price: price }) {
@@ -29,7 +29,7 @@ function unitPrice({ metric, unit_price: price }) {
 }
 
 function Asked({ payload, record }) {
-  const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
+  const { prompt, messages, model, metadata, inputs, ...rest } = payload?.request ?? {};
   const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
   if (!payload?.request) return html`<p class="soft">
       ${record.purged_at ? "This request was purged." : record.status === "rejected" ? "Bodies of rejected requests are not stored."
@@ -39,6 +39,7 @@ function Asked({ payload, record }) {
     ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span
         class="small soft">${role}</span>
       <p class="quote anywhere">${typeof content === "string" ? content : JSON.stringify(content)}</p></div>`)}</div>`}
+    ${inputs && html`<p class="small soft">With ${inputs.map(({ role }) => role.replace("_", " ")).join(", ")} as input. Input files are not kept.</p>`}
     <${Facts} of=${parameters.map(([name, value]) => [html`<code>${name}</code>`, typeof value === "object" ? html`<code>
         ${JSON.stringify(value)}</code>` : String(value)])} />`;
 }
@@ -49,8 +50,14 @@ function said(response) {
 }
 
 // What was sent; the record has metadata also where none was given.
-function bodyOf({ metadata, ...rest }) {
+function bodyOf({ metadata, inputs, ...rest }) {
   return Object.keys(metadata ?? {}).length ? { ...rest, metadata } : rest;
+}
+
+// Input files are not kept: the code reads files of these names instead.
+function inputsOf({ inputs = [] }) {
+  const named = inputs.map(({ role, content_type: type }, place) => ({ role, name: `${role}${inputs.length > 1 ? place + 1 : ""}.${type.split("/")[1].replace("jpeg", "jpg")}` }));
+  return { inputs: named.filter(({ role }) => role !== "mask"), mask: named.some(({ role }) => role === "mask") ? "mask.png" : null };
 }
 
 function StoredOutput({ output, alt }) {
@@ -59,7 +66,7 @@ function StoredOutput({ output, alt }) {
   const url = fileUrl(output.url);
   return html`<${Output} url=${url} onOpen=${() => setShown(output.id)} small=${thumbnailUrl(output, 1280)} type=${output.content_type} alt=${alt} onSize=${(width, height) => setSize([width, height])} />
     <figcaption class="row small soft figures">${size && html`<span>${size.join(" × ")}</span>`}<span>${bytes(output.size_bytes)}</span>
-      <a href=${url} download>Save</a>
+      <a href=${saveUrl(output.url, alt)} download>Save</a>
       ${output.expires_at && html`<span>Kept until ${moment(output.expires_at)}</span>`}<${CredentialsBadge}
           of=${output.content_credentials} /></figcaption>
     ${shown && html`<${Lightbox} key=${shown} id=${shown} onChange=${() => {}} onShow=${setShown} onClose=${() => setShown(null)} />`}
@@ -144,7 +151,7 @@ function Purge({ record, onDone }) {
 function Details({ record, payload, reload }) {
   const [code, setCode] = useState(false);
   const path = Object.hasOwn(TASKS, record.kind) ? record.kind : "image";
-  const hasCode = payload?.request && WHOLE.includes(record.kind);
+  const hasCode = payload?.request && WITH_CODE.includes(record.kind);
   const attempts = record.attempts ?? [];
   const lines = record.cost_lines ?? [];
   return html`
@@ -156,7 +163,7 @@ function Details({ record, payload, reload }) {
           name="code" />Code</button>`}
       <${Purge} record=${record} onDone=${reload} />
     <//>
-    ${code && html`<${CodeDialog} task=${path} lanes=${[{ model: record.model, body: bodyOf(payload.request) }]} run=${{}}
+    ${code && html`<${CodeDialog} task=${path} lanes=${[{ model: record.model, body: bodyOf(payload.request) }]} run=${inputsOf(payload.request)}
         onClose=${() => setCode(false)} />`}
     <div class="split">
       <div class="stack wide">

@@ -53,7 +53,7 @@ function options(uPlot, { element, width, times, series, kind, format, axisText,
     cursor: { y: false, points: { show: kind === "lines" }, drag: { x: false, y: false } },
     padding: [8, 24, 0, 0],
     scales: {
-      x: { time: true, range: kind === "bars" ? () => [times[0] - span * 0.6, times.at(-1) + span * 0.6] : undefined },
+      x: { time: true, range: () => [times[0] - span * 0.6, times.at(-1) + span * 0.6] },
       y: { range: (_, low, high) => range(low, high) },
     },
     axes: [

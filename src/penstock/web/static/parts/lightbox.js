@@ -1,7 +1,7 @@
 // One output, large: what it was made from, until when it is kept, and what can be done with it next.
 
 import { useData } from "../data.js";
-import { ask, fileUrl, thumbnailUrl } from "../gateway.js";
+import { ask, fileUrl, saveUrl, thumbnailUrl } from "../gateway.js";
 import { bytes, moment, money } from "../format.js";
 import { pageUrl } from "../route.js";
 import { TASKS } from "../playground/tasks.js";
@@ -45,8 +45,8 @@ function MakeAgain({ output }) {
     if (!task) return null;
     const { request } = await ask(`/v1/requests/${output.request_id}/payloads`, { signal });
     if (!request) return null;
-    if (task === "edit" || task === "upscale" || output.made_from.length) return { words: "" };
-    const { metadata, ...body } = request;
+    const { metadata, inputs, ...body } = request;
+    if (inputs) return { words: "" };
     const known = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
     const { total_cost_micros: micros } = await ask(`${TASKS[task].path}?dryRun=true`, { method: "POST", body: known, signal });
     return { words: ` · ${money(micros / 1e6)}` };
@@ -118,7 +118,7 @@ function Told({ output, onChange, onShow }) {
     ${output.revised_prompt && output.revised_prompt !== output.prompt && html`<details class="small"><summary>Revised prompt</summary>
       <p class="soft anywhere">${output.revised_prompt}</p></details>`}
     <div class="row">
-      <a class="button small" href=${fileUrl(output.url)} download><${Icon} name="download" />Save</a>
+      <a class="button small" href=${saveUrl(output.url, output.prompt)} download><${Icon} name="download" />Save</a>
       <${CopyButton} text=${() => `${location.origin}${location.pathname}${pageUrl("library", { show: output.id })}`} label="Copy link" />
       ${output.prompt && html`<${CopyButton} text=${output.prompt} label="Copy prompt" />`}
       <${FavoriteButton} output=${output} onChange=${onChange} kind="button small icon star" />

@@ -1,6 +1,6 @@
 // What the runs made: images, videos, their size, time and cost, and what can be done next.
 
-import { fileUrl } from "../gateway.js";
+import { fileUrl, saveUrl } from "../gateway.js";
 import { duration, money } from "../format.js";
 import { Prose } from "../parts/controls.js";
 import { CredentialsBadge } from "../parts/credentials.js";
@@ -68,7 +68,7 @@ function Lane({ lane, run, alone, uses, onUse }) {
         <figcaption class="row">
           ${run.task !== "video" && uses.map(({ task, label }) => html`<button type="button" class="button small" key=${task}
               onClick=${() => onUse(task, file.url)}><${Icon} name=${TASKS[task].icon} />${label}</button>`)}
-          <a class="button small" href=${fileUrl(file.url)} download><${Icon} name="download" />Save</a>
+          <a class="button small" href=${saveUrl(file.url, run.prompt)} download><${Icon} name="download" />Save</a>
           ${idOf(file) && html`<button type="button" class="button small plain" onClick=${() => setShown(idOf(file))}>Details</button>`}
           <${CredentialsBadge} of=${file.credentials} />
         </figcaption></figure>`)}</div>`}
