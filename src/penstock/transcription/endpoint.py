@@ -17,6 +17,7 @@ from penstock.chat.streamed_call import STREAM_HEADERS, caller_disconnected, pro
 from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.generations.plan import drilled_route
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.models.routing import Route
 from penstock.net.guard import egress_rules
@@ -32,6 +33,7 @@ from penstock.transcription.segments import shown
 from penstock.transcription.sound import ANY_PART, prepare_sound
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
+from penstock.upstream.faults import HEADER
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO, Nanos
 
@@ -90,7 +92,8 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
         assert replay is not None
         assert sound is not None, "it was prepared, to find the recording"
         return await _replayed(gateway, reserved, request, sound.seconds, replay)
-    return await first_response(reserved, planned.choice.route, partial(_ask, reserved, planned, replay))
+    route = drilled_route(gateway, call, reserved.reservation.request, planned.choice.route)
+    return await first_response(reserved, route, partial(_ask, reserved, planned, replay))
 
 
 async def _reserve(
@@ -99,7 +102,8 @@ async def _reserve(
     """Reserve money for the call, as it is stored and logged where the settings ask for it: without the sound."""
     fields = dict(request.written)
     kept = msgspec.structs.replace(call, body=msgspec.json.encode(fields), json=fields, form=())
-    recorded = Request(task=TASK, model=request.model, values=request.records, labels=dict(labels))
+    drill = call.headers.get(HEADER, "")
+    recorded = Request(task=TASK, model=request.model, values=request.records, labels=dict(labels), drill=drill)
     return ReservedCall(gateway, await reserve(gateway, kept, recorded, amount, MODALITY[TASK]))
 
 

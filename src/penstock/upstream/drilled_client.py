@@ -1,7 +1,7 @@
 """Calls to providers in which faults happen that the caller has asked for, instead of or on top of the real thing."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,6 +13,8 @@ from penstock.upstream.client import Upstream
 from penstock.upstream.drill import Drill
 from penstock.upstream.failures import AttemptFailed, Failure, connection_failure, http_failure
 
+# What would be sent: a generation, a call whose response is passed on, or a question about a job that runs.
+Sent = Literal["generation", "call", "question"]
 _NOTE = " (simulated: the call asked for it by X-Service-Fault)"
 
 
@@ -25,7 +27,7 @@ class DrilledUpstream(Upstream):
     async def submit(self, candidate: Candidate, *args: Any, **more: Any) -> Result:
         if candidate.drill is None:
             return await super().submit(candidate, *args, **more)
-        self._fail(candidate, candidate.drill, is_submission=True)
+        self._fail(candidate, candidate.drill, "generation")
         candidate.drill.submitted = started = candidate.drill.clock.monotonic()
         result = await super().submit(candidate, *args, **more)
         await self._slow_down(candidate, candidate.drill, started)
@@ -34,13 +36,13 @@ class DrilledUpstream(Upstream):
     async def poll(self, candidate: Candidate, *args: Any, **more: Any) -> Result:
         if candidate.drill is None:
             return await super().poll(candidate, *args, **more)
-        self._fail(candidate, candidate.drill)
+        self._fail(candidate, candidate.drill, "question")
         return _held_back(candidate.drill, await super().poll(candidate, *args, **more))
 
     async def cancel(self, candidate: Candidate, *args: Any, **more: Any) -> bool:
         try:
             if candidate.drill is not None:
-                self._fail(candidate, candidate.drill)
+                self._fail(candidate, candidate.drill, "question")
         except AttemptFailed:
             return False
         return await super().cancel(candidate, *args, **more)
@@ -48,7 +50,7 @@ class DrilledUpstream(Upstream):
     async def send_chat(self, candidate: Candidate, *args: Any, **more: Any) -> Reply:
         if candidate.drill is None:
             return await super().send_chat(candidate, *args, **more)
-        self._fail(candidate, candidate.drill, is_submission=True)
+        self._fail(candidate, candidate.drill, "call")
         started = candidate.drill.clock.monotonic()
         reply = await super().send_chat(candidate, *args, **more)
         await self._slow_down(candidate, candidate.drill, started)
@@ -57,7 +59,7 @@ class DrilledUpstream(Upstream):
     async def stream_chat(self, candidate: Candidate, *args: Any, **more: Any) -> ByteStream:
         if candidate.drill is None:
             return await super().stream_chat(candidate, *args, **more)
-        self._fail(candidate, candidate.drill, is_submission=True)
+        self._fail(candidate, candidate.drill, "call")
         started = candidate.drill.clock.monotonic()
         stream = await super().stream_chat(candidate, *args, **more)
         try:
@@ -67,23 +69,23 @@ class DrilledUpstream(Upstream):
             raise
         return stream
 
-    def _fail(self, candidate: Candidate, drill: Drill, *, is_submission: bool = False) -> None:
+    def _fail(self, candidate: Candidate, drill: Drill, sent: Sent) -> None:
         """Raise AttemptFailed as the real thing would, if a fault takes the place of the call."""
         fault = drill.current
         try:
             if fault is None or fault.kind == "slow":
                 return
             if fault.kind == "status":
-                self._refuse(candidate, Reply(int(fault.number), {}, b"{}"), is_submission=is_submission)
-            if fault.kind == "lost" and is_submission:
+                self._refuse(candidate, Reply(int(fault.number), {}, b"{}"), sent)
+            if fault.kind == "lost" and sent != "question":
                 raise AttemptFailed(connection_failure(candidate.provider, MaybeSent("simulated")))
             raise AttemptFailed(connection_failure(candidate.provider, NotSent("simulated")))
         except AttemptFailed as problem:
             raise AttemptFailed(_noted(problem.failure)) from None
 
-    def _refuse(self, candidate: Candidate, reply: Reply, *, is_submission: bool) -> None:
+    def _refuse(self, candidate: Candidate, reply: Reply, sent: Sent) -> None:
         """Raise AttemptFailed for a status of an error, as this kind of call does."""
-        if is_submission and candidate.model.op.task not in ("chat", "speech"):
+        if sent == "generation":
             self._read_submission(candidate, reply)
         raise AttemptFailed(http_failure(candidate, reply))
 

@@ -7,12 +7,14 @@ import msgspec
 import pytest
 
 from penstock.chat.endpoint import complete_chat
-from penstock.errors import AllProvidersExhausted, RateLimited, UpstreamError, UpstreamTimeout
+from penstock.errors import AllProvidersExhausted, Problem, RateLimited, UpstreamError, UpstreamTimeout
 from penstock.generations import endpoints
 from penstock.models.performance import PerformanceReader
+from penstock.speech.endpoint import create_speech
 from penstock.upstream.faults import with_drill
 from penstock.values import nanos
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.unit.transcription.listen_calls import listen
 
 UNTOUCHED = (nanos("10"), 0)
 
@@ -173,3 +175,30 @@ async def test_a_cancelled_job_cannot_be_cancelled_at_a_provider_that_is_down(op
         candidate = running.gateway.catalog.find("video-1", ("video",))[0][0]
         down = with_drill(candidate, "lab=503", "video", running.clock, running.clock.now_ms())
         assert await running.gateway.upstream.cancel(down, {"id": "job_1"}) is False
+
+
+@sqlite_only
+async def test_what_is_heard_fails_over_too(open_gateway: OpenGateway) -> None:
+    headers = {"x-service-fault": "lab=unreachable"}
+    async with open_gateway(annex=True) as running:
+        transcribed = await listen(running, headers={"x-service-fault": "lab=429"})
+        assert transcribed.headers["x-service-executed-model"].startswith("annex/")
+        body = {"model": "lab/voice", "input": "good morning", "voice": "alloy"}
+        call = running.call(body, endpoint="/compat/v1/audio/speech", headers={**headers, "accept": "application/json"})
+        kept = await create_speech(running.gateway, call)
+        assert kept.headers["x-service-executed-model"].startswith("annex/")
+        call = running.call(body, endpoint="/compat/v1/audio/speech", headers={"x-service-fault": "lab=500"})
+        spoken = await create_speech(running.gateway, call)
+        assert spoken.headers["x-service-executed-model"].startswith("annex/")
+        assert spoken.chunks is not None
+        _ = [chunk async for chunk in spoken.chunks]
+        assert running.lab.invoice == []
+        await running.gateway.chat_settlement.catch_up(running.caller.org_id)
+        assert all(row["drill"] for row in await running.records())
+
+
+@sqlite_only
+async def test_an_error_of_a_transcription_is_read_as_one(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        with pytest.raises(Problem, match=r"HTTP 502.*simulated"):
+            await listen(running, headers={"x-service-fault": "speech=502"})
