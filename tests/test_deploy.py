@@ -62,6 +62,16 @@ def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
         assert found.media_urls == "gateway", "callers reach no object store of the network inside"
 
 
+def test_the_chart_has_this_version_and_the_settings_of_the_manifests() -> None:
+    """`make test-deploy` compares the rest, with helm."""
+    helm = ROOT / "deploy" / "helm"
+    chart, values = (yaml.safe_load((helm / name).read_text()) for name in ("Chart.yaml", "values.yaml"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    (config,) = [found["data"] for found in kubernetes_objects() if found["kind"] == "ConfigMap"]
+    assert values["settings"] == config
+    assert sorted(json.loads((helm / "values.schema.json").read_text())["properties"]) == sorted([*values, "global"])
+
+
 def test_every_image_has_the_tag_of_this_version() -> None:
     documents = [ROOT / "docs" / "deploy.md", *FILES]
     tags = {tag for path in documents for tag in re.findall(r"(?<![\w/.])penstock:([\w.]+)", path.read_text())}

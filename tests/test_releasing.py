@@ -1,5 +1,6 @@
 """What a release needs: a dated changelog, licences of locked versions, workflows and forms that name what exists."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,16 @@ def steps(workflow: Path) -> list[dict[str, Any]]:
 def test_the_changelog_has_a_day_for_this_version() -> None:
     headings = re.findall(r"^## \[(.+)\] - (\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0][0] == __version__
+
+
+def test_the_typescript_package_and_the_function_have_this_version() -> None:
+    folder = ROOT / "clients" / "typescript"
+    assert json.loads((folder / "package.json").read_text())["version"] == __version__
+    lock = json.loads((folder / "package-lock.json").read_text())
+    assert (lock["version"], lock["packages"][""]["version"]) == (__version__, __version__)
+    assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
+    function = (ROOT / "integrations" / "open-webui" / "penstock_function.py").read_text()
+    assert f"\nversion: {__version__}\n" in function
 
 
 def test_the_page_about_licences_has_the_versions_of_the_lock() -> None:
