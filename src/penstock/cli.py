@@ -36,6 +36,9 @@ _SOURCES = {
     "speech": _Source("speech", "speech", _GENERATE, "Speak a text, and save the sound while it arrives."),
     "sound": _Source("sound", "sound", _GENERATE, "Make a sound from its description, and save it."),
     "music": _Source("sound", "music", _GENERATE, "Make music from its description or its words, and save it."),
+    "transcribe": _Source(
+        "transcribe", "transcribe", _GENERATE, "Write down what is said in a file, with times if you ask for subtitles."
+    ),
     "voices": _Source("speech", "voices", _GENERATE, "List voices, and which of OpenAI's voices they speak for."),
     "chat": _Source(
         "chat", "chat", _GENERATE, "Send a message to a chat model, and print its response while it arrives."

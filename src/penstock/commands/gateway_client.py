@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -60,15 +61,19 @@ class GatewayClient(Connection):
         self, path: str, name: str, data: bytes, fields: Mapping[str, Any], *, key: str | None = None, **query: Any
     ) -> Reply:
         """Send a file and fields as a form; `key` is an idempotency key."""
-        edge = uuid4().hex
-        head = f'--{edge}\r\nContent-Disposition: form-data; name="'
-        parts = [f'{head}{field}"\r\n\r\n{value}\r\n'.encode() for field, value in fields.items()]
-        plain_name = "".join(char if (char.isascii() and char.isalnum()) or char in "._-" else "_" for char in name)
-        parts += [f'{head}file"; filename="{plain_name}"\r\n\r\n'.encode(), data, f"\r\n--{edge}--\r\n".encode()]
-        headers = {"Content-Type": f"multipart/form-data; boundary={edge}"}
-        if key:
-            headers["Idempotency-Key"] = key
-        return self.send(Call("POST", calls.with_query(path, query), None, headers, b"".join(parts)))
+        return self.send(_form_call(calls.with_query(path, query), fields, name, data, key))
+
+    def post_form(self, path: str, fields: Mapping[str, Any], name: str | None, data: bytes, **query: Any) -> Reply:
+        """Send fields as a form, with a file if that has a name."""
+        return self.send(_form_call(calls.with_query(path, query), fields, name, data))
+
+    def stream_form(
+        self, path: str, fields: Mapping[str, Any], name: str | None, data: bytes
+    ) -> tuple[Mapping[str, str], Iterator[bytes]]:
+        """As `post_form`; return the headers of the response, and its bytes as they arrive."""
+        parts = self.stream(_form_call(path, fields, name, data))
+        headers, first = next(parts)
+        return headers, chain([first], (chunk for _, chunk in parts))
 
     def start(self, path: str, body: dict[str, Any]) -> Reply:
         """Send a JSON body to an endpoint that otherwise waits for its result, and do not wait."""
@@ -123,6 +128,20 @@ class GatewayClient(Connection):
         for headers, chunk in self.stream_file(path) if "://" in path else self.stream(calls.get(path)):
             length = headers.get("content-length")
             yield int(length) if length else None, chunk
+
+
+def _form_call(path: str, fields: Mapping[str, Any], name: str | None, data: bytes, key: str | None = None) -> Call:
+    """A call with a form: fields, and a file if that has a name."""
+    edge = uuid4().hex
+    head = f'--{edge}\r\nContent-Disposition: form-data; name="'
+    parts = [f'{head}{field}"\r\n\r\n{value}\r\n'.encode() for field, value in fields.items()]
+    if name is not None:
+        plain_name = "".join(char if (char.isascii() and char.isalnum()) or char in "._-" else "_" for char in name)
+        parts += [f'{head}file"; filename="{plain_name}"\r\n\r\n'.encode(), data, b"\r\n"]
+    headers = {"Content-Type": f"multipart/form-data; boundary={edge}"}
+    if key:
+        headers["Idempotency-Key"] = key
+    return Call("POST", path, None, headers, b"".join([*parts, f"--{edge}--\r\n".encode()]))
 
 
 # ------------------------------------------------------------------------------------------------- which gateway to use

@@ -1,4 +1,4 @@
-"""The tools that agents get: models and prices, images, edits, upscales, videos, speech, and request records.
+"""The tools that agents get: models and prices, images, edits, upscales, videos, sounds, transcripts, and requests.
 
 Needs the extra `mcp`. A tool returns the gateway's response as text, a link to each file, and a small preview of each
 image that can be decoded, which is done in a confined child process as in the gateway.
@@ -27,6 +27,7 @@ _IMAGES = "/compat/v1/images/generations"
 _EDITS = "/compat/v1/images/edits"
 _VIDEOS = "/compat/v1/videos"
 _SPEECH = "/compat/v1/audio/speech"
+_TRANSCRIPTIONS = "/compat/v1/audio/transcriptions"
 _SOUNDS = "/compat/v1/audio/generations"
 _VOICES = "/compat/v1/audio/voices"
 _PREVIEW_SIDE = 384
@@ -52,6 +53,7 @@ def build_server(gateway: GatewayClient, *, reads_files: bool) -> MCPServer:
         tools.make_video,
         tools.make_speech,
         tools.make_sound,
+        tools.transcribe_audio,
         tools.list_voices,
         tools.get_request,
     ):
@@ -194,6 +196,23 @@ class _Tools:
         created = await asyncio.to_thread(self._gateway.start, _SPEECH, body)
         return _job_blocks(await _await_job(self._gateway.get_sound, created.body["id"], context))
 
+    async def transcribe_audio(
+        self,
+        audio: str,
+        model: str,
+        response_format: str = "json",
+        parameters: dict[str, Any] | None = None,
+    ) -> str:
+        """Write down what is said in a sound or a video.
+
+        audio: an HTTPS URL, a data URI or a file. response_format: json for the text, verbose_json for its times,
+        diarized_json for who speaks. parameters: other fields, such as language or prompt.
+        """
+        (source,) = await asyncio.to_thread(self._inputs, [audio], "a sound")
+        sound = {"data": source} if source.startswith("data:") else {"url": source}
+        body = {"model": model, "input_audio": sound, "response_format": response_format, **(parameters or {})}
+        return json.dumps((await asyncio.to_thread(self._gateway.post, _TRANSCRIPTIONS, body)).body)
+
     async def make_sound(
         self,
         prompt: str,
@@ -243,11 +262,13 @@ class _Tools:
     def _fetch(self, url: str) -> bytes:
         return b"".join(part for _, part in self._gateway.download(url))
 
-    def _inputs(self, images: Sequence[str]) -> list[str]:
-        """Return images as the gateway takes them. Files of this machine are read only for an agent that runs on it."""
+    def _inputs(self, images: Sequence[str], what: str = "an image") -> list[str]:
+        """Return images or sounds as the gateway takes them. Files of this machine are read only for an agent that runs
+        on it.
+        """
         for image in images:
             if not image.startswith(_URLS) and (image == "-" or not self._reads_files):
-                raise CallFailed("an image must be an HTTPS URL or a data URI")
+                raise CallFailed(f"{what} must be an HTTPS URL or a data URI")
         return [image_url(image) for image in images]
 
 

@@ -63,6 +63,8 @@ def _spans(loudness: Sequence[float]) -> list[tuple[int, int]]:
         if spans and (end - start < _SHORTEST or spans[-1][0] == is_silent):
             last_silent, first, _ = spans.pop()
             spans.append((last_silent, first, end))
+        elif len(spans) == 1 and start < _SHORTEST:  # the padding of an encoder
+            spans = [(is_silent, 0, end)]
         else:
             spans.append((is_silent, start, end))
     return [(start, end) for _, start, end in spans]

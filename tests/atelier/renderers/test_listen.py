@@ -40,6 +40,10 @@ def test_the_same_sound_has_the_same_transcript() -> None:
     assert heard(samples) == heard(samples)
 
 
+def test_the_padding_of_an_encoder_is_not_heard() -> None:
+    assert json.loads(listen(file=sounds.encoded("mp3", 1.0))["body"])["text"] == "[sound]"
+
+
 def test_words_and_segments_cover_the_sound() -> None:
     said = heard(sounds.tone(1.0, RATE) + bytes(2 * RATE))
     assert [(segment["start"], segment["end"]) for segment in said["segments"]] == [(0.0, 1.0), (1.0, 2.0)]

@@ -14,6 +14,7 @@ import pytest
 from penstock import commands
 from penstock.models import description
 from penstock.providers import discover
+from tests import sounds
 from tests.fake_providers.scripted import png
 from tests.ports import unused_port
 from tests.stories.processes import Serving, until
@@ -132,6 +133,9 @@ async def _journey(served: Serving, folder: Path) -> None:
         wanted = {"text": "Hello there.", "model": "atelier/voice", "voice": "nova", "response_format": "flac"}
         spoken, sound = await call("make_speech", **wanted)
         assert (sound.mime_type, json.loads(spoken.text)["status"]) == ("audio/flac", "completed")
+        (folder / "tone.wav").write_bytes(sounds.wav(1.0))
+        heard = await call("transcribe_audio", audio=str(folder / "tone.wav"), model="atelier/listen")
+        assert json.loads(heard[0].text)["text"] == "[sound]"
         estimate = json.loads(
             (await call("estimate_cost", kind="speech", model="atelier/voice", prompt="Hello."))[0].text
         )
