@@ -28,6 +28,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "sqlite_writers": ["--works", "640"],
     "chat": ["--short"],
     "videos": ["--short"],
+    "batches": ["--short"],
     "ends": ["--videos", "50", "--rounds", "1"],
     "large_images": ["--short"],
     "streams": ["--short"],

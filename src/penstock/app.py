@@ -28,7 +28,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.audit_log import HEAD_SECONDS, Note, log_head, write_audited
-from penstock.batches import uploads
+from penstock.batches import intake, uploads
 from penstock.batches.runner import BatchRunner
 from penstock.clock import Clock
 from penstock.environment import ENVIRONMENT
@@ -261,6 +261,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
         work["remove expired payloads"] = _repeat(gateway, partial(payloads.delete_expired, gateway), pause)
+        work["delete old batches"] = _repeat(gateway, partial(intake.delete_old, gateway), _STRAYS_SECONDS)
         work["delete expired uploads"] = _repeat(gateway, partial(uploads.delete_expired, gateway), _STRAYS_SECONDS)
         work["erase drained accounts"] = _repeat(gateway, gateway.accounts.erase_drained, _SWEEP_SECONDS)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)

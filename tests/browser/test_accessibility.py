@@ -24,6 +24,7 @@ PAGES = (
     "providers",
     "recordings",
     "webhooks",
+    "batches",
     "keys",
     "organizations",
     "settings",

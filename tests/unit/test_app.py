@@ -175,6 +175,7 @@ _SWEEPS = {
     "check orphans",
     "delete expired media",
     "delete expired uploads",
+    "delete old batches",
     "look for alerts",
     "delete stray files",
 }

@@ -16,12 +16,13 @@ from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Caller
 from penstock.store.base import Row, Transaction
-from penstock.values import Nanos, dollars, new_id
+from penstock.values import Nanos, Retention, dollars, new_id
 
 NOT_STARTED = "not_started"
 ROWS_MAX = 1_000_000
 _SHOWN_FAULTS = 100
 _ROWS_AT_ONCE = 500
+_BATCHES_AT_ONCE = 20
 _ROWS_PER_TURN = 20
 _LEASE_MS = 120_000  # of a batch that is being checked, renewed with each page of rows
 
@@ -151,6 +152,16 @@ async def delete_refused(gateway: Gateway, batch_id: str) -> None:
     """Delete a batch that was not accepted, and its rows, a page at a time."""
     await delete_rows(gateway, batch_id)
     await gateway.store.write(lambda tx: tx.run("delete_refused_batch", id=batch_id))
+
+
+async def delete_old(gateway: Gateway) -> None:
+    """Delete batches that ended longer ago than texts are stored (`payload_retention`). Requests keep their records."""
+    kept_ms = Retention.parse(gateway.settings.payload_retention).seconds * 1000
+    before_ms = gateway.clock.now_ms() - kept_ms
+    while rows := await gateway.store.all("list_old_batches", before_ms=before_ms, limit=_BATCHES_AT_ONCE):
+        for row in rows:
+            await delete_rows(gateway, row["id"])
+            await gateway.store.write(partial(_change_page, "delete_old_batch", {"id": row["id"]}))
 
 
 async def delete_rows(gateway: Gateway, batch_id: str) -> None:

@@ -113,3 +113,17 @@ async def test_a_batch_waits_until_it_is_started(open_gateway: OpenGateway) -> N
     async with open_gateway(works=False) as running:
         made = await create(running, requests=[IMAGE], start=False)
         assert ((await batch(running, made["id"])).status, made["reason"]) == ("paused", "not_started")
+
+
+async def test_a_batch_is_deleted_when_its_texts_are_and_its_requests_stay(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        made = await create(running, requests=[IMAGE])
+        waiting = await create(running, requests=[IMAGE], start=False)
+        await wait_for(running, made["id"])
+        await intake.delete_old(running.gateway)
+        assert len(await running.rows("SELECT id FROM batches")) == 2
+        running.clock.advance(31 * 86_400)
+        await intake.delete_old(running.gateway)
+        assert [row["id"] for row in await running.rows("SELECT id FROM batches")] == [waiting["id"]]
+        assert len(await running.rows("SELECT number FROM batch_rows")) == 1
+        assert len(await running.records()) == 1

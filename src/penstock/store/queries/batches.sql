@@ -109,3 +109,11 @@ DELETE FROM batch_rows WHERE batch_id = :batch_id AND number > :after AND number
 -- name: delete_refused_batch
 -- Remove a batch that was refused, after its rows.
 DELETE FROM batches WHERE id = :id AND status = 'validating';
+
+-- name: list_old_batches
+-- Batches that ended before a time.
+SELECT id FROM batches WHERE ended_at_ms < :before_ms ORDER BY id LIMIT :limit;
+
+-- name: delete_old_batch
+-- Remove a batch that has ended, after its rows.
+DELETE FROM batches WHERE id = :id AND ended_at_ms IS NOT NULL;

@@ -7,6 +7,7 @@ import { Icon } from "./parts/icons.js";
 import { Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { AuditLog } from "./pages/audit_log.js";
+import { Batches } from "./pages/batches.js";
 import { Drill } from "./pages/drill.js";
 import { Keys } from "./pages/keys.js";
 import { Library } from "./pages/library.js";
@@ -32,6 +33,7 @@ const GROUPS = [
     { name: "playground", label: "Playground", icon: "play", page: Playground },
     { name: "library", label: "Library", icon: "wall", page: Library },
     { name: "requests", label: "Requests", icon: "list", page: Requests },
+    { name: "batches", label: "Batches", icon: "stack", page: Batches },
   ],
   [
     { name: "models", label: "Models", icon: "cube", page: Models },

@@ -13,6 +13,10 @@ export const STATUSES = {
 };
 const OTHERS = {
   sent: ["Sent", "accent"],
+  validating: ["Being checked", "accent"],
+  in_progress: ["Running", "accent"],
+  paused: ["Paused", "warn"],
+  cancelling: ["Cancelling", "warn"],
   running: ["Running", "accent"],
   failed: ["Failed", "bad"],
   unknown: ["Outcome unknown", "warn"],
