@@ -70,7 +70,7 @@ lock: setup ## Resolve the newest dependencies and write both lock files
 
 # Both files come from one resolution, so that the versions in use are the versions tested. No index URLs are written.
 # What a gateway may need is in both; the extra `mcp` is for agents, and brings a web framework of its own.
-COMPILE := $(BIN)/uv pip compile pyproject.toml --extra atelier --extra bedrock --extra otel --extra postgres \
+COMPILE := $(BIN)/uv pip compile pyproject.toml --extra atelier --extra bedrock --extra oidc --extra otel --extra postgres \
 	--extra provenance --extra s3 --group build --upgrade --quiet --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 

@@ -314,6 +314,7 @@ def test_each_extra_has_a_reason() -> None:
 IMPORT_NAMES = {
     "c2pa-python": "c2pa",
     "pillow": "PIL",
+    "pyjwt": "jwt",
     "markdown-it-py": "markdown_it",
     "opentelemetry-sdk": "opentelemetry",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",

@@ -59,7 +59,9 @@ from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import REFRESH_SECONDS, SHARE_SECONDS, VendorAccounts
 from penstock.net.client import HttpClient
+from penstock.people.opening import open_sign_in
 from penstock.people.sessions import Sessions
+from penstock.people.users import Users
 from penstock.provenance import sealer
 from penstock.provenance.opening import open_signing
 from penstock.provenance.policy import operators_policy
@@ -172,7 +174,9 @@ async def build_gateway(
             started_ms=clock.now_ms(),
             store=store,
             keys=Keys(store, vault, clock),
-            sessions=Sessions(store, clock, settings.session_hours),
+            sessions=(sessions := Sessions(store, clock, settings.session_hours)),
+            users=(users := Users(store, clock)),
+            sign_in=await open_sign_in(settings, environ, http_client, users, sessions, vault, clock),
             requests=Requests(store, clock, chat_settlement.catch_up),
             label_values=LabelValues(store, clock),
             usage=UsageReports(store, chat_settlement.catch_up),

@@ -123,6 +123,7 @@ _SOURCES = {
         _OPERATE,
         "Check that balances, requests, files and messages agree, and exit with status 1 if they do not.",
     ),
+    "users": _Source("users", "app", _OPERATE, "List people who sign in with the issuer, and change their roles."),
     "audit-log": _Source("audit_log", "app", _OPERATE, "List, export and verify the audit log: who changed what."),
     "backup": _Source(
         "backup", "backup", _OPERATE, "Copy the database and the master secret, which is needed to use it."

@@ -37,6 +37,8 @@ from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import VendorAccounts
 from penstock.people.sessions import Sessions
+from penstock.people.sign_in import SignIn
+from penstock.people.users import Users
 from penstock.provenance.sealer import Sealer
 from penstock.recordings.delays import Delays
 from penstock.recordings.recordings import Recordings
@@ -78,6 +80,8 @@ class Gateway:
     store: Store
     keys: Keys
     sessions: Sessions
+    users: Users
+    sign_in: SignIn | None  # with an issuer; None: people sign in with keys
     requests: Requests
     label_values: LabelValues
     usage: UsageReports

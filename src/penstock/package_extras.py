@@ -10,6 +10,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "media": ("av",),
     "mcp": ("mcp",),
     "provenance": ("c2pa",),
+    "oidc": ("jwt",),
     "postgres": ("psycopg", "psycopg_pool", "procrastinate"),
     "s3": ("obstore",),
 }

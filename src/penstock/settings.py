@@ -23,7 +23,7 @@ from penstock.typed_config import (
 from penstock.values import Retention
 
 PREFIX = "PENSTOCK_"
-TABLES = ("providers", "models", "guards")  # only in penstock.toml, never in the environment
+TABLES = ("providers", "models", "guards", "oidc")  # only in penstock.toml, never in the environment
 
 Count = Annotated[int, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
@@ -360,6 +360,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = {}
     models: Annotated[dict[str, Any], Meta(description="Changes to models: price, weight, aliases and more.")] = {}
 
+    oidc: Annotated[dict[str, Any], Meta(description="The issuer with which people sign in; see People.")] = {}
     guards: Annotated[dict[str, Any], Meta(description="Rules and services that check calls; see Guards.")] = {}
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from penstock.settings_loading import as_configured, setting_fields
 # May contain a password or a key.
 _SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})
 
-_OTHER_VARIABLES = ("CONFIG", "KEY", "URL")  # of the command line
+_OTHER_VARIABLES = ("CONFIG", "KEY", "URL", "OIDC_CLIENT_SECRET")  # the first three: of the command line
 _ALIKE = 0.75  # how much alike two names must be, from 0 to 1
 
 

@@ -27,8 +27,10 @@ from penstock.api.endpoints import (
     requests,
     sessions,
     settings,
+    sign_in,
     spend,
     usage,
+    users,
     voices,
     webhooks,
 )
@@ -227,6 +229,11 @@ ROUTES: tuple[Route, ...] = (
           fields=sessions.SESSION_FIELDS, gives="Session"),
     Route("GET", "/v1/session", sessions.retrieve_session, "Retrieve who is signed in", gives="Session"),
     Route("DELETE", "/v1/session", sessions.end_session, "Sign out", query=sessions.END_QUERY, status=204),
+    Route("POST", "/v1/session/org", sign_in.move_session, "Act in another organization",
+          takes="json", fields=sign_in.ORG_FIELDS, status=204),
+    Route("GET", "/v1/users", users.list_users, "List people", access="admin", gives="UserList"),
+    Route("PATCH", "/v1/users/{user_id}", users.change_user, "Change what a person may do",
+          access="admin", takes="json", fields=users.USER_FIELDS, gives="User"),
     Route("GET", "/v1/balance", balance.retrieve_balance, "Read the balance", gives="Balance"),
     Route("GET", "/v1/webhooks/secret", webhooks.retrieve_webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
     Route("POST", "/v1/webhooks/secret/rotate", webhooks.rotate_webhook_secret, "Rotate the webhook secret",
@@ -297,6 +304,14 @@ ROUTES: tuple[Route, ...] = (
     # Callbacks from providers, at URLs that the gateway gave them
     Route("POST", "/callbacks/{provider}/{token}", callbacks.receive_callback, "Accept a callback from a provider",
           access="signed", takes="raw", status=204),
+
+    # Signing in with an issuer
+    Route("GET", "/auth/options", sign_in.list_ways_to_sign_in, "List the ways to sign in", access="open",
+          gives="SignIn"),
+    Route("GET", "/auth/login", sign_in.begin_sign_in, "Go to the issuer to sign in", access="open",
+          query=sign_in.LOGIN_QUERY, gives="redirect", status=302),
+    Route("GET", "/auth/callback", sign_in.end_sign_in, "Come back from the issuer", access="open",
+          gives="redirect", status=302),
 
     # The dashboard
     Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),

@@ -7,7 +7,7 @@ from penstock.api import query
 from penstock.api.cookies import cookie_name, set_cookie
 from penstock.api.fields import checked_fields
 from penstock.api.route import Query
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, PermissionDenied
 from penstock.fields import field_table, flag_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -25,6 +25,8 @@ async def begin_session(gateway: Gateway, call: Call) -> Response:
     """Begin a session that acts through the key of this call, and set its cookie."""
     if call.caller.session_id is not None:
         raise InvalidRequest("A session begins with a key in the Authorization header, not with another session.")
+    if gateway.sign_in is not None and not gateway.sign_in.config.key_sign_in:
+        raise PermissionDenied("On this gateway people sign in with the issuer; keys are for programs.")
     keep = checked_fields(call.json, SESSION_FIELDS).get("keep", False)
     agent = call.headers.get("user-agent", "")
     new = await gateway.sessions.begin(call.caller, call.address, agent, keep=keep)
@@ -50,5 +52,6 @@ async def _record(gateway: Gateway, call: Call, until_ms: int | None) -> dict[st
         "object": "session",
         "key": await gateway.keys.get_record(call.caller),
         "org": {"id": org.id, "name": org.name},
+        "user": await gateway.users.describe(call.caller),
         "expires_at": None if until_ms is None else iso(until_ms),
     }

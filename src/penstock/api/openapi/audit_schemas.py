@@ -1,18 +1,22 @@
-"""JSON Schemas of the responses about sessions and the audit log."""
+"""JSON Schemas of the responses about sessions, people and the audit log."""
 
 from collections.abc import Mapping
 
 from penstock.api.openapi.schema_parts import (
+    FLAG,
     TEXT,
     TIME,
     Schema,
     always,
     array,
     closed_object,
+    list_of,
+    one_of,
     open_object,
     or_null,
     ref,
 )
+from penstock.people.users import ROLES, STATUSES
 
 AUDIT_SCHEMAS: Mapping[str, Schema] = {
     "Session": closed_object(
@@ -20,9 +24,38 @@ AUDIT_SCHEMAS: Mapping[str, Schema] = {
             "object": always("session"),
             "key": ref("Key"),
             "org": closed_object({"id": TEXT, "name": TEXT}),
+            "user": or_null(
+                closed_object(
+                    {
+                        "id": TEXT,
+                        "email": or_null(TEXT),
+                        "name": or_null(TEXT),
+                        "organizations": array(closed_object({"id": TEXT, "name": TEXT, "role": one_of(*ROLES)})),
+                    }
+                )
+            ),
             "expires_at": or_null(TIME),
         }
     ),
+    "SignIn": closed_object(
+        {"object": always("sign_in"), "key": FLAG, "oidc": or_null(closed_object({"button": TEXT}))}
+    ),
+    "User": closed_object(
+        {
+            "id": TEXT,
+            "object": always("user"),
+            "email": or_null(TEXT),
+            "email_verified": FLAG,
+            "name": or_null(TEXT),
+            "status": one_of(*STATUSES),
+            "created_at": TIME,
+            "seen_at": TIME,
+            "roles": array(
+                closed_object({"org_id": TEXT, "role": one_of(*ROLES), "source": one_of("groups", "granted")})
+            ),
+        }
+    ),
+    "UserList": list_of("User", pages=False),
     "AuditEvent": closed_object(
         {
             "id": TEXT,

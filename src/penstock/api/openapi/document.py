@@ -212,6 +212,9 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     if route.gives == "file":
         yield from _file_responses(route)
         return
+    if route.gives == "redirect":
+        yield 302, _response(route.summary, None)
+        return
     if route.gives == "page":
         yield 200, _response(route.summary, {"*/*": {"schema": {"type": "string"}}})
         yield 304, _response(_NOT_CHANGED, None)

@@ -269,6 +269,15 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "retrieve_session": Operation("Pages", "Returns who is signed in: the key, its scopes and its organization."),
     "end_session": Operation("Pages", "Ends the session, with `everywhere=true` all of them, and removes the cookie."),
+    "list_ways_to_sign_in": Operation("Pages", "Returns what the sign-in page offers: a key, an issuer, or both."),
+    "begin_sign_in": Operation("Pages", "Sends the browser to the issuer; for browsers, not for programs."),
+    "end_sign_in": Operation("Pages", "Where the issuer sends the browser back to; begins the session."),
+    "move_session": Operation("Pages", "Lets the session of a person act in another of their organizations."),
+    "list_users": Operation(
+        "Keys",
+        "Lists the people who may sign in with the issuer, their roles, and those who wait for one. Operators see all.",
+    ),
+    "change_user": Operation("Keys", "Gives a role or takes it, or deactivates a person. It counts at once."),
     "list_audit_events": Operation(
         "Audit log",
         "Lists administrative acts, newest first: those of the organization for the scope `admin`, all for `operator`. "

@@ -14,6 +14,7 @@ import { Library } from "./pages/library.js";
 import { Models } from "./pages/models.js";
 import { Organizations } from "./pages/organizations.js";
 import { Overview } from "./pages/overview.js";
+import { People } from "./pages/people.js";
 import { Playground } from "./pages/playground.js";
 import { Providers } from "./pages/providers.js";
 import { Recordings } from "./pages/recordings.js";
@@ -46,6 +47,7 @@ const GROUPS = [
   ],
   [
     { name: "organizations", label: "Organizations", icon: "people", page: Organizations, scope: "operator" },
+    { name: "people", label: "People", icon: "people", page: People, scope: "admin" },
     { name: "audit-log", label: "Audit log", icon: "list", page: AuditLog, scope: "admin operator" },
     { name: "settings", label: "Settings", icon: "sliders", page: Settings, scope: "operator" },
   ],
@@ -79,7 +81,19 @@ async function signOut(everywhere) {
   }
 }
 
-function Frame({ own, org }) {
+// Which organization the session acts in, where there are several.
+function Organization({ org, user }) {
+  const move = async (id) => {
+    await ask("/v1/session/org", { method: "POST", body: { org_id: id } });
+    location.reload();
+  };
+  if (!user || user.organizations.length < 2) return null;
+  return html`<select class="narrow" id="org" aria-label="Organization" onChange=${(event) => move(event.target.value)}>
+    ${user.organizations.map(({ id, name }) => html`<option key=${id} value=${id} selected=${id === org.id}>${name}</option>`)}</select>`;
+}
+
+function Frame({ own, session }) {
+  const { org, user } = session;
   const route = useRoute();
   const [open, setOpen] = useState(false);
   const named = route.path[0] ? PAGES.find((each) => each.name === route.path[0] && isOffered(each, own.scopes)) : PAGES[0];
@@ -96,16 +110,17 @@ function Frame({ own, org }) {
         <div class="drawer">
           <${Navigation} here=${page.name} scopes=${own.scopes} />
           <div class="account">
-            <div class="who"><strong>${own.name || `Key …${own.last_four}`}</strong><${Balance} /></div>
+            <div class="who"><strong class="anywhere">${user?.name || user?.email || own.name || `Key …${own.last_four}`}</strong><${Balance} /></div>
+            <${Organization} org=${org} user=${user} />
             <a class="soft small" href="/docs">Documentation</a>
             <div class="row ends"><${ThemeSwitch} />
               <button type="button" id="sign-out" class="button plain small" onClick=${() => signOut(false)}>Sign out</button></div>
-            <button type="button" id="sign-out-everywhere" class="button plain small" title=${`All sessions of this key in ${org.name}`}
+            <button type="button" id="sign-out-everywhere" class="button plain small" title=${user ? "All your sessions, in every browser" : "All sessions of this key, in every browser"}
               onClick=${() => signOut(true)}>Sign out everywhere</button>
           </div>
         </div>
       </header>
-      <main id="main"><${page.page} key=${route.path.join("/")} own=${own} path=${route.path.slice(1)} query=${route.query} /></main>
+      <main id="main"><${page.page} key=${route.path.join("/")} own=${own} session=${session} path=${route.path.slice(1)} query=${route.query} /></main>
     </div>`;
 }
 
@@ -117,7 +132,7 @@ function App() {
     ask("/v1/session").then(startSession, (refusal) => (refusal.status === 401 ? endSession() : setProblem(refusal)));
   }, []);
   if (session === null) return html`<${SignIn} />`;
-  if (session) return html`<${Frame} own=${session.key} org=${session.org} key=${session.key.id} />`;
+  if (session) return html`<${Frame} own=${session.key} session=${session} key=${session.key.id} />`;
   if (!problem) return html`<${Loading} />`;
   return html`<main class="door"><div class="panel"><h1>Penstock</h1><p class="bad" role="alert">${explain(problem)}</p>
     <button type="button" class="button" onClick=${() => location.reload()}>Try again</button></div></main>`;

@@ -1,21 +1,35 @@
-// The sign-in page: a key, checked by a call to the gateway.
+// The sign-in page: with the issuer of the company, with a key, or both.
 
+import { useData } from "../data.js";
 import { ask, explain } from "../gateway.js";
 import { TextField } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { reasonForEnd, startSession } from "../session.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 
-export function SignIn() {
+// Why the gateway sent the browser back here, by the code in the address.
+const REFUSALS = {
+  "no-access": () => "You are signed in with your company, but nobody has given you a role here yet. Ask an admin: you are on their list now.",
+  deactivated: () => "Your access was taken away. Ask an admin.",
+  expired: () => "This sign-in took too long, or began in another browser. Try again.",
+  refused: (issuer) => `${issuer} did not let you in.`,
+  unreachable: (issuer) => `${issuer} cannot be reached right now. People who are signed in already can go on.`,
+  failed: () => "The answer of your company's sign-in cannot be trusted. An operator finds the reason in the log.",
+};
+
+function refusalInAddress() {
+  const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
+  const issuer = asked.get("issuer") ?? "";
+  return REFUSALS[asked.get("refused")]?.(/^[\w.-]{1,80}$/.test(issuer) ? issuer : "The issuer") ?? "";
+}
+
+function WithKey({ isAlone }) {
   const [key, setKey] = useState("");
   const [keep, setKeep] = useState(false);
   const [busy, setBusy] = useState(false);
-  const [refusal, setRefusal] = useState(reasonForEnd());
+  const [refusal, setRefusal] = useState(isAlone ? reasonForEnd() : "");
   const form = useRef(null);
-  useEffect(() => {
-    document.title = "Sign in · Penstock";
-    form.current.querySelector("input").focus();
-  }, []);
+  useEffect(() => form.current.querySelector("input").focus(), []);
   async function enter(event) {
     event.preventDefault();
     setBusy(true);
@@ -28,10 +42,7 @@ export function SignIn() {
       setRefusal(problem.status === 401 ? "This key is not valid. It may be mistyped, revoked or from another gateway." : explain(problem));
     }
   }
-  return html`<main class="door"><div>
-    <div class="welcome"><h1 class="brand"><img src="/dashboard/icon.svg" alt="" />Penstock</h1>
-      <p>Image, video and chat models behind one API of your own.</p></div>
-    <form class="panel stack" id="sign-in" ref=${form} onSubmit=${enter}>
+  return html`<form class="panel stack" id="sign-in" ref=${form} onSubmit=${enter}>
       <div><h2>Sign in with an API key</h2>
         <p class="soft small">It is sent only to this gateway, and not kept in the browser.</p></div>
       <${TextField} label="API key" type="password" value=${key} onInput=${setKey} placeholder="pk_…" required
@@ -40,9 +51,30 @@ export function SignIn() {
         Stay signed in on this computer for 30 days</label>
       ${refusal && html`<div class="notice bad" id="refusal" role="alert"><${Icon} name="alert" /><div>${refusal}</div></div>`}
       <button class="button main" disabled=${busy || !key.trim()}>Sign in</button>
-    </form>
+    </form>`;
+}
+
+function WithIssuer({ button }) {
+  const refusal = reasonForEnd() || refusalInAddress();
+  const next = location.hash.startsWith("#/") && !location.hash.includes("refused=") ? `/${location.hash}` : "/";
+  return html`<div class="panel stack" id="issuer">
+    ${refusal && html`<div class="notice bad" id="refusal" role="alert"><${Icon} name="alert" /><div>${refusal}</div></div>`}
+    <a class="button main" id="with-issuer" href=${`/auth/login?${new URLSearchParams({ next })}`}>${button}</a></div>`;
+}
+
+export function SignIn() {
+  const { data: ways, loading } = useData(() => ask("/auth/options"));
+  const [wantsKey, setWantsKey] = useState(false);
+  useEffect(() => { document.title = "Sign in · Penstock"; }, []);
+  return html`<main class="door"><div>
+    <div class="welcome"><h1 class="brand"><img src="/dashboard/icon.svg" alt="" />Penstock</h1>
+      <p>Image, video and chat models behind one API of your own.</p></div>
+    ${ways?.oidc && html`<${WithIssuer} button=${ways.oidc.button} />`}
+    ${ways?.oidc && ways.key && !wantsKey && html`<p><button type="button" class="button plain small" id="with-key"
+      onClick=${() => setWantsKey(true)}>Sign in with an API key instead</button></p>`}
+    ${!loading && (!ways?.oidc || wantsKey) && html`<${WithKey} isAlone=${!ways?.oidc} />
     <p>The gateway prints its first key once, at its first start. To make another one:<br />
-      <code>penstock keys create --scope admin</code></p>
+      <code>penstock keys create --scope admin</code></p>`}
     <p><a href="/docs">Documentation</a></p>
   </div></main>`;
 }

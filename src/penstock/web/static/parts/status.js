@@ -25,6 +25,7 @@ const OTHERS = {
   exhausted: ["Gave up", "bad"],
   active: ["Active", "good"],
   revoked: ["Revoked", ""],
+  deactivated: ["Deactivated", ""],
   expired: ["Expired", "warn"],
 };
 

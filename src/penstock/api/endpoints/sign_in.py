@@ -1,0 +1,83 @@
+"""Sign people in with an issuer, and let their sessions change the organization."""
+
+from urllib.parse import quote
+
+import structlog
+
+from penstock.api import query
+from penstock.api.cookies import cookie_name, read_cookie, set_cookie
+from penstock.api.fields import checked_fields
+from penstock.api.responses import NO_STORE
+from penstock.api.route import Query
+from penstock.errors import NotFound
+from penstock.fields import field_table, text_field
+from penstock.gateway import Gateway
+from penstock.people.oidc import SignInFailed
+from penstock.people.sign_in import LOGIN_SECONDS, SignIn
+from penstock.schema import Call, Response
+from penstock.values import OrgId
+
+log = structlog.get_logger()
+LOGIN_QUERY = (Query(name="next", default="/", about="Page of this gateway to show afterwards."),)
+ORG_FIELDS = field_table(text_field("org_id", "Id of the organization.", required=True))
+_CALLBACK = "/auth/callback"
+
+
+async def list_ways_to_sign_in(gateway: Gateway, call: Call) -> Response:
+    """Return what the sign-in page offers."""
+    config = gateway.sign_in.config if gateway.sign_in else None
+    return Response(
+        json={
+            "object": "sign_in",
+            "key": config is None or config.key_sign_in,
+            "oidc": None if config is None else {"button": config.button},
+        }
+    )
+
+
+async def begin_sign_in(gateway: Gateway, call: Call) -> Response:
+    """Send the browser to the issuer."""
+    sign_in = _sign_in(gateway)
+    next_page = query.read(LOGIN_QUERY, call.query)["next"]
+    try:
+        url, cookie = await sign_in.begin(next_page, call.base_url + _CALLBACK)
+    except SignInFailed as problem:
+        return _refused(sign_in, call, problem)
+    headers = set_cookie(_login_cookie(call), cookie, call.base_url, LOGIN_SECONDS)
+    return Response(status=302, headers={**headers, "location": url})
+
+
+async def end_sign_in(gateway: Gateway, call: Call) -> Response:
+    """Take back the browser from the issuer, and begin the session."""
+    sign_in = _sign_in(gateway)
+    cookie = read_cookie(call.headers, _login_cookie(call))
+    agent = call.headers.get("user-agent", "")
+    try:
+        new, page = await sign_in.end(cookie, call.query, call.base_url + _CALLBACK, call.address, agent)
+    except SignInFailed as problem:
+        return _refused(sign_in, call, problem)
+    headers = set_cookie(cookie_name(call.base_url), new.token, call.base_url, new.seconds)
+    return Response(status=302, headers={**headers, "location": page})
+
+
+async def move_session(gateway: Gateway, call: Call) -> Response:
+    """Let the session act in another organization of the person."""
+    await gateway.users.move(call.caller, OrgId(checked_fields(call.json, ORG_FIELDS)["org_id"]))
+    return Response(status=204)
+
+
+def _sign_in(gateway: Gateway) -> SignIn:
+    if gateway.sign_in is None:
+        raise NotFound("Nobody signs in with an issuer here: penstock.toml has no table `oidc`.")
+    return gateway.sign_in
+
+
+def _login_cookie(call: Call) -> str:
+    return f"{cookie_name(call.base_url)}-login"
+
+
+def _refused(sign_in: SignIn, call: Call, problem: SignInFailed) -> Response:
+    """Back to the sign-in page, which says why in its own words; the log has the details."""
+    log.warning("sign-in refused", request_id=call.id, code=problem.code, reason=str(problem))
+    host = f"&issuer={quote(sign_in.host)}" if problem.code in ("unreachable", "refused") else ""
+    return Response(status=302, headers={**NO_STORE, "location": f"/#/?refused={problem.code}{host}"})
