@@ -22,6 +22,7 @@ PAGES = (
     "models",
     "models/atelier/sketch",
     "providers",
+    "labels",
     "recordings",
     "webhooks",
     "batches",

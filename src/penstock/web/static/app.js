@@ -10,6 +10,7 @@ import { AuditLog } from "./pages/audit_log.js";
 import { Batches } from "./pages/batches.js";
 import { Drill } from "./pages/drill.js";
 import { Keys } from "./pages/keys.js";
+import { Labels } from "./pages/labels.js";
 import { Library } from "./pages/library.js";
 import { Models } from "./pages/models.js";
 import { Organizations } from "./pages/organizations.js";
@@ -38,10 +39,11 @@ const GROUPS = [
   ],
   [
     { name: "models", label: "Models", icon: "cube", page: Models },
-    { name: "providers", label: "Providers", icon: "plug", page: Providers, scope: "operator" },
+    { name: "providers", label: "Providers", icon: "plug", page: Providers, scope: "admin operator" },
     { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
     { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
     { name: "keys", label: "Keys", icon: "key", page: Keys },
+    { name: "labels", label: "Labels", icon: "sliders", page: Labels },
     { name: "drill", label: "Drill", icon: "chart", page: Drill },
     { name: "verify", label: "Verify", icon: "seal", page: Verify },
   ],

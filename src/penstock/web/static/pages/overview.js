@@ -23,7 +23,7 @@ const RANGES = {
   month: { label: "30 days", bucket: "day", start: (now) => Math.floor(now / DAY) * DAY - 29 * DAY },
   year: { label: "12 months", bucket: "month", start: (now) => Date.UTC(new Date(now).getUTCFullYear(), new Date(now).getUTCMonth() - 11) },
 };
-const GROUPS = { none: "Everything", model: "By model", provider: "By provider", key: "By key", user: "By user", session: "By session" };
+const GROUPS = { none: "Everything", model: "By model", provider: "By provider", key: "By key", user: "By user", session: "By session", account: "By account" };
 const LABEL = "label:";
 const groupTitle = (group) => GROUPS[group] ?? `By ${group.slice(LABEL.length)}`;
 // How the beginning of a bucket is written on an axis and in full. Days and months are those of UTC, as in the API.
@@ -88,7 +88,7 @@ function Figures({ usage, balance, before, about }) {
 }
 
 const BREAKDOWN = (what, filter) => [
-  { name: what, kind: "words", cell: (group) => (group.group
+  { name: what, kind: "words", cell: (group) => (group.group && filter
     ? html`<a class="quiet" href=${pageUrl("requests", { [filter]: group.group })}>${labelOf(group)}</a>` : labelOf(group)) },
   { name: "Requests", kind: "number", cell: ({ requests }) => count(requests) },
   { name: "Success", kind: "number", cell: ({ success_rate: rate }) => percent(rate) },
@@ -99,7 +99,7 @@ const BREAKDOWN = (what, filter) => [
 ];
 // The name of the first column, and the filter of requests that it stands for.
 const COLUMNS = {
-  model: ["Model", "model"], provider: ["Provider", "provider"], key: ["Key", "key_id"], user: ["User", "user"], session: ["Session", "session_id"],
+  model: ["Model", "model"], provider: ["Provider", "provider"], key: ["Key", "key_id"], user: ["User", "user"], session: ["Session", "session_id"], account: ["Account", ""],
 };
 const columnOf = (group) => COLUMNS[group] ?? [group.slice(LABEL.length), `label.${group.slice(LABEL.length)}`];
 const FAILURES = [

@@ -1,6 +1,6 @@
 // The providers: which are on, what is missing for the others, how healthy they are, and a real check.
 
-import { useData } from "../data.js";
+import { models, useData } from "../data.js";
 import { ask } from "../gateway.js";
 import { ago, duration, money, plural } from "../format.js";
 import { Confirm, Dialog, Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
@@ -82,15 +82,16 @@ function Provider({ provider }) {
 
 // A new account, or a new credential of one.
 function Credential({ account, providers, onClose, onDone }) {
-  const [texts, setTexts] = useState({ provider: providers[0]?.id ?? "", name: "", credential: "" });
+  const [texts, setTexts] = useState({ provider: providers[0]?.id ?? "", name: "", credential: "", concurrent: "", usd: "" });
   const [state, setState] = useState({ busy: false, problem: null });
   const set = (name) => (text) => setTexts({ ...texts, [name]: text });
   async function save(event) {
     event.preventDefault();
     setState({ busy: true, problem: null });
     const { provider, name, credential } = texts;
+    const limits = { ...(texts.concurrent && { concurrent: Number(texts.concurrent) }), ...(texts.usd && { usd_per_month: Number(texts.usd) }) };
     const path = account ? `/v1/accounts/${account.id}/rotate` : "/v1/accounts";
-    const body = account ? { credential } : { provider, name: name.trim(), credential };
+    const body = account ? { credential } : { provider, name: name.trim(), credential, ...limits };
     await ask(path, { method: "POST", body }).then(onDone, (problem) => setState({ busy: false, problem }));
   }
   const footer = html`<button type="button" class="button" onClick=${onClose}>Cancel</button><button class="button main"
@@ -101,12 +102,33 @@ function Credential({ account, providers, onClose, onDone }) {
         <${SelectField} label="Provider" value=${texts.provider} onInput=${set("provider")} options=${providers.map(({ id, name }) => [id, name])} />
         <${TextField} label="Name" type="text" value=${texts.name} onInput=${set("name")} />`}
       <${TextField} label="Credential" type="password" autocomplete="off" required value=${texts.credential} onInput=${set("credential")} />
+      ${!account && html`<${TextField} label="Calls and jobs at a time (optional)" type="number" min="1" step="1" value=${texts.concurrent} onInput=${set("concurrent")} />
+        <${TextField} label="US dollars per month (optional)" type="number" min="0" step="any" value=${texts.usd} onInput=${set("usd")} />`}
       <${Problem} problem=${state.problem} /></form><//>`;
+}
+
+const REFUSALS = { 401: "the credential is not valid", 402: "it must be paid", 403: "it is not allowed" };
+
+// Switched on or off, and what stands in the way of calls.
+function AccountState({ account: { status, health } }) {
+  const { state, refused_with: refused, free_in_seconds: seconds } = health;
+  if (status !== "on" || state === "works") return html`<span class=${`chip ${ACCOUNT_STATES[status]}`}><span class="dot"></span>${status}</span>`;
+  if (state === "refused") return html`<span class="chip bad"><span class="dot"></span>Refused</span><br /><span class="small bad">HTTP ${refused}: ${REFUSALS[refused]}</span>`;
+  if (state === "spent") return html`<span class="chip bad"><span class="dot"></span>Spent</span>`;
+  return html`<span class="chip warn"><span class="dot"></span>Full for ${Math.ceil(seconds ?? 0)} s</span>`;
+}
+
+// How many calls there are, out of how many that are set or learned.
+function Use({ account: { concurrent, requests_per_minute: perMinute, health } }) {
+  const limit = (set, learned) => (set ?? (learned === null ? null : `${learned} learned`));
+  const part = (used, of, unit) => `${used}${of === null ? "" : ` of ${of}`} ${unit}`;
+  return html`<span class="small">${part(health.open, limit(concurrent, health.learned_concurrent), "open")}<br />${
+    part(health.calls_of_last_minute, limit(perMinute, health.learned_per_minute), "in the last minute")}</span>`;
 }
 
 const ACCOUNT_STATES = { on: "good", off: "", draining: "warn" };
 
-function Accounts({ providers }) {
+function Accounts({ providers, about = "Further credentials, added without a restart. Each job stays with the account that started it." }) {
   const loaded = useData((signal) => ask("/v1/accounts", { signal }), [], { every: REFRESH_MS });
   const [open, setOpen] = useState(null);
   const [problem, setProblem] = useState(null);
@@ -114,11 +136,13 @@ function Accounts({ providers }) {
   const change = (account, status) => ask(`/v1/accounts/${account.id}`, { method: "PATCH", body: { status } }).then(done, setProblem);
   const names = Object.fromEntries(providers.map(({ id, name }) => [id, name]));
   const columns = [
-    { name: "Account", kind: "words lead", cell: ({ provider, name, id }) => html`<strong class="medium">${names[provider] ?? provider}</strong> ${name}
-        <br /><code class="small soft">${id}</code>` },
+    { name: "Account", kind: "words lead", cell: ({ provider, name, id, org_id: org }) => html`<strong class="medium">${names[provider] ?? provider}</strong> ${name}
+        <br /><code class="small soft">${id}</code>${org && html`<br /><span class="small soft">of ${org}</span>`}` },
     { name: "Ends in", cell: ({ last_four: four }) => (four ? html`<code>…${four}</code>` : "") },
-    { name: "Order", cell: ({ priority, weight }) => `priority ${priority}, weight ${weight}` },
-    { name: "State", kind: "state", cell: ({ status }) => html`<span class=${`chip ${ACCOUNT_STATES[status]}`}><span class="dot"></span>${status}</span>` },
+    { name: "Order", kind: "spare", cell: ({ priority, weight }) => `priority ${priority}, weight ${weight}` },
+    { name: "State", kind: "state", cell: (account) => html`<${AccountState} account=${account} />` },
+    { name: "In use", kind: "words", cell: (account) => html`<${Use} account=${account} />` },
+    { name: "This month", kind: "number", cell: ({ spent_this_month: spent, usd_per_month: limit }) => `${money(spent)}${limit === null ? "" : ` of ${money(limit)}`}` },
     { name: "Actions", kind: "figure", cell: (account) => html`<span class="row">
         <button type="button" class="button small" onClick=${() => setOpen({ kind: "credential", account })}>Replace</button>
         ${account.status !== "draining" && html`<button type="button" class="button small"
@@ -126,7 +150,7 @@ function Accounts({ providers }) {
         <button type="button" class="button small" onClick=${() => setOpen({ kind: "delete", account })}>Delete</button></span>` },
   ];
   const takers = providers.filter(({ credential }) => credential).toSorted((one, other) => one.name.localeCompare(other.name));
-  return html`<${Panel} title="Accounts" about="Further credentials, added without a restart. Each job stays with the account that started it."
+  return html`<${Panel} title="Accounts" about=${about}
       aside=${html`<button type="button" class="button small" onClick=${() => setOpen({ kind: "credential" })}>Add an account</button>`} flush>
     <${Problem} problem=${problem} />
     <${Loaded} of=${loaded}>${({ data }) => (data.length
@@ -150,7 +174,26 @@ const OFF = [
     ? missing.map((name, place) => html`${place ? " and " : ""}<code key=${name}>${name}</code>`) : reason ?? "") },
 ];
 
-export function Providers({ query }) {
+// What admins see who are not operators: the accounts that their organization brings, if the operator takes any.
+function OwnAccounts() {
+  const loaded = useData(async (signal) => {
+    const [known, allowed] = await Promise.all([models(), ask("/v1/accounts", { signal }).then(() => true, ({ status }) => (status === 403 ? false : null))]);
+    const ids = [...new Set(known.flatMap((model) => model.providers))].toSorted();
+    return { allowed, providers: ids.map((id) => ({ id, name: id, credential: true })) };
+  });
+  return html`<div class="page">
+    <${Head} title="Providers" about="Accounts that your organization has at vendors. The vendor bills you for what they serve." />
+    <${Loaded} of=${loaded}>${({ allowed, providers }) => (allowed === false
+      ? html`<div class="panel"><${Empty} icon="plug" title="No accounts here">The operator of this gateway does not take accounts of organizations.<//></div>`
+      : html`<${Accounts} providers=${providers} about="Calls of your organization use them, and no others see them. Each job stays with the account that started it." />`)}<//>
+  </div>`;
+}
+
+export function Providers({ query, own }) {
+  return own.scopes.includes("operator") ? html`<${All} query=${query} />` : html`<${OwnAccounts} />`;
+}
+
+function All({ query }) {
   const loaded = useData((signal) => ask("/v1/providers", { signal }), [], { every: REFRESH_MS });
   const words = (query.get("search") ?? "").toLowerCase();
   return html`<div class="page">
