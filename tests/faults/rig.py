@@ -39,7 +39,16 @@ from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.api.raw_http import RawConnection, RawResponse, request
 from tests.fake_providers import chat
-from tests.fake_providers.scripted import IMAGE_USD, KEY, KEY_ENV, SECOND_USD, ScriptedProvider, scripted_provider
+from tests.fake_providers.scripted import (
+    CHARACTER_USD,
+    IMAGE_USD,
+    KEY,
+    KEY_ENV,
+    SECOND_USD,
+    SOUND_SECOND_USD,
+    ScriptedProvider,
+    scripted_provider,
+)
 from tests.http_client import server_tls
 from tests.ports import unused_port
 from tests.tcp_server import Connection, serve
@@ -243,6 +252,16 @@ price = {{ unit = "image", usd = "{IMAGE_USD}" }}
 id = "lab/chat"
 task = "chat"
 price = {{ unit = "token", input_usd = "{chat.INPUT_USD}", output_usd = "{chat.OUTPUT_USD}" }}
+[[providers.lab.models]]
+id = "lab/voice"
+upstream = "{upstream["lab/voice"]}"
+task = "speech"
+price = {{ unit = "character", usd = "{CHARACTER_USD}" }}
+[[providers.lab.models]]
+id = "lab/sound"
+upstream = "{upstream["lab/sound"]}"
+task = "sound"
+price = {{ unit = "second", usd = "{SOUND_SECOND_USD}" }}
 """
         )
         draft.rename(self.data / "penstock.toml")

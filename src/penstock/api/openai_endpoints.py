@@ -19,6 +19,8 @@ _NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind
 _SAME_MODEL = "`model` is by default the one that made the earlier video, and must take videos as input"
 _OTHER_KINDS = "the gateway makes images, videos, speech, transcripts and chat"
 
+NO_OWN_VOICES = "the gateway stores no samples of voices; there are those of the models and of accounts at vendors"
+
 ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
     OpenAiEndpoint(
         "POST",
@@ -97,7 +99,10 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "every response format on every model that gives the times for it; events; files of 60 MiB and four hours",
     ),
     OpenAiEndpoint("POST", "/audio/translations", "yes", "into English, by models that translate"),
-    OpenAiEndpoint("", "/audio/voice_consents", "no", "voices are those of the models"),
+    OpenAiEndpoint("GET", "/audio/voices", "yes", "the voices of the models, and which of OpenAI's they speak for"),
+    OpenAiEndpoint("POST", "/audio/voices", "no", NO_OWN_VOICES),
+    OpenAiEndpoint("", "/audio/voices/{id}", "no", NO_OWN_VOICES),
+    OpenAiEndpoint("", "/audio/voice_consents", "no", NO_OWN_VOICES),
     OpenAiEndpoint("", "/realtime", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/live", "no", _OTHER_KINDS),
     OpenAiEndpoint("", "/files", "partly", "of the purpose `batch`; kept for 30 days"),
@@ -120,8 +125,11 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
     OpenAiEndpoint("", "/organization", "no", "the native API under `/v1` has keys, requests and the balance"),
 )
 
+_SERVED = {endpoint.path for endpoint in ENDPOINTS if endpoint.served != "no"}
 _NOT_SERVED = {
-    endpoint.path: endpoint.remark for endpoint in ENDPOINTS if endpoint.served == "no" and "{" not in endpoint.path
+    endpoint.path: endpoint.remark
+    for endpoint in ENDPOINTS
+    if endpoint.served == "no" and "{" not in endpoint.path and endpoint.path not in _SERVED
 }
 _NOT_SERVED_OF_ONE = tuple(
     (re.compile(endpoint.path.replace("{id}", "[^/]+") + "(/.*)?"), endpoint.path, endpoint.remark)
@@ -153,6 +161,14 @@ def explain_missing(path: str, base_url: str) -> str:
         if path.startswith(PREFIX) and pattern.fullmatch(resource):
             return f"This gateway does not serve `{name.removeprefix('/')}`: {remark}."
     return "There is nothing at this path."
+
+
+def explain_method(method: str, path: str) -> str:
+    """Why a path that exists does not accept a method that it has at OpenAI; empty for any other."""
+    resource = path.removeprefix(PREFIX)
+    found = (row.remark for row in ENDPOINTS if (row.method, row.path, row.served) == (method, resource, "no"))
+    remark = next(found, "")
+    return f" {remark[0].upper()}{remark[1:]}." if remark else ""
 
 
 def _is_below(path: str, top: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NoReturn
 from urllib.parse import unquote
 
-from penstock.api.openai_endpoints import explain_missing, is_known_and_not_served
+from penstock.api.openai_endpoints import explain_method, explain_missing, is_known_and_not_served
 from penstock.api.route import Access, Route
 from penstock.errors import MethodNotAllowed, NotFound
 from penstock.gateway import Gateway
@@ -99,7 +99,8 @@ def _methods(rows: list[Route]) -> Methods:
         return Response(status=204, headers={"allow": allowed})
 
     async def refuse(gateway: Gateway, call: Call) -> NoReturn:
-        raise MethodNotAllowed(f"This path accepts the methods {allowed}.", headers={"allow": allowed})
+        remark = explain_method(call.method, rows[0].path)
+        raise MethodNotAllowed(f"This path accepts the methods {allowed}.{remark}", headers={"allow": allowed})
 
     table["OPTIONS"] = Route("OPTIONS", rows[0].path, options, "Allowed methods", access=access, status=204)
     table[_ANY] = Route(_ANY, rows[0].path, refuse, "Wrong method", access=access, takes="unread")

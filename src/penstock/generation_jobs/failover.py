@@ -16,7 +16,7 @@ from penstock.generation_jobs.job import Job, confirm_survival, is_cancel_reques
 from penstock.generation_jobs.parts import AttemptResult, Part
 from penstock.generation_jobs.rows import Live, Recording
 from penstock.jobs.running import LeaseLost
-from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate
+from penstock.schema import JOB_TASKS, AttemptSummary, GenerationResult, PlannedCandidate
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.account_limits import Wait
 from penstock.upstream.caller_error import caller_error
@@ -26,7 +26,7 @@ from penstock.values import Nanos, nanos
 
 log = structlog.get_logger()
 # Pauses before all candidates are tried again; each is twice as long as the one before.
-_VIDEO_PAUSE_SECONDS = 1.0
+_JOB_PAUSE_SECONDS = 1.0
 _IMAGE_PAUSE_SECONDS = 0.25
 _PAUSE_SECONDS_MAX = 60.0
 _OWN_LIMIT_SECONDS = 5.0  # the same, where only limits of our own are in the way: asking costs nothing
@@ -38,22 +38,22 @@ _IMAGE_RETRY_MS = 5000  # how long images are tried again, because their callers
 async def make(gateway: Gateway, job: Job, source: Live | Recording) -> NewResult:
     """Try all candidates, and after a pause all of them again, while nothing is made and waiting may help.
 
-    A video is tried until its deadline. The caller of an image waits for it: it is tried for a few seconds, and only
-    while no provider can be reached. Raises the caller's error if nothing was made.
+    A video or a sound is tried until its deadline. The caller of an image waits for it: it is tried for a few seconds,
+    and only while no provider can be reached. Raises the caller's error if nothing was made.
     """
     clock = gateway.clock
-    is_video = job.request.task == "video"
+    is_job = job.request.task in JOB_TASKS
     until_ms = job.row.deadline_ms
-    if not is_video:
+    if not is_job:
         until_ms = min(until_ms, clock.steady_ms() + _IMAGE_RETRY_MS)
     while True:
         tried = await _try_candidates(gateway, job)
         if tried.made:
             return _new_result(job, tried, source)
-        pause = _pause_seconds(job.history.round, tried.failures, is_video)
+        pause = _pause_seconds(job.history.round, tried.failures, is_job)
         if pause is None or clock.steady_ms() + pause * 1000 >= until_ms:
             is_only = len(job.plan.candidates) == 1
-            raise caller_error(tried.failures, forced=job.plan.forced, is_only=is_only, is_video=is_video)
+            raise caller_error(tried.failures, forced=job.plan.forced, is_only=is_only, is_job=is_job)
         log.info("no provider available, trying again", request_id=job.id, seconds=round(pause, 1))
         await _wait(gateway, job, pause)
         job.history.round += 1
@@ -62,7 +62,7 @@ async def make(gateway: Gateway, job: Job, source: Live | Recording) -> NewResul
 # --------------------------------------------------------------------------------------------------------------- pauses
 
 
-def _pause_seconds(rounds: int, failures: Sequence[Failure], is_video: bool) -> float | None:
+def _pause_seconds(rounds: int, failures: Sequence[Failure], is_job: bool) -> float | None:
     """How long to wait after so many rounds; not less than the shortest time that a provider asked for.
 
     None if waiting does not help: no provider may serve the request later, or one says that the request itself is at
@@ -71,9 +71,9 @@ def _pause_seconds(rounds: int, failures: Sequence[Failure], is_video: bool) -> 
     if not all(failure.allows_failover and failure.kind != "rejected" for failure in failures):
         return None
     passing = [failure for failure in failures if failure.may_pass]
-    if not any(is_video or failure.kind == "unsent" for failure in passing):
+    if not any(is_job or failure.kind == "unsent" for failure in passing):
         return None
-    first = _VIDEO_PAUSE_SECONDS if is_video else _IMAGE_PAUSE_SECONDS
+    first = _JOB_PAUSE_SECONDS if is_job else _IMAGE_PAUSE_SECONDS
     most = (
         _OWN_LIMIT_SECONDS
         if all(failure.kind == "busy" and not failure.sent for failure in passing)
@@ -158,7 +158,7 @@ def _wait_for_account(job: Job, candidate: Candidate, candidate_index: int) -> W
     """
     if candidate.account is None or job.history.has_begun_at(candidate_index):
         return None
-    return candidate.account.wait if job.request.task == "video" else limit_of_operator(candidate)
+    return candidate.account.wait if job.request.task in JOB_TASKS else limit_of_operator(candidate)
 
 
 def _not_configured(job: Job, candidate_index: int) -> Failure:

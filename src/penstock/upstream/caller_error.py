@@ -25,18 +25,16 @@ _STATUS_ERRORS: Mapping[int, type[Problem]] = {
 }
 
 
-def caller_error(
-    failures: Sequence[Failure], *, forced: bool, is_only: bool = False, is_video: bool = False
-) -> Problem:
+def caller_error(failures: Sequence[Failure], *, forced: bool, is_only: bool = False, is_job: bool = False) -> Problem:
     """Choose one error for several failures: content refusal, unknown outcome, lost output, else the last failure.
 
     `forced`: the caller named the provider, so its own message is the whole error. `is_only`: there was no other
-    candidate, so what it said about the request is said to the caller. A video fails later, with other codes.
+    candidate, so what it said about the request is said to the caller. A job fails later, with other codes.
     """
     if refusal := next((failure for failure in failures if failure.kind == "refused"), None):
         return ContentPolicyViolation(refusal.message, should_retry=False)
     if unknown := next((failure for failure in failures if failure.unknown), None):
-        return _unknown_outcome(unknown, is_video)
+        return _unknown_outcome(unknown, is_job)
     if unfetched := next((failure for failure in failures if failure.kind == "unfetched"), None):
         return UpstreamError(unfetched.message, should_retry=False)
     last = failures[-1]
@@ -48,7 +46,7 @@ def caller_error(
         headers["retry-after"] = str(max(1, round(seconds)))
     if all(failure.kind == "busy" and not failure.sent for failure in failures):  # limits of our own accounts
         return RateLimited(last.message, headers=headers, should_retry=True)
-    if (forced or is_only) and not is_video and (own := _own_error(last)):
+    if (forced or is_only) and not is_job and (own := _own_error(last)):
         return own(last.message, headers=headers, should_retry=should_retry)
     if forced:
         return UpstreamError(last.message, headers=headers, should_retry=should_retry)
@@ -66,7 +64,7 @@ def _own_error(failure: Failure) -> type[Problem] | None:
     return InvalidRequest if failure.status >= 500 else _STATUS_ERRORS.get(failure.status)
 
 
-def _unknown_outcome(failure: Failure, is_video: bool) -> Problem:
-    if is_video:
+def _unknown_outcome(failure: Failure, is_job: bool) -> Problem:
+    if is_job:
         return UpstreamOutcomeUnknown(failure.message, should_retry=False)
     return (UpstreamTimeout if failure.timed_out else UpstreamError)(failure.message, should_retry=False)

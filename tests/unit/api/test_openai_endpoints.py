@@ -1,6 +1,6 @@
 """The table of OpenAI's endpoints says what the routes do, and a 404 names the path that was meant."""
 
-from penstock.api.openai_endpoints import ENDPOINTS, PREFIX, explain_missing, is_known_and_not_served
+from penstock.api.openai_endpoints import ENDPOINTS, PREFIX, explain_method, explain_missing, is_known_and_not_served
 from penstock.api.routes import ROUTES
 
 BASE = "http://gateway.test"
@@ -21,7 +21,7 @@ def test_every_endpoint_that_is_said_to_be_served_has_a_route_and_no_other_has()
 
 def test_every_compatible_route_is_in_the_table() -> None:
     paths = {route.path.removeprefix(PREFIX).partition("/{")[0] for route in ROUTES if route.path.startswith(PREFIX)}
-    ours = {"/images", "/audio/generations", "/audio/voices", "/audio/models"}  # states of jobs, and lists
+    ours = {"/images", "/audio/generations", "/audio/models"}  # states of jobs, and lists
     assert paths - {row.path for row in ENDPOINTS} == ours
 
 
@@ -37,6 +37,15 @@ def test_paths_of_openai_that_are_not_served_say_why() -> None:
     assert "`audio/voice_consents`" in explain_missing("/compat/v1/audio/voice_consents", BASE)
     assert is_known_and_not_served("/compat/v1/images/variations")
     assert not is_known_and_not_served("/compat/v1/images/req_1")
+
+
+def test_a_voice_of_ones_own_is_refused_with_the_reason() -> None:
+    assert "samples of voices" in explain_method("POST", "/compat/v1/audio/voices")
+    assert explain_method("PUT", "/compat/v1/audio/voices") == ""
+    assert explain_method("POST", "/v1/balance") == ""
+    assert "samples of voices" in explain_missing("/compat/v1/audio/voices/voice_1", BASE)
+    assert "samples of voices" in explain_missing("/compat/v1/audio/voice_consents", BASE)
+    assert not is_known_and_not_served("/compat/v1/audio/voices")
 
 
 def test_paths_below_those_that_are_served_say_why_they_are_not() -> None:

@@ -202,3 +202,23 @@ async def test_the_built_in_models_make_a_sound(open_gateway: OpenGateway, model
         assert float(made["metadata"]["cost"]) == pytest.approx(0.0006)
         failed = await finished(running, model=model, prompt="[fail] it", seconds=3)
         assert failed["status"] == "failed"
+
+
+@sqlite_only
+async def test_a_sound_waits_until_a_busy_provider_has_time(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.effects.next(faults.busy(), faults.busy(), faults.busy(), faults.busy(), faults.ok)
+        made = await finished(running)
+        assert made["status"] == "completed"
+        assert len(running.lab.effects.received) == 5
+
+
+@sqlite_only
+async def test_a_sound_that_may_have_been_made_is_not_ordered_again(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        before = await running.money()
+        running.lab.effects.next(faults.dropped)
+        failed = await finished(running)
+        assert (failed["status"], failed["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
+        assert len(running.lab.effects.received) == 1
+        assert await running.money() == before

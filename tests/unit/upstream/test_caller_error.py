@@ -26,7 +26,7 @@ LATE = Failure("timeout", "took too long", unknown=True, timed_out=True)
 
 
 @pytest.mark.parametrize(
-    ("failures", "forced", "is_video", "kind", "retry"),
+    ("failures", "forced", "is_job", "kind", "retry"),
     [
         ([UNREACHABLE], False, False, AllProvidersExhausted, True),
         ([UNREACHABLE, BUSY], False, False, AllProvidersExhausted, True),
@@ -48,9 +48,9 @@ LATE = Failure("timeout", "took too long", unknown=True, timed_out=True)
     ],
 )
 def test_the_error_for_several_failures(
-    failures: list[Failure], forced: bool, is_video: bool, kind: type[Problem], retry: bool
+    failures: list[Failure], forced: bool, is_job: bool, kind: type[Problem], retry: bool
 ) -> None:
-    problem = caller_error(failures, forced=forced, is_video=is_video)
+    problem = caller_error(failures, forced=forced, is_job=is_job)
     assert type(problem) is kind
     assert problem.should_retry is retry
 
