@@ -13,7 +13,9 @@ from penstock.models.performance import PerformanceReader
 from penstock.speech.endpoint import create_speech
 from penstock.upstream.faults import with_drill
 from penstock.values import nanos
+from tests.fake_providers.faults import rejected
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.unit.telemetry.rendering import rendered
 from tests.unit.transcription.listen_calls import listen
 
 UNTOUCHED = (nanos("10"), 0)
@@ -57,6 +59,7 @@ async def test_a_drill_changes_nothing_for_other_calls(open_gateway: OpenGateway
             await image(running, "lab=500")
             await chat(running, "lab=500")
         assert {row["provider"] for row in running.gateway.health.report()} == {"annex"}
+        assert 'provider="lab"' not in rendered(running.gateway.metrics)
         reader = PerformanceReader(running.gateway.store, running.clock)
         for task in ("image", "chat"):
             assert not await reader.read(task, running.caller.org_id)
@@ -202,3 +205,18 @@ async def test_an_error_of_a_transcription_is_read_as_one(open_gateway: OpenGate
     async with open_gateway() as running:
         with pytest.raises(Problem, match=r"HTTP 502.*simulated"):
             await listen(running, headers={"x-service-fault": "speech=502"})
+
+
+@pytest.mark.parametrize("ends", ["completed", "failed", "cancelled"])
+async def test_the_webhook_of_a_video_is_dropped_however_it_ends(open_gateway: OpenGateway, ends: str) -> None:
+    is_run = ends != "cancelled"
+    async with open_gateway(works=is_run, worker=is_run) as running:
+        if ends == "failed":
+            running.lab.videos.always(rejected)
+        video_id = await video(running, "webhook=drop 20", webhook_url="https://receiver.example/hook")
+        if ends == "cancelled":
+            assert (await running.cancel(video_id)).status == 204
+        else:
+            assert (await running.wait_for_video(video_id))["status"] == ends
+        (message,) = await running.rows("SELECT event, drops FROM messages")
+        assert (message["event"], message["drops"]) == (f"video.{ends}", 20)

@@ -44,6 +44,8 @@ async def test_a_recording_is_exported_and_imported_by_another_organization(open
         key = (await api.running.gateway.keys.create_key(org.id)).key
         brought = checked_json("Recording", await api.call("POST", "/v1/recordings", recording_file, key=key))
         assert brought["model"] == "image-1"
+        carried_on = await api.call("GET", f"/v1/recordings/{brought['id']}/export", key=key)
+        assert (recording_file["cost"], checked_json("RecordingFile", carried_on)["cost"]) == ("0.04", "0.04")
         headers = {"x-service-replay": "replay-or-error"}
         again = await api.call("POST", "/compat/v1/images/generations", BODY, key=key, headers=headers)
         assert (again.status, again.headers["x-service-replay-status"]) == (200, "replayed")
