@@ -49,7 +49,10 @@ def test_the_built_in_provider_imports_only_what_is_promised() -> None:
 
 def test_the_built_in_provider_uses_only_promised_names_of_modules() -> None:
     """`convert.decode` after `from penstock.imaging import convert`: the names are used, not imported."""
-    of_modules = {name.rpartition(".")[2]: names for name, names in promised().items() if names}
+    of_modules: dict[str, set[str]] = {}
+    for name, names in promised().items():
+        if names:
+            of_modules.setdefault(name.rpartition(".")[2], set()).update(names)
     none(
         f"{module}, line {node.lineno}: {node.value.id}.{node.attr} is not promised to plug-ins"
         for module in built_in_modules()

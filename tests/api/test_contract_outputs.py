@@ -24,7 +24,8 @@ from tests.gateway import OpenGateway, files_with, sqlite_only
 
 MODES = {"text-to-image", "image-edit", "upscale", "text-to-video", "image-to-video", "chat"}
 # Of models that take a video or speak, which the interface does not have.
-MODES |= {"video-to-video", "video-extension", "text-to-speech", "transcription", "translation"}
+MODES |= {"video-to-video", "video-extension", "text-to-speech", "text-to-sound", "text-to-music"}
+MODES |= {"transcription", "translation"}
 
 
 def delivering(count: int) -> Act:

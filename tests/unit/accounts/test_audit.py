@@ -40,7 +40,8 @@ DAMAGE = {
     "UPDATE usage_slots SET cost = cost + 1": "usage: ",
     "DELETE FROM media": "",
     "UPDATE media SET size_bytes = size_bytes + 1": "media: ",
-    "INSERT INTO media SELECT 'med_x', org_id, request_id, role, 9, content_type, 1, sha256, 1, 1, NULL, 1, 9e12"
+    "INSERT INTO media (id, org_id, request_id, role, position, content_type, size_bytes, sha256, created_at_ms,"
+    " expires_at_ms) SELECT 'med_x', org_id, request_id, role, 9, content_type, 1, sha256, 1, 9e12"
     " FROM media LIMIT 1": "media: ",
 }
 

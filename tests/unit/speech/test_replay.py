@@ -14,7 +14,7 @@ from penstock.speech.endpoint import create_speech
 from tests import sounds
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
-from tests.unit.chat.chat_calls import last_record
+from tests.unit.chat.chat_calls import ended_records
 from tests.unit.speech.speech_calls import TEXT, sound_of, speak
 
 SECONDS = len(TEXT) / 15
@@ -32,6 +32,7 @@ async def record(running: RunningGateway, **body: Any) -> str:
 async def test_a_recording_is_replayed_byte_for_byte_for_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         made = await record(running)
+        await ended_records(running, 1)
         running.clock.advance(1)
         before = await running.money()
         response = await speak(running, headers=REPLAY)
@@ -41,9 +42,9 @@ async def test_a_recording_is_replayed_byte_for_byte_for_nothing(open_gateway: O
         assert response.headers["x-service-voice"] == "alloy"
         assert await sound_of(response) == sounds.encoded("mp3", SECONDS)
         assert len(running.lab.speeches) == 1
-        assert await running.money() == before
-        found = await running.record((await last_record(running))["id"])
+        found = await running.record((await ended_records(running, 2))[-1]["id"])
         assert (found["status"], found["cost"], found["kind"]) == ("completed", 0, "speech")
+        assert await running.money() == before
 
 
 @sqlite_only
