@@ -13,7 +13,7 @@ from penstock.client.calls import Call, ImageFields, PricedKind, SpeechFields, V
 from penstock.client.client import TIMEOUT_SECONDS, Progress, checked, gateway_of, models_of
 from penstock.client.connection import Reply
 from penstock.client.failures import CallFailed, NotFinished
-from penstock.client.files import FileWriter, Input, numbered_paths
+from penstock.client.files import FileWriter, Input, output_paths
 from penstock.client.results import (
     Balance,
     File,
@@ -146,7 +146,7 @@ class AsyncClient:
         return b"".join([chunk async for chunk in self.download(file)])
 
     async def save(self, made: Generation, path: str | Path) -> list[Path]:
-        paths = numbered_paths(Path(path), len(made.files))
+        paths = output_paths(made, Path(path))
         for file, each in zip(made.files, paths, strict=True):
             with FileWriter(each) as writer:
                 async for chunk in self.download(file):

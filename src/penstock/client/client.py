@@ -9,7 +9,7 @@ from penstock.client import calls
 from penstock.client.calls import Call, ImageFields, PricedKind, SpeechFields, VideoFields
 from penstock.client.connection import Connection, Reply
 from penstock.client.failures import CallFailed, GenerationFailed, NotFinished
-from penstock.client.files import Input, numbered_paths, write_parts
+from penstock.client.files import Input, output_paths, write_parts
 from penstock.client.results import (
     Balance,
     File,
@@ -165,7 +165,7 @@ class Client:
 
     def save(self, made: Generation, path: str | Path) -> list[Path]:
         """Write the files of a generation, and return their paths: several get numbers before their ending."""
-        paths = numbered_paths(Path(path), len(made.files))
+        paths = output_paths(made, Path(path))
         for file, each in zip(made.files, paths, strict=True):
             write_parts(self.download(file), each)
         return paths

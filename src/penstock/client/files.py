@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
+from penstock.client.results import Generation
+
 Input = str | bytes | PathLike[str]
 """An image or a video for a call: a `Path`, the bytes of a file, a URL, or a data URI."""
 
@@ -27,6 +29,13 @@ def input_url(given: Input, kind: str = "image/png") -> str:
         kind = mimetypes.guess_type(path.name)[0] or kind  # the gateway looks into the file itself
         given = path.read_bytes()
     return f"data:{kind};base64,{base64.b64encode(given).decode()}"
+
+
+def output_paths(made: Generation, first: Path) -> list[Path]:
+    """Return where the files of a generation go. Raises ValueError if it has none."""
+    if not made.files:
+        raise ValueError(f"{made.id} has no files yet: wait for it")
+    return numbered_paths(first, len(made.files))
 
 
 def numbered_paths(first: Path, count: int) -> list[Path]:
