@@ -30,7 +30,7 @@ _OPERATE = "Run a gateway"
 
 _SOURCES = {
     "image": _Source("images", "image", _GENERATE, "Generate images from a prompt."),
-    "edit": _Source("images", "edit", _GENERATE, "Edit images: give them with --input, and say what to change."),
+    "edit": _Source("images", "edit", _GENERATE, "Edit images: pass them with --input and describe the change."),
     "upscale": _Source("images", "upscale", _GENERATE, "Enlarge an image."),
     "video": _Source("videos", "video", _GENERATE, "Make a video: start it, wait until it is done, and save it."),
     "speech": _Source("speech", "speech", _GENERATE, "Speak a text, and save the sound while it arrives."),
@@ -62,7 +62,7 @@ _SOURCES = {
         "verify",
         "verify",
         _ACCOUNT,
-        "Say what files tell about their origin; exit with status 1 if one was changed after it was signed.",
+        "Show where files come from; exit with status 1 if one was changed after it was signed.",
     ),
     "drill": _Source(
         "drill",

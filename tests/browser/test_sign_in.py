@@ -60,7 +60,7 @@ def test_signing_out_everywhere_ends_the_sessions_of_other_browsers(served: Serv
     sign_in(browser, served.url, served.key)
     served.call("DELETE", "/v1/session?everywhere=true")
     browser.go("requests")
-    browser.until(lambda: "Your session is over" in browser.text("#refusal"), "the page goes on")
+    browser.until(lambda: "Your session has ended" in browser.text("#refusal"), "the page goes on")
 
 
 def test_a_wrong_key_is_refused_in_plain_words_and_in_red(served: Serving, browser: Browser) -> None:
@@ -82,4 +82,4 @@ def test_a_key_that_is_revoked_meanwhile_signs_out(served: Serving, browser: Bro
     sign_in(browser, served.url, other["key"])
     served.call("DELETE", f"/v1/keys/{other['id']}")
     browser.go("requests")
-    browser.until(lambda: "not valid any more" in browser.text("#refusal"), "the page goes on with a revoked key")
+    browser.until(lambda: "no longer valid" in browser.text("#refusal"), "the page goes on with a revoked key")

@@ -18,7 +18,7 @@ from penstock.commands.output import is_piped_out, print_json, read_stdin, usd
 STDOUT = Path("-")
 _BUILT_IN = "atelier"  # the owner of the models that every gateway has
 
-Prompt = Annotated[str | None, typer.Argument(help="What to make; without it, or as `-`, it is read from stdin.")]
+Prompt = Annotated[str | None, typer.Argument(help="What to make. Omit it, or pass `-`, to read it from stdin.")]
 Model = Annotated[
     str | None, typer.Option("--model", "-m", help="Model, as `penstock models` lists it. Default: the built-in one.")
 ]
@@ -27,7 +27,7 @@ Number = Annotated[int | None, typer.Option("--n", "-n", help="How many to make.
 Inputs = Annotated[list[str] | None, typer.Option("--input", "-i", help="Image file or HTTPS URL; repeat for several.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its ending chooses the format of an image."),
+    typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its extension sets the image format."),
 ]
 Fields = Annotated[
     list[str] | None, typer.Option("--set", help="Any other field of the call, as name=value; repeat for several.")

@@ -27,7 +27,7 @@ def chat(
     model: Model = None,
     system: Annotated[str | None, typer.Option(help="Instructions for the model.")] = None,
     images: Annotated[list[str] | None, typer.Option("--input", "-i", help="Image file or HTTPS URL.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of the response.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum tokens in the response.")] = None,
     fields: Fields = None,
     dry_run: DryRun = False,
     as_json: Json = False,

@@ -23,7 +23,7 @@ URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
 
 Data = Annotated[Path | None, typer.Option(help="Data folder. Default: PENSTOCK_DATA, else ./data.")]
 Config = Annotated[
-    Path | None, typer.Option(help="Path of penstock.toml. Default: PENSTOCK_CONFIG, else in the data folder.")
+    Path | None, typer.Option(help="Path to penstock.toml. Default: PENSTOCK_CONFIG, else in the data folder.")
 ]
 Org = Annotated[str | None, typer.Option(help="Id of the organization; by default the first one.")]
 

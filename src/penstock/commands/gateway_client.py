@@ -31,10 +31,11 @@ _URL_VARIABLE = "PENSTOCK_URL"
 _KEY_VARIABLE = "PENSTOCK_KEY"
 
 Url = Annotated[
-    str | None, typer.Option("--url", help="URL of the gateway. Default: PENSTOCK_URL, else that of the data folder.")
+    str | None,
+    typer.Option("--url", help="URL of the gateway. Default: PENSTOCK_URL, or the gateway of the data folder."),
 ]
 Key = Annotated[
-    str | None, typer.Option("--key", help="API key. Default: PENSTOCK_KEY, else a key made for the data folder.")
+    str | None, typer.Option("--key", help="API key. Default: PENSTOCK_KEY, or a key created for the data folder.")
 ]
 
 

@@ -89,7 +89,7 @@ def edit(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Edit images: give them with --input, and say what to change."""
+    """Edit images: pass them with --input and describe the change."""
     gateway = find_gateway(url, key, data, config)
     body = {
         "model": model or default_model(gateway, "image-edit"),

@@ -35,7 +35,7 @@ def list_models(
     config: Config = None,
     url: Url = None,
     key: Key = None,
-    off: Annotated[bool, typer.Option("--off", help="List models that lack a key, too, and what they need.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Also list models that lack a key, and what they need.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the models of the running gateway. Without one: those that a gateway started here would have."""

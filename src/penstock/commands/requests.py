@@ -27,7 +27,9 @@ def moment(text: str | None) -> str | None:
 
 def list_requests(
     limit: Annotated[int, typer.Option(help="How many records, from 1 to 100.")] = 20,
-    status: Annotated[str | None, typer.Option(help="Of this status, such as completed, failed or rejected.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only requests with this status, such as completed, failed or rejected.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Only requests of this model.")] = None,
     key_id: Annotated[str | None, typer.Option(help="Only requests of this key.")] = None,
     session_id: Annotated[str | None, typer.Option(help="Only requests of this session.")] = None,

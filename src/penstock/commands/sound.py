@@ -34,7 +34,7 @@ _ENDINGS = [f".{name}" for name in FILE_FORMATS]
 
 Seconds = Annotated[str | None, typer.Option(help="Length in seconds.")]
 SoundOutput = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its ending chooses the format.")
+    Path | None, typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its extension sets the format.")
 ]
 Resume = Annotated[str | None, typer.Option(help="Id of a sound that was started before: wait for it and save it.")]
 

@@ -32,7 +32,7 @@ _PATH = "/compat/v1/audio/speech"
 _ENDINGS = [f".{name}" for name in SOUND_FORMATS]
 _STREAMED_LENGTH_MAX = 20_000  # a longer text is a job
 
-Text = Annotated[str | None, typer.Argument(help="What to say; without it, or as `-`, it is read from stdin.")]
+Text = Annotated[str | None, typer.Argument(help="What to say. Omit it, or pass `-`, to read it from stdin.")]
 
 
 def speech(
@@ -42,7 +42,7 @@ def speech(
     speed: Annotated[float | None, typer.Option(help="How fast, from 0.25 to 4.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its ending chooses the format."),
+        typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its extension sets the format."),
     ] = None,
     fields: Fields = None,
     dry_run: DryRun = False,

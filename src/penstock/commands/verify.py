@@ -25,7 +25,7 @@ def verify(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Say what files tell about their origin; exit with status 1 if one was changed after it was signed."""
+    """Show where files come from; exit with status 1 if one was changed after it was signed."""
     check_extra("provenance", "Reading Content Credentials")
     anchors = read_anchors(load_settings(data=data, config=config))
     found = asyncio.run(_read(files, anchors))

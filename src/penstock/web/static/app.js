@@ -56,7 +56,7 @@ const GROUPS = [
 ];
 const PAGES = GROUPS.flat();
 const isOffered = ({ scope }, scopes) => !scope || scope.split(" ").some((each) => scopes.includes(each));
-const UNKNOWN = { name: null, page: () => html`<div class="page"><${Head} title="Page not found" about="There is no such page, or your key may not see it." />
+const UNKNOWN = { name: null, page: () => html`<div class="page"><${Head} title="Page not found" about="This page doesn't exist, or your key has no access to it." />
   <div><a class="button" href=${pageUrl("overview")}>Overview</a></div></div>` };
 
 function Navigation({ here, scopes }) {

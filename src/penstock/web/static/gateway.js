@@ -19,7 +19,7 @@ export async function send(path, { method = "GET", body, key, headers, signal } 
   const response = await fetch(path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal });
   if (response.ok || response.status === 304) return response;
   const result = await response.json().catch(() => ({}));
-  if (response.status === 401 && key === undefined && ownKeyId()) endSession("Your session is over, or your key is not valid any more. Sign in again.");
+  if (response.status === 401 && key === undefined && ownKeyId()) endSession("Your session has ended, or your key is no longer valid. Sign in again.");
   throw new Refused(response.status, result.error, response.headers.get("x-request-id"));
 }
 

@@ -102,7 +102,7 @@ export function Library({ query }) {
   const place = found.outputs.findIndex(({ id }) => id === shown);
   const step = (by) => found.outputs[place + by] && (() => change({ show: found.outputs[place + by].id }));
   return html`<div class="page wide">
-    <${Head} title="Library" about="Everything your organization made that is still stored, newest first." />
+    <${Head} title="Library" about="Everything your organization has made and still stores, newest first." />
     <${Filters} query=${query} onChange=${change} />
     <${Problem} problem=${found.problem} />
     ${found.outputs.length > 0 && html`<ul class="wall" aria-label="Outputs">${found.outputs.map((output) => html`<${Tile} key=${output.id}

@@ -149,7 +149,7 @@ function ModelPage({ id }) {
       <div class="split"><div class="stack wide">
         ${model.example && html`<${Panel} title="Example"><div class="outputs alone"><${Output} url=${fileUrl(model.example.url)}
             small=${thumbnailUrl(model.example, 1280)} type=${model.example.content_type} alt="Newest output" /></div><//>`}
-        <${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by"
+        <${Panel} title="Served by" about="In the order they are tried." flush><${Table} label="Served by"
             columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>
         <${Panel} title="Parameters" flush><${Table} label="Parameters" columns=${PARAMETERS} rows=${parameters} /><//>
       </div>

@@ -41,7 +41,7 @@ function Credits({ org, onClose }) {
       onClick=${onClose}>Close</button>`}>
     <${Loaded} of=${page}>${({ data }) => (data.length
       ? html`<${Table} label="Credits" columns=${CREDITS} rows=${data} />`
-      : html`<p class="soft">No credit was ever added.</p>`)}<//><//>`;
+      : html`<p class="soft">No credit added yet.</p>`)}<//><//>`;
 }
 
 export function Organizations() {
@@ -83,7 +83,7 @@ export function Organizations() {
           name="plus" />New organization</button><//>
     <${Panel} label="Organizations" flush><${Loaded} of=${page}>${({ data }) => (data.length
       ? html`<${Table} label="Organizations" columns=${columns} rows=${data} rowKey=${({ id }) => id} />`
-      : html`<${Empty} icon="people" title="No organizations">Make one for each customer or team.<//>`)}<//><//>
+      : html`<${Empty} icon="people" title="No organizations">Create one per customer or team.<//>`)}<//><//>
     ${open?.kind === "new" && html`<${FormDialog} title="New organization" verb="Create" blank=${{ name: "", billing: "prepaid" }}
         onSave=${create} onClose=${close}>${(texts, set) => html`
       <${TextField} label="Name" type="text" required value=${texts.name} onInput=${set("name")} />
@@ -95,7 +95,7 @@ export function Organizations() {
       <${TextField} label="Note (optional)" type="text" value=${texts.note} onInput=${set("note")} placeholder="Invoice, reason" />`}<//>`}
     ${open?.kind === "limits" && html`<${FormDialog} title=${`Limits of ${open.org.name}`} verb="Save"
         blank=${{ budget: String(open.org.usd_per_month ?? ""), bytes: String(open.org.storage_bytes ?? "") }} onSave=${limit} onClose=${close}>${(texts, set) => html`
-      <${TextField} label="US dollars per month" type="number" step="any" value=${texts.budget} onInput=${set("budget")} help="Empty: no limit." />
+      <${TextField} label="US dollars per month" type="number" step="any" value=${texts.budget} onInput=${set("budget")} help="Leave empty for no limit." />
       <${TextField} label="Bytes of stored files" type="number" step="1" value=${texts.bytes} onInput=${set("bytes")}
           help="Leave empty for the default (storage_bytes_per_org). 0 means no limit." />`}<//>`}
     ${open?.kind === "key" && html`<${FormDialog} title=${`New key for ${open.org.name}`} verb="Create" blank=${{ name: "" }} onSave=${key}

@@ -118,9 +118,9 @@ const FAILURES = [
 function FirstSteps() {
   const code = (key) => snippets("image", { model: "atelier/sketch", prompt: SAMPLES.image[0] }, {}, key).curl;
   return html`<ol class="steps">
-    <li class="panel"><h2>Make your first image</h2><p class="soft">The built-in models need no account and no credential.</p>
+    <li class="panel"><h2>Make your first image</h2><p class="soft">The built-in models need no account or API key.</p>
       <a class="button main" href=${pageUrl("playground")}><${Icon} name="play" />Open the playground</a></li>
-    <li class="panel"><h2>Call it from a program</h2><p class="soft">Every OpenAI client works: only its base URL and key change.</p>
+    <li class="panel"><h2>Call it from a program</h2><p class="soft">Any OpenAI client works. Change its base URL and key.</p>
       <div class="snippet"><pre tabindex="0" aria-label="Example with curl">
           ${code("YOUR_KEY")}</pre><${CopyButton} text=${code("YOUR_KEY")} /></div>
       <p class="small soft"><a href=${pageUrl("keys")}>Make a key</a> for the program.</p></li>
@@ -193,7 +193,7 @@ export function Overview({ query }) {
       <${Charts} usage=${usage} bucket=${bucket} />
       ${group !== "none" && html`<${Panel} title=${groupTitle(group)} flush><${Table} label=${groupTitle(group)}
           columns=${BREAKDOWN(...columnOf(group))} rows=${usage.groups} /><//>`}
-      <${Panel} title="Current failures" about="The last 24 hours, most frequent first: what callers got, and why the last provider failed." flush>${failures.length
+      <${Panel} title="Current failures" about="Last 24 hours, most frequent first: what callers got and why the last provider failed." flush>${failures.length
         ? html`<${Table} label="Current failures" columns=${FAILURES} rows=${failures} />`
         : html`<${Empty} icon="check" title="No failures">No request of the last 24 hours failed.<//>`}<//>`)}<//>
   </div>`;

@@ -20,7 +20,7 @@ import { startRun, useRuns } from "../playground/runs.js";
 import { CodeDialog } from "../playground/snippets.js";
 import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks.js";
 
-const WITH_IMAGE = "Add an image and press the button.";
+const WITH_IMAGE = "Add an image, then run it.";
 const WITHOUT_IMAGE = "You see the price before you run it, and the real size, time and cost with the result.";
 const USES = [{ task: "edit", label: "Edit" }, { task: "upscale", label: "Upscale" }, { task: "video", label: "Animate" }];
 const DRAFT = "draft";
@@ -137,7 +137,7 @@ function Form({ task, all, from, model, initial, source }) {
   if (!models.length) {
     return html`<${Empty} icon="plug" title=${`No model can do this yet`}
       action=${html`<a class="button"
-          href=${pageUrl("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
+          href=${pageUrl("models")}>All models</a>`}>Set a provider's API key and restart the gateway. Its models show up here.<//>`;
   }
   return html`<div class="workbench">
     <form class="panel bench" onKeyDown=${task === "chat" ? undefined : press} onSubmit=${(event) => { event.preventDefault(); run(); }}>

@@ -63,7 +63,7 @@ function Check({ provider }) {
         onClick=${prepare}>Check ${provider.name} now</button></div>
     <${Problem} problem=${problem} />
     ${result && html`<div class=${`notice ${result.error ? "bad" : "good"}`} role="status"><${Icon} name=${result.error ? "alert" : "check"} />
-      <div>${result.error ? result.error.message : result.status === "started" ? "Accepted; it is being made." : "It works."}
+      <div>${result.error ? result.error.message : result.status === "started" ? "Accepted and in progress." : "It works."}
         <span class="figures"> ${result.cost === null ? "" : money(result.cost)} ${duration(result.duration_ms)} </span>
         ${result.request_id && html`<a href=${pageUrl(`requests/${result.request_id}`)}>Open request</a>`}</div></div>`}
     ${price && html`<${Confirm} title=${`Check ${provider.name}`} verb="Make the call" question=${question}
@@ -98,7 +98,7 @@ function Credential({ account, providers, onClose, onDone }) {
       form="credential-form" disabled=${state.busy}>${account ? "Replace" : "Add"}</button>`;
   return html`<${Dialog} title=${account ? "Replace the credential" : "New account"} onClose=${onClose} footer=${footer}>
     <form id="credential-form" class="stack" onSubmit=${save}>
-      ${account ? html`<p class="soft">It must be of the same account at the vendor: jobs that run use it at once.</p>` : html`
+      ${account ? html`<p class="soft">Use a credential of the same vendor account: running jobs switch to it at once.</p>` : html`
         <${SelectField} label="Provider" value=${texts.provider} onInput=${set("provider")} options=${providers.map(({ id, name }) => [id, name])} />
         <${TextField} label="Name" type="text" value=${texts.name} onInput=${set("name")} />`}
       <${TextField} label="Credential" type="password" autocomplete="off" required value=${texts.credential} onInput=${set("credential")} />
@@ -128,7 +128,7 @@ function Use({ account: { concurrent, requests_per_minute: perMinute, health } }
 
 const ACCOUNT_STATES = { on: "good", off: "", draining: "warn" };
 
-function Accounts({ providers, about = "Further credentials, added without a restart. Each job stays with the account that started it." }) {
+function Accounts({ providers, about = "More credentials, added without a restart. Each job stays with the account that started it." }) {
   const loaded = useData((signal) => ask("/v1/accounts", { signal }), [], { every: REFRESH_MS });
   const [open, setOpen] = useState(null);
   const [problem, setProblem] = useState(null);
@@ -155,7 +155,7 @@ function Accounts({ providers, about = "Further credentials, added without a res
     <${Problem} problem=${problem} />
     <${Loaded} of=${loaded}>${({ data }) => (data.length
       ? html`<${Table} label="Accounts" columns=${columns} rows=${data} rowKey=${({ id }) => id} />`
-      : html`<p class="small soft body">None: each provider uses its credential of the environment. <a href="/docs/accounts">Accounts</a></p>`)}<//>
+      : html`<p class="small soft body">None. Each provider uses the credential from the environment. <a href="/docs/accounts">Accounts</a></p>`)}<//>
     ${open?.kind === "credential" && html`<${Credential} account=${open.account} providers=${takers} onClose=${() => setOpen(null)} onDone=${done} />`}
     ${open?.kind === "delete" && html`<${Confirm} title="Delete the account" verb="Delete"
       question=${`${names[open.account.provider]} ${open.account.name} takes no new calls, and its credential is erased when its last job has ended.`}
@@ -197,7 +197,7 @@ function All({ query }) {
   const loaded = useData((signal) => ask("/v1/providers", { signal }), [], { every: REFRESH_MS });
   const words = (query.get("search") ?? "").toLowerCase();
   return html`<div class="page">
-    <${Head} title="Providers" about="A provider is switched on by its own credential: in the environment of the gateway, or as an account." />
+    <${Head} title="Providers" about="A provider turns on when it has a credential: in the gateway's environment or as an account." />
     <label class="search"><span class="only-heard">Search providers</span><${Icon} name="search" /><input type="search"
         placeholder="Search providers" value=${query.get("search") ?? ""}
         onInput=${(event) => replaceQuery("providers", { search: event.target.value })} /></label>

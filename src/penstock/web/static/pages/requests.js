@@ -123,7 +123,7 @@ function List({ query }) {
     <button type="button" class="button small" id="csv" onClick=${() => saveCsv(values).then(() => setProblem(null), setProblem)}><${Icon}
         name="download" />Export CSV</button>`;
   return html`<div class="page">
-    <${Head} title="Requests" about="Every call made with a key of your organization, newest first." />
+    <${Head} title="Requests" about="Every call made with your organization's keys, newest first." />
     <${Filters} query=${query} onChange=${change} />
     <${Problem} problem=${problem} />
     <${Panel} title="Requests" aside=${aside} flush>

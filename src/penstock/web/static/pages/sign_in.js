@@ -44,7 +44,7 @@ function WithKey({ isAlone }) {
   }
   return html`<form class="panel stack" id="sign-in" ref=${form} onSubmit=${enter}>
       <div><h2>Sign in with an API key</h2>
-        <p class="soft small">It is sent only to this gateway, and not kept in the browser.</p></div>
+        <p class="soft small">It is sent only to this gateway and not kept in the browser.</p></div>
       <${TextField} label="API key" type="password" value=${key} onInput=${setKey} placeholder="pk_…" required
         autocomplete="off" spellcheck="false" />
       <label class="check small"><input type="checkbox" checked=${keep} onChange=${(event) => setKeep(event.target.checked)} />
@@ -73,7 +73,7 @@ export function SignIn() {
     ${ways?.oidc && ways.key && !wantsKey && html`<p><button type="button" class="button plain small" id="with-key"
       onClick=${() => setWantsKey(true)}>Sign in with an API key instead</button></p>`}
     ${!loading && (!ways?.oidc || wantsKey) && html`<${WithKey} isAlone=${!ways?.oidc} />
-    <p>The gateway prints its first key once, at its first start. To make another one:<br />
+    <p>The gateway prints its first key once, on first start. To create another:<br />
       <code>penstock keys create --scope admin</code></p>`}
     <p><a href="/docs">Documentation</a></p>
   </div></main>`;

@@ -64,10 +64,10 @@ export function Verify() {
     verify(event.dataTransfer.files[0]);
   };
   return html`<div class="page">
-    <${Head} title="Verify" about="Find out where an image or a video comes from." />
+    <${Head} title="Verify" about="Find out where an image or video came from." />
     <div class=${`drop ${over ? "over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
         onDragLeave=${() => setOver(false)} onDrop=${drop}>
-      <p class="soft">Drop a file here. It is checked and not stored.</p>
+      <p class="soft">Drop a file here. It is checked, but not stored.</p>
       <button type="button" class="button" onClick=${() => chooser.current.click()}><${Icon} name="seal" />Choose a file</button>
       <input ref=${chooser} class="only-heard" type="file" tabindex="-1" aria-label="File to verify"
           onChange=${(event) => { verify(event.target.files[0]); event.target.value = ""; }} />

@@ -120,7 +120,7 @@ export function Webhooks({ own }) {
         aria-label=${`Details of ${message.id}`} onClick=${() => setOpen(message.id)}>Details</button>` },
   ];
   return html`<div class="page">
-    <${Head} title="Webhooks" about="Signed events about finished videos and asynchronous images, sent to the webhook_url of each call." />
+    <${Head} title="Webhooks" about="Signed events about finished videos and asynchronous images, sent to each call's webhook_url." />
     <${Panel} title="Messages" flush aside=${html`<label class="row small">Status <select class="narrow" value=${status}
         onChange=${(event) => setStatus(event.target.value)}>
         ${[["", "Any"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["exhausted", "Gave up"]].map(([value, label]) => html`<option

@@ -34,7 +34,7 @@ export function Status({ of }) {
   return html`<span class=${`chip ${colour}`}><span class="dot"></span>${words}</span>`;
 }
 
-export const KINDS = { image: "Image", edit: "Edit", upscale: "Upscale", video: "Video", chat: "Chat", speech: "Speech" };
+export const KINDS = { image: "Image", edit: "Edit", upscale: "Upscale", video: "Video", chat: "Chat", speech: "Speech", sound: "Sound", transcription: "Transcription" };
 
 export const When = ({ at }) => (at ? html`<time datetime=${at} title=${moment(at)}>${ago(at)}</time>` : html`<span
     class="soft">never</span>`);

@@ -170,7 +170,7 @@ export function Conversation({ models, system, bodyFor, price, text, onText, ima
       <div ref=${end}></div>
     </div>
     <div class="composer">
-      <textarea id="message" rows="2" aria-label="Message" placeholder="Write a message; Enter sends it" value=${text}
+      <textarea id="message" rows="2" aria-label="Message" placeholder="Write a message, press Enter to send" value=${text}
           onInput=${(event) => onText(event.target.value)} onKeyDown=${press}></textarea>
       <div class="row ends"><span class="small soft figures" id="price">${price}</span>
         ${working

@@ -36,7 +36,7 @@ function EarlierResults({ onPick, onClose }) {
   });
   return html`<${Dialog} title="Earlier results" wide onClose=${onClose}>
     <${Loaded} of=${found}>${(outputs) => (outputs.length === 0
-      ? html`<${Empty} icon="image" title="No images yet">Generate one first, then it can be picked here.<//>`
+      ? html`<${Empty} icon="image" title="No images yet">Generate one first, then pick it here.<//>`
       : html`<div class="picks">${outputs.map((output, place) => html`<button type="button" key=${output.id} onClick=${() => onPick(output.url)}
           aria-label=${`Use image ${place + 1}`}><${Thumb} kind="image" output=${output} width="480" /></button>`)}</div>`)}<//>
   <//>`;

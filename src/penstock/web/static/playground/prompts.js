@@ -35,7 +35,7 @@ function History({ kind, onPick, onClose }) {
       ? html`<ul class="plain prompts">${requests.map((request) => html`<li key=${request.id}><button type="button" onClick=${() => pick(request)}>
           <span class="clamp anywhere">${request.prompt}</span><span class="small soft">${request.model} · ${ago(request.created_at)}</span></button></li>`)}</ul>`
       : html`<${Empty} icon="search" title=${search ? "Nothing matches" : "No prompts yet"}>${search ? "No stored prompt has these words."
-        : "Prompts appear here once something was made, as long as they are stored."}<//>`)}<//>
+        : "Your prompts show up here for as long as they are stored."}<//>`)}<//>
   <//>`;
 }
 

@@ -181,7 +181,7 @@ export function CodeDialog({ task, lanes, run, onClose }) {
     </div>
     <div class="snippet"><pre tabindex="0" aria-label=${`${language} code`} id="code">${shown[language]}</pre><${CopyButton} text=${shown[language]} /></div>
     <div class="row ends small soft">
-      <span>Put a key of yours in the place of <code>YOUR_KEY</code>.</span>
+      <span>Replace <code>YOUR_KEY</code> with one of your keys.</span>
       <span>${[(task === "video" ? NOTES_OF_VIDEOS : NOTES)[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
     </div>
   <//>`;
