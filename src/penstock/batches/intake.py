@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from penstock.values import Nanos, Retention, dollars, new_id
 
 NOT_STARTED = "not_started"
 ROWS_MAX = 1_000_000
+_NUMBER_DIGITS = 10
 _SHOWN_FAULTS = 100
 _ROWS_AT_ONCE = 500
 _BATCHES_AT_ONCE = 20
@@ -63,7 +63,8 @@ class _Sums:
     most: int = 0
     by_model: dict[str, list[int]] = field(default_factory=dict)  # rows and estimate
     faults: list[dict[str, Any]] = field(default_factory=list)  # the first ones
-    seen: set[bytes] = field(default_factory=set)  # digests of custom ids
+    own_ids: set[str] = field(default_factory=set)  # custom ids that are not the numbers of their rows
+    numbered: bytearray = field(default_factory=bytearray)  # 1 for each row whose custom id is its number
 
     def add_fault(self, number: int, fault: RowFault) -> None:
         self.skipped += 1
@@ -79,11 +80,23 @@ class _Sums:
         model[1] += estimate
 
     def check_custom_id(self, line: Line) -> None:
-        """Raise RowFault if an earlier row has the same custom id."""
-        digest = blake2b(line.custom_id.encode(), digest_size=12).digest()
-        if digest in self.seen:
+        """Raise RowFault if an earlier row has the same custom id, its own or that which its number gives it."""
+        if line.custom_id == str(line.number):
+            is_taken = line.custom_id in self.own_ids
+            self.numbered += bytes(max(0, line.number - len(self.numbered)))
+            self.numbered[line.number - 1] = 1
+        else:
+            is_taken = self.is_number_of_row(line.custom_id) or line.custom_id in self.own_ids
+            self.own_ids.add(line.custom_id)
+        if is_taken:
             raise RowFault(f"`custom_id` is that of an earlier row: {line.custom_id}.", "custom_id")
-        self.seen.add(digest)
+
+    def is_number_of_row(self, custom_id: str) -> bool:
+        """Whether an earlier row has its number as its custom id, and that is this one."""
+        if not (custom_id.isascii() and custom_id.isdecimal() and len(custom_id) < _NUMBER_DIGITS):
+            return False
+        number = int(custom_id)
+        return str(number) == custom_id and 1 <= number <= len(self.numbered) and bool(self.numbered[number - 1])
 
     def refusal(self) -> RowsRefused:
         first = self.faults[0]

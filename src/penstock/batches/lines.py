@@ -28,6 +28,7 @@ ENDPOINTS: Mapping[str, Table] = {
 SHORT_ENDPOINTS = tuple(path.removeprefix("/compat") for path in ENDPOINTS)
 CUSTOM_ID_CHARS = 256
 ROW_BYTES = 4 * 1024**2
+_PIECE_BYTES = 256 * 1024
 _OWN_COLUMNS = ("custom_id", "url", "method")
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -114,16 +115,17 @@ def read_csv(data: Buffer, endpoint: str | None, defaults: Mapping[str, Any]) ->
 
 
 def _split_lines(data: Buffer) -> Iterator[bytes]:
-    """The lines of a file, of which only one is in memory at a time. Raises InvalidRequest for one that is too long."""
+    """The lines of a file, of which a piece is in memory at a time. Raises InvalidRequest for one that is too long."""
     view = memoryview(data)
     start = 3 if bytes(view[:3]) == b"\xef\xbb\xbf" else 0  # a byte order mark
-    while start < len(view):
-        piece = bytes(view[start : start + ROW_BYTES + 1])
-        end = piece.find(b"\n")
-        if end < 0 and len(piece) > ROW_BYTES:
+    rest = b""
+    for at in range(start, len(view), _PIECE_BYTES):
+        *lines, rest = (rest + bytes(view[at : at + _PIECE_BYTES])).split(b"\n")
+        if len(rest) > ROW_BYTES or any(len(line) > ROW_BYTES for line in lines):
             raise InvalidRequest(f"A line of the file has more than {ROW_BYTES} bytes.", param="file")
-        yield piece if end < 0 else piece[:end]
-        start += len(piece) if end < 0 else end + 1
+        yield from lines
+    if rest:
+        yield rest
 
 
 def _texts(data: Buffer) -> Iterator[str]:

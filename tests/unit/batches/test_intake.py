@@ -59,10 +59,25 @@ async def test_a_table_becomes_a_batch(open_gateway: OpenGateway) -> None:
         assert (await wait_for(running, made["id"])).rows_completed == 2
 
 
-async def test_two_rows_cannot_have_one_custom_id(open_gateway: OpenGateway) -> None:
+@pytest.mark.parametrize(
+    ("custom_ids", "faulty"),
+    [
+        (["a", "a"], 2),
+        ([None, "1"], 2),  # the first row is known by its number
+        (["2", None], 2),
+        (["2", "1"], None),
+        (["01", None, "3"], None),
+    ],
+)
+async def test_two_rows_cannot_have_one_custom_id(
+    open_gateway: OpenGateway, custom_ids: list[str | None], faulty: int | None
+) -> None:
     async with open_gateway(works=False) as running:
-        rows = [{"custom_id": "a", "body": IMAGE}, {"custom_id": "a", "body": IMAGE}]
-        with pytest.raises(RowsRefused, match="Row 2, column `custom_id`"):
+        rows = [{"custom_id": custom_id, "body": IMAGE} for custom_id in custom_ids]
+        if faulty is None:
+            assert (await create(running, requests=rows))["counts"]["total"] == len(rows)
+            return
+        with pytest.raises(RowsRefused, match=f"Row {faulty}, column `custom_id`"):
             await create(running, requests=rows)
 
 

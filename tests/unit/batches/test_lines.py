@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from penstock.batches import lines
 from penstock.batches.lines import (
     CHATS,
     IMAGES,
@@ -66,6 +67,13 @@ def test_a_row_without_a_path_needs_a_batch_with_an_endpoint() -> None:
 def test_a_line_that_is_too_long_ends_the_reading() -> None:
     with pytest.raises(InvalidRequest, match="more than"):
         list(read_jsonl(b'{"prompt": "' + b"x" * ROW_BYTES + b'"}', IMAGES, {}))
+
+
+def test_lines_are_whole_wherever_the_pieces_end_in_which_the_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_PIECE_BYTES", 7)
+    data = b'{"prompt": "first"}\n{"prompt": "second"}\n\n{"prompt": "third"}'
+    found = [row.body["prompt"] for row in read_jsonl(data, IMAGES, {}) if isinstance(row, Line)]
+    assert found == ["first", "second", "third"]
 
 
 def test_cells_become_values_of_the_types_of_their_fields() -> None:
