@@ -29,7 +29,7 @@ async def run_drill(gateway: Gateway, call: Call) -> Response:
     from_ms = to_ms - DAY_MS if asked["created_after"] is None else asked["created_after"]
     if not 0 <= to_ms - from_ms <= _MOST_DAYS * DAY_MS:
         message = f"The window must end after it begins, and have at most {_MOST_DAYS} days."
-        raise InvalidRequest(message, param="created_after")
+        raise InvalidRequest(message, param="created_before")
     org_id = call.caller.org_id
     await gateway.chat_settlement.catch_up(org_id)
     rerouter = Rerouter(gateway.catalog, gateway.settings, scenario, to_ms)
