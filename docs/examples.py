@@ -352,6 +352,7 @@ async def operate(story: Story) -> None:
     await story.call("DELETE", "/v1/session")
     await story.call("GET", "/auth/options")
     await story.call("GET", "/v1/users")
+    await story.call("GET", "/v1/invitations")
     await story.call("GET", f"/v1/audit?target={org['id']}&limit=1")
     await story.call("GET", "/v1/settings")
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/images", "/llms.txt"):

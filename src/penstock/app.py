@@ -59,6 +59,7 @@ from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import REFRESH_SECONDS, SHARE_SECONDS, VendorAccounts
 from penstock.net.client import HttpClient
+from penstock.people.invitations import Invitations
 from penstock.people.opening import open_sign_in
 from penstock.people.sessions import Sessions
 from penstock.people.users import Users
@@ -176,6 +177,7 @@ async def build_gateway(
             keys=Keys(store, vault, clock),
             sessions=(sessions := Sessions(store, clock, settings.session_hours)),
             users=(users := Users(store, clock)),
+            invitations=Invitations(store, clock),
             sign_in=await open_sign_in(settings, environ, http_client, users, sessions, vault, clock),
             requests=Requests(store, clock, chat_settlement.catch_up),
             label_values=LabelValues(store, clock),

@@ -59,7 +59,7 @@ def grant(
 
 @app.command("deactivate")
 def deactivate(who: Who, data: Data = None, config: Config = None, as_json: Json = False) -> None:
-    """End all sessions and keys of a person at once, and let the person sign in no more."""
+    """End all sessions of a person at once, and let the person sign in no more."""
     _set_status(who, "deactivated", data, config, as_json)
 
 

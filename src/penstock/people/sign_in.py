@@ -15,6 +15,7 @@ from penstock.vault import SealBroken, Vault
 LOGIN_SECONDS = 600
 _CONTEXT = "sign-in"
 _MAX_NEXT_CHARS = 512
+_MAX_INVITATION_CHARS = 64
 _HOME = "/"
 
 
@@ -36,9 +37,11 @@ class SignIn:
         """The issuer's host, for sentences."""
         return self._issuer.host
 
-    async def begin(self, next_page: str, redirect_uri: str) -> tuple[str, str]:
+    async def begin(self, next_page: str, redirect_uri: str, invitation: str = "") -> tuple[str, str]:
         """Where the browser goes, and what its cookie holds meanwhile. Raises SignInFailed."""
-        login = new_login(safe_next(next_page), self._clock.now_ms() + LOGIN_SECONDS * 1000)
+        login = new_login(
+            safe_next(next_page), self._clock.now_ms() + LOGIN_SECONDS * 1000, invitation[:_MAX_INVITATION_CHARS]
+        )
         url = await self._issuer.sign_in_url(login, redirect_uri)
         return url, urlsafe_b64encode(self._vault.seal(msgspec.json.encode(login), _CONTEXT)).decode().rstrip("=")
 
@@ -48,7 +51,7 @@ class SignIn:
         """The session of who came back, and the page to show. Raises SignInFailed."""
         login = self._opened(cookie)
         identity = await self._issuer.identify(login, answer, redirect_uri)
-        caller = await self.users.enter(identity, self.config.roles, address)
+        caller = await self.users.enter(identity, self.config.roles, address, login.invitation)
         return await self._sessions.begin(caller, address, agent, keep=False), login.next
 
     def _opened(self, cookie: str | None) -> Login:

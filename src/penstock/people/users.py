@@ -11,6 +11,7 @@ from penstock.audit_log import Act, Actor, Note, act_as, changed, write_audited
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, PermissionDenied
 from penstock.people.configured import EVERYWHERE, Role, RoleRule
+from penstock.people.invitations import digest
 from penstock.people.oidc import Identity, SignInFailed
 from penstock.schema import Caller
 from penstock.store.base import Row, Store, Transaction
@@ -30,8 +31,10 @@ class Users:
         self._store = store
         self._clock = clock
 
-    async def enter(self, identity: Identity, rules: tuple[RoleRule, ...], address: str | None) -> Caller:
-        """Store who signs in and what their groups allow, and return the caller for the session.
+    async def enter(
+        self, identity: Identity, rules: tuple[RoleRule, ...], address: str | None, invitation: str = ""
+    ) -> Caller:
+        """Store who signs in and what their groups or an invitation allow, and return the caller for the session.
 
         Raises SignInFailed for somebody who is deactivated, or to whom nobody has given anything to do; a new person is
         stored all the same, so that an admin can see that they wait.
@@ -43,6 +46,9 @@ class Users:
         user_id = new_id("user", at_ms)
 
         async def work(tx: Transaction, note: Note) -> tuple[str, Row | None, str]:
+            invited = await tx.one("lock_invitation", digest=digest(invitation), now_ms=at_ms) if invitation else None
+            if invited and invited["email"] == verified:
+                await tx.run("use_invitation", id=invited["id"], at_ms=at_ms)
             person = await tx.one("lock_user", issuer=identity.issuer, subject=identity.subject)
             known = {
                 "email": identity.email,
@@ -58,6 +64,9 @@ class Users:
                 await tx.run("set_user_seen", id=person["id"], **known)
             if person["status"] != "active":
                 return person["id"], None, "deactivated"
+            if invited and invited["email"] == verified:
+                given = {"user_id": person["id"], "org_id": invited["org_id"], "source": "granted"}
+                await self._set_role(tx, note, given, None, invited["role"], at_ms)
             await self._follow_groups(tx, note, person["id"], granted, at_ms)
             place = _first_place(
                 await tx.all("list_memberships", user_id=person["id"]), first["value"] if first else None

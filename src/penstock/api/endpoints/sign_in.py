@@ -18,7 +18,10 @@ from penstock.schema import Call, Response
 from penstock.values import OrgId
 
 log = structlog.get_logger()
-LOGIN_QUERY = (Query(name="next", default="/", about="Page of this gateway to show afterwards."),)
+LOGIN_QUERY = (
+    Query(name="next", default="/", about="Page of this gateway to show afterwards."),
+    Query(name="invitation", default="", about="The text of an invitation, from its link."),
+)
 ORG_FIELDS = field_table(text_field("org_id", "Id of the organization.", required=True))
 _CALLBACK = "/auth/callback"
 
@@ -38,9 +41,9 @@ async def list_ways_to_sign_in(gateway: Gateway, call: Call) -> Response:
 async def begin_sign_in(gateway: Gateway, call: Call) -> Response:
     """Send the browser to the issuer."""
     sign_in = _sign_in(gateway)
-    next_page = query.read(LOGIN_QUERY, call.query)["next"]
+    asked = query.read(LOGIN_QUERY, call.query)
     try:
-        url, cookie = await sign_in.begin(next_page, call.base_url + _CALLBACK)
+        url, cookie = await sign_in.begin(asked["next"], call.base_url + _CALLBACK, asked["invitation"])
     except SignInFailed as problem:
         return _refused(sign_in, call, problem)
     headers = set_cookie(_login_cookie(call), cookie, call.base_url, LOGIN_SECONDS)

@@ -13,7 +13,7 @@ from penstock.values import OrgId
 USER_FIELDS = field_table(
     text_field("role", "What the person may do in the organization; null for nothing.", one_of=ROLES),
     text_field("org_id", "The organization; `*` for the role `operator`. By default that of the caller."),
-    text_field("status", "`deactivated` ends all sessions and personal keys; for operators.", one_of=STATUSES),
+    text_field("status", "`deactivated` ends all sessions; for operators.", one_of=STATUSES),
 )
 
 

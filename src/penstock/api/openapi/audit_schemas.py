@@ -18,6 +18,16 @@ from penstock.api.openapi.schema_parts import (
 )
 from penstock.people.users import ROLES, STATUSES
 
+_INVITATION: Mapping[str, Schema] = {
+    "id": TEXT,
+    "object": always("invitation"),
+    "org_id": TEXT,
+    "email": TEXT,
+    "role": one_of(*ROLES),
+    "created_by": TEXT,
+    "created_at": TIME,
+    "expires_at": TIME,
+}
 AUDIT_SCHEMAS: Mapping[str, Schema] = {
     "Session": closed_object(
         {
@@ -56,6 +66,9 @@ AUDIT_SCHEMAS: Mapping[str, Schema] = {
         }
     ),
     "UserList": list_of("User", pages=False),
+    "Invitation": closed_object(_INVITATION),
+    "NewInvitation": closed_object({**_INVITATION, "url": TEXT}),
+    "InvitationList": list_of("Invitation", pages=False),
     "AuditEvent": closed_object(
         {
             "id": TEXT,

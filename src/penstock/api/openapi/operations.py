@@ -277,6 +277,13 @@ OPERATIONS: Mapping[str, Operation] = {
         "Keys",
         "Lists the people who may sign in with the issuer, their roles, and those who wait for one. Operators see all.",
     ),
+    "invite": Operation(
+        "Keys",
+        "Invites a person: whoever signs in over the link with this verified e-mail address gets the role. The link is "
+        "good once, for seven days. No mail is sent.",
+    ),
+    "list_invitations": Operation("Keys", "Lists the invitations that are neither used nor over."),
+    "withdraw_invitation": Operation("Keys", "Takes an invitation back."),
     "change_user": Operation("Keys", "Gives a role or takes it, or deactivates a person. It counts at once."),
     "list_audit_events": Operation(
         "Audit log",

@@ -2,7 +2,9 @@
 
 import { useData } from "../data.js";
 import { ask } from "../gateway.js";
-import { Confirm, Dialog, Empty, Head, Loaded, Panel, Problem, SelectField } from "../parts/controls.js";
+import { day } from "../format.js";
+import { Confirm, CopyButton, Dialog, Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { html, useState } from "../view.js";
@@ -45,12 +47,57 @@ function RoleDialog({ user, orgs, own, isOperator, onClose }) {
       <${Problem} problem=${problem} /></form><//>`;
 }
 
+function InviteDialog({ orgs, own, isOperator, onClose }) {
+  const [texts, setTexts] = useState({ email: "", role: "member", org: own });
+  const [made, setMade] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const set = (name) => (text) => setTexts({ ...texts, [name]: text });
+  async function invite(event) {
+    event.preventDefault();
+    try {
+      setMade(await ask("/v1/invitations", { method: "POST", body: { email: texts.email.trim(), role: texts.role, org_id: texts.org } }));
+      setProblem(null);
+    } catch (refusal) {
+      setProblem(refusal);
+    }
+  }
+  if (made) {
+    return html`<${Dialog} title="The invitation" onClose=${() => onClose(true)} footer=${html`<button type="button" class="button main"
+        onClick=${() => onClose(true)}>Done</button>`}>
+      <p>Send this link to ${made.email}. It is shown only once, good once, and for seven days.</p>
+      <div class="snippet"><pre tabindex="0" aria-label="The link">${made.url}</pre><${CopyButton} text=${made.url} /></div><//>`;
+  }
+  const footer = html`<button type="button" class="button" onClick=${() => onClose(false)}>Cancel</button><button class="button main"
+      form="invite-form">Make the link</button>`;
+  return html`<${Dialog} title="Invite a person" onClose=${() => onClose(false)} footer=${footer}>
+    <form id="invite-form" class="stack" onSubmit=${invite}>
+      <${TextField} label="E-mail address" type="email" required value=${texts.email} onInput=${set("email")}
+          help="The address that your company's sign-in knows the person by." />
+      ${isOperator && html`<${SelectField} label="Organization" value=${texts.org} onInput=${set("org")} options=${orgs.map(({ id, name }) => [id, name])} />`}
+      <${SelectField} label="Role" value=${texts.role} onInput=${set("role")} options=${Object.entries(ROLES)} />
+      <${Problem} problem=${problem} /></form><//>`;
+}
+
+function OpenInvitations({ invitations, nameOf, onChange }) {
+  const [problem, setProblem] = useState(null);
+  const withdraw = (id) => ask(`/v1/invitations/${id}`, { method: "DELETE" }).then(onChange, setProblem);
+  const columns = [
+    { name: "Invited", kind: "words", cell: ({ email }) => html`<span class="anywhere">${email}</span>` },
+    { name: "Role", kind: "words", cell: ({ role, org_id: id }) => html`${role} <span class="soft">of ${nameOf(id)}</span>` },
+    { name: "Until", kind: "nowrap", cell: ({ expires_at: at }) => day(at) },
+    { name: "Actions", quiet: true, kind: "actions", cell: ({ id, email }) => html`<button type="button" class="button small"
+        aria-label=${`Take back the invitation of ${email}`} onClick=${() => withdraw(id)}>Take back</button>` },
+  ];
+  return html`<${Panel} title="Waiting invitations" flush><${Problem} problem=${problem} />
+    <${Table} label="Waiting invitations" columns=${columns} rows=${invitations} rowKey=${({ id }) => id} /><//>`;
+}
+
 export function People({ own, session }) {
   const isOperator = own.scopes.includes("operator");
   const page = useData(async (signal) => {
-    const [people, ways, orgs] = await Promise.all([ask("/v1/users", { signal }), ask("/auth/options", { signal }),
+    const [people, invited, ways, orgs] = await Promise.all([ask("/v1/users", { signal }), ask("/v1/invitations", { signal }), ask("/auth/options", { signal }),
       isOperator ? ask("/v1/orgs", { signal }) : { data: [session.org] }]);
-    return { people: people.data, hasIssuer: ways.oidc !== null, orgs: orgs.data };
+    return { people: people.data, invitations: invited.data, hasIssuer: ways.oidc !== null, orgs: orgs.data };
   });
   const [open, setOpen] = useState(null);
   const close = (changed) => { setOpen(null); if (changed) page.reload(); };
@@ -70,14 +117,18 @@ export function People({ own, session }) {
   ];
   const status = () => (open.user.status === "active" ? "deactivated" : "active");
   return html`<div class="page">
-    <${Head} title="People" about="Who signs in with your company's account, and what each of them may do." />
+    <${Head} title="People" about="Who signs in with your company's account, and what each of them may do.">
+      ${page.data?.hasIssuer && html`<button type="button" class="button main" id="invite" onClick=${() => setOpen({ kind: "invite" })}><${Icon}
+          name="plus" />Invite</button>`}<//>
+    ${page.data?.invitations.length > 0 && html`<${OpenInvitations} invitations=${page.data.invitations} nameOf=${nameOf} onChange=${page.reload} />`}
     <${Panel} label="People" flush><${Loaded} of=${page}>${({ people, hasIssuer }) => (people.length
       ? html`<${Table} label="People" columns=${columns} rows=${people} rowKey=${({ id }) => id} />`
       : html`<${Empty} icon="people" title="Nobody yet" action=${html`<a class="button" href="/docs/people">How to set it up</a>`}>${hasIssuer
           ? "People appear here when they first sign in." : "Name an issuer in penstock.toml, and people sign in with it instead of a key."}<//>`)}<//><//>
+    ${open?.kind === "invite" && html`<${InviteDialog} orgs=${page.data.orgs} own=${session.org.id} isOperator=${isOperator} onClose=${close} />`}
     ${open?.kind === "role" && html`<${RoleDialog} user=${open.user} orgs=${page.data.orgs} own=${session.org.id} isOperator=${isOperator} onClose=${close} />`}
     ${open?.kind === "status" && html`<${Confirm} title=${`${status() === "active" ? "Activate" : "Deactivate"} ${called(open.user)}?`}
-      question=${status() === "active" ? "The person may sign in again." : "All sessions end, and the person's keys stop, at once. It can be undone."}
+      question=${status() === "active" ? "The person may sign in again." : "All sessions end at once. It can be undone."}
       verb=${status() === "active" ? "Activate" : "Deactivate"} action=${() => change(open.user, { status: status() })} onClose=${close} />`}
   </div>`;
 }
