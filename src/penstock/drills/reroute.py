@@ -11,6 +11,7 @@ from penstock.chat.pricing import Usage, make_bill
 from penstock.drills.scenario import Scenario
 from penstock.errors import Problem
 from penstock.models.catalog import Catalog
+from penstock.schema import JOB_TASKS
 from penstock.settings import Settings
 from penstock.upstream.candidate import Candidate
 from penstock.values import ZERO, Nanos
@@ -97,16 +98,16 @@ class Rerouter:
     def _most_ms(self, kind: str) -> int:
         """How long a provider may take."""
         settings = self._settings
-        if kind == "video":
+        if kind in JOB_TASKS:
             return int(settings.job_deadline_seconds * 1000)
         if kind == "chat":
             return int(max(settings.upstream_seconds, settings.stream_seconds) * 1000)
         return int(settings.upstream_seconds * 1000)
 
     def _without_provider(self, past: PastRequest) -> Outcome:
-        """A video waits for its provider until its deadline; whoever waits for anything else gets an error."""
+        """A video or a sound waits for its provider until its deadline; callers of anything else get an error."""
         wait_ms = self._until_ms - past.created_at_ms
-        if past.kind == "video" and wait_ms + past.duration_ms <= self._most_ms("video"):
+        if past.kind in JOB_TASKS and wait_ms + past.duration_ms <= self._most_ms(past.kind):
             return Outcome("waited", past.provider, past.cost, past.duration_ms + max(0, wait_ms))
         return Outcome("failed", None, ZERO, 0)
 

@@ -66,13 +66,15 @@ async def test_a_candidate_that_had_failed_already_does_not_take_over(open_gatew
         assert outcome(running, second, down=["lab"]) == outcome_of("failed", None, 0, 0)
 
 
-async def test_without_another_candidate_a_video_waits_until_its_deadline_and_all_else_fails(
+async def test_without_another_candidate_a_video_waits_until_its_deadline_and_an_image_fails(
     open_gateway: OpenGateway,
 ) -> None:
     async with open_gateway(job_deadline_seconds=1800) as running:
         assert outcome(running, past(), down=["lab"]) == outcome_of("failed", None, 0, 0)
         video = past(kind="video", created_at_ms=HOUR_MS - 600_000)
         assert outcome(running, video, down=["lab"]) == outcome_of("waited", "lab", 4, 602_000)
+        sound = past(kind="sound", created_at_ms=HOUR_MS - 600_000)
+        assert outcome(running, sound, down=["lab"]).what == "waited"
         early = past(kind="video", created_at_ms=HOUR_MS - 1_800_000)
         assert outcome(running, early, down=["lab"]) == outcome_of("failed", None, 0, 0)
 
