@@ -15,6 +15,7 @@ from unittest.mock import patch
 from penstock.api.asgi import AsgiApp
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
+from penstock.batches.runner import BatchRunner
 from penstock.net.client import HttpClient
 from penstock.sound import wave
 from tests.api.accounts import first_account, opened
@@ -298,7 +299,7 @@ async def make_a_batch(story: Story) -> None:
     await story.call("GET", "/compat/v1/batches")
     await story.call("GET", f"/compat/v1/batches/{made['id']}")
     await story.call("POST", f"{path}/resume", {"max_cost": 10})
-    await story.call("POST", f"{path}/pause")  # before its row has ended
+    await story.call("POST", f"{path}/pause")
     await story.call("POST", f"{path}/cancel")
     line = json.dumps({**row, "url": "/v1/images/generations"}).encode()
     file = await story.call("POST", "/compat/v1/files", parts={"file": line, "purpose": "batch"})
@@ -364,9 +365,14 @@ async def accept(*_: Any, **__: Any) -> int:
     return 200
 
 
+async def wait(_: BatchRunner) -> None:
+    """Begin no batch."""
+
+
 async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
     alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
-    with patch.object(HttpClient, "post_guarded", accept):
+    # Batches wait, or what they cost would depend on how far they were.
+    with patch.object(HttpClient, "post_guarded", accept), patch.object(BatchRunner, "_claim_free", wait):
         async with opened(folder, works=True, public_url=URL, access_log=False, **alerts) as gateway:
             account = await first_account(gateway)
             await gateway.alerts.check()

@@ -42,7 +42,7 @@ BEYOND_SCHEMA = {
 BEYOND_WORDS = (
     "NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer",
     "The setting `alert_url` is empty", "which this gateway does not know", "written as JSON",
-    "`model` is required",
+    "`model` is required", "has no table `oidc`", "Only the session of a person",
 )  # fmt: skip
 PART_OF_A_MESSAGE = re.compile(r"messages\[\d+\]\.content\[\d+\]\.(?!(type|text)$).+")
 LONG = 2000

@@ -25,4 +25,4 @@ async def test_not_ready_while_draining(open_gateway: OpenGateway) -> None:
 async def test_every_part_is_set(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         missing = [field.name for field in fields(Gateway) if getattr(running.gateway, field.name) is None]
-        assert missing == ["tracing"]  # set only where traces are exported
+        assert missing == ["sign_in", "tracing"]  # set only with an issuer, and where traces are exported

@@ -139,7 +139,7 @@ async def test_nobody_else_uses_it_and_its_owner_uses_no_other_unless_it_says_so
 async def test_an_own_account_whose_dollars_are_used_up_is_not_replaced_silently(open_gateway: OpenGateway) -> None:
     async with open_gateway(own_accounts=("lab",)) as running:
         caller = await running.create_caller_in_new_org("10")
-        await bring(running, caller, usd_per_month=0.0001)
+        await bring(running, caller, usd_per_month=0.01)
         await running.image(caller=caller)
         running.clock.advance(10)
         await running.gateway.accounts.refresh()

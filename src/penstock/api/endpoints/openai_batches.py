@@ -29,7 +29,7 @@ _OUTPUTS = "file-output"
 _ERRORS = "file-error"
 FILE_FIELDS = field_table(
     Field(name="file", types=("file",), about="JSONL: a line for each call.", required=True),
-    text_field("purpose", "`batch`; files for other purposes are not taken.", required=True, max_length=64),
+    text_field("purpose", "Files are only taken to make batches of them.", required=True, one_of=(uploads.PURPOSE,)),
     object_field("expires_after", "Accepted; files are kept for 30 days."),
 )
 COMPAT_BATCH_FIELDS = field_table(
@@ -56,9 +56,6 @@ async def upload_file(gateway: Gateway, call: Call) -> Response:
     body = forms.read(call.form, FILE_FIELDS)
     files = body.get("file") or [None]
     fields = checked_fields({**body, "file": files[0] if len(files) == 1 else files}, FILE_FIELDS)
-    if fields["purpose"] != uploads.PURPOSE:
-        message = "`purpose` must be `batch`: files are only taken to make batches of them."
-        raise InvalidRequest(message, param="purpose")
     file: UploadedFile = fields["file"]
     return Response(json=uploads.file_object(await uploads.store_upload(gateway, call.caller.org_id, file)))
 
