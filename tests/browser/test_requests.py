@@ -157,3 +157,22 @@ def test_a_request_for_speech_is_called_that_and_not_offered_to_the_playground(
     assert "Speech" in browser.text("aside")
     assert not browser.has("#again"), "the playground has no speech"
     assert browser.errors() == []
+
+
+def test_a_sound_can_be_heard_on_the_pages_of_its_request_and_its_model(served: Serving, browser: Browser) -> None:
+    body = {"model": "atelier/sound", "prompt": "rain on a roof", "seconds": 1}
+    job = served.call("POST", "/compat/v1/audio/generations", body).json["id"]
+    browser.until(
+        lambda: served.call("GET", f"/compat/v1/audio/generations/{job}").json["status"] == "completed",
+        "the sound is not made",
+    )
+    [record] = served.call("GET", "/v1/requests").json["data"]
+
+    def is_loaded() -> bool:
+        return bool(browser.run("return document.querySelector('audio')?.duration > 0.2"))
+
+    sign_in(browser, served.url, served.key)
+    for page in (f"requests/{record['id']}", "models/atelier/sound"):
+        browser.go(page)
+        browser.until(is_loaded, f"{page} has no sound that plays")
+    assert browser.errors() == []

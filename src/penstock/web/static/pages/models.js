@@ -5,7 +5,7 @@ import { ask, fileUrl, thumbnailUrl } from "../gateway.js";
 import { money, plural } from "../format.js";
 import { Empty, Head, Loaded, Panel, Prose } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
-import { Output } from "../parts/media.js";
+import { kindIcon, Output } from "../parts/media.js";
 import { Facts, Table } from "../parts/table.js";
 import { userMessage } from "../playground/chat.js";
 import { CodeDialog } from "../playground/snippets.js";
@@ -32,8 +32,9 @@ function sourceText(prices) {
 
 // The newest output of the model, or the icon of what it does.
 function Example({ model: { id, example }, task }) {
-  if (!example) return html`<${Icon} name=${TASKS[task]?.icon ?? "cube"} size="26" />`;
-  return html`<img src=${thumbnailUrl(example, 480)} alt=${`Made by ${id}`} loading="lazy" />`;
+  const [gone, setGone] = useState(false);
+  if (!example || gone || example.content_type.startsWith("audio/")) return html`<${Icon} name=${kindIcon(task, example?.content_type)} size="26" />`;
+  return html`<img src=${thumbnailUrl(example, 480)} alt=${`Made by ${id}`} loading="lazy" onError=${() => setGone(true)} />`;
 }
 
 function Card({ model }) {

@@ -17,8 +17,8 @@ import { html, useState } from "../view.js";
 
 const REFRESH_MS = 1500;
 const METRICS = {
-  image: "Image", second: "Second of video", megapixel: "Megapixel", input_token: "Input token", cached_token: "Cached input token",
-  output_token: "Output token", reported: "As the provider reported",
+  image: "Image", second: "Second", megapixel: "Megapixel", input_token: "Input token", cached_token: "Cached input token",
+  output_token: "Output token", character: "Character", reported: "As the provider reported",
 };
 const WITH_CODE = ["image", "edit", "upscale", "video", "chat"];
 const isOpen = ({ status }) => status === "pending" || status === "processing";

@@ -19,7 +19,6 @@ const USES = [["edit", "Edit"], ["upscale", "Upscale"], ["video", "Animate"]];
 function Stage({ output }) {
   const url = fileUrl(output.url);
   const words = output.prompt || `Made by ${output.model}`;
-  if (output.content_type.startsWith("audio/")) return html`<audio src=${url} controls aria-label=${words}></audio>`;
   return html`<${Output} url=${url} small=${output.thumbnail_url ? lastingUrl(output, 1280) : thumbnailUrl(output, 1280)}
       type=${output.content_type} alt=${words} />`;
 }

@@ -36,5 +36,8 @@ export function Status({ of }) {
 
 export const KINDS = { image: "Image", edit: "Edit", upscale: "Upscale", video: "Video", chat: "Chat", speech: "Speech", sound: "Sound", transcription: "Transcription" };
 
+// The kinds of requests and models that are about sound.
+export const SOUND_KINDS = new Set(["speech", "sound", "transcription", "audio"]);
+
 export const When = ({ at }) => (at ? html`<time datetime=${at} title=${moment(at)}>${ago(at)}</time>` : html`<span
     class="soft">never</span>`);
