@@ -1,12 +1,17 @@
 """Files with Content Credentials, as providers and cameras make them."""
 
 import io
+import shlex
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives import serialization
 from PIL import Image
 
 from penstock.provenance.certificates import to_pem
+from penstock.provenance.command import SignerCommand
 from penstock.provenance.seal import seal_file
 from penstock.provenance.signing import Signing, make_self_signing
 
@@ -64,3 +69,18 @@ def damaged(data: bytes) -> bytes:
     file.seek(at)
     file.write(bytes([data[at] ^ 1]))
     return file.getvalue()
+
+
+def signer_folder(folder: Path, signing: Signing = VENDOR) -> Path:
+    """A folder with a certificate and its key, in PEM."""
+    folder.mkdir(exist_ok=True)
+    assert not isinstance(signing._key, SignerCommand)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "chain.pem").write_text(signing.chain.pem)
+    (folder / "key.pem").write_bytes(signing._key.private_bytes(*form))
+    return folder
+
+
+def signer_command(folder: Path) -> str:
+    """The command that signs with what is in such a folder."""
+    return shlex.join([sys.executable, str(Path(__file__).with_name("signer_command.py")), str(folder)])

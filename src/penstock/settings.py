@@ -12,11 +12,16 @@ import msgspec
 from msgspec import Meta
 
 from penstock.typed_config import (
+    Count,
     Database,
     Dollars,
     HostName,
     Origin,
+    Pause,
     PublicUrl,
+    RetentionTime,
+    Seconds,
+    Secret,
     WebhookUrl,
     check_networks,
 )
@@ -24,14 +29,6 @@ from penstock.values import Retention
 
 PREFIX = "PENSTOCK_"
 TABLES = ("providers", "models", "guards", "oidc")  # only in penstock.toml, never in the environment
-
-Count = Annotated[int, Meta(gt=0)]
-Seconds = Annotated[float, Meta(gt=0, le=1e9)]
-Pause = Annotated[float, Meta(ge=0, le=1e9)]
-RetentionTime = Annotated[
-    str, Meta(pattern=r"^(?!.*\s)[1-9][0-9]{0,5}[hd]$", title="a number of hours or days such as 12h or 7d")
-]
-Secret = Annotated[str, Meta(pattern=r"^([\s\S]{32,})?$", title="at least 32 characters long, or empty")]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -274,12 +271,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     provenance_key: Annotated[str, Meta(description="File with the private key of provenance_certificate, in PEM.")] = (
         ""
     )
+    provenance_signer: Annotated[
+        str, Meta(description="Command that signs instead of provenance_key; see Content Credentials.")
+    ] = ""
     provenance_anchors: Annotated[
         str,
-        Meta(
-            description="File with the certificates, in PEM, whose signatures count as trusted; empty: the C2PA trust "
-            "list that Penstock ships."
-        ),
+        Meta(description="File with the certificates, in PEM, that count as trusted; empty: the C2PA trust list."),
     ] = ""
     provenance_name_gateway: Annotated[bool, Meta(description="Let seals name this gateway by its public_url.")] = False
     provenance_aigc_producer: Annotated[

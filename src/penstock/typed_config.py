@@ -18,6 +18,13 @@ T = TypeVar("T")
 
 # A `title` in the Meta of a type is what error messages and editors say about it.
 Text = Annotated[str, Meta(pattern=r"\S", title="text that is not empty")]
+Count = Annotated[int, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Pause = Annotated[float, Meta(ge=0, le=1e9)]
+RetentionTime = Annotated[
+    str, Meta(pattern=r"^(?!.*\s)[1-9][0-9]{0,5}[hd]$", title="a number of hours or days such as 12h or 7d")
+]
+Secret = Annotated[str, Meta(pattern=r"^([\s\S]{32,})?$", title="at least 32 characters long, or empty")]
 Dollars = Annotated[
     str,
     Meta(

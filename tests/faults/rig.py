@@ -386,14 +386,14 @@ price = {{ unit = "second", usd = "{SOUND_SECOND_USD}" }}
         assert set(promised) <= shown.keys(), "what was promised is there"
         outcomes = Counter((video["error"] or {}).get("code", video["status"]) for video in shown.values())
         assert outcomes.keys() <= {"completed", *failures}, outcomes
-        await self._check_money(served)
+        await self.check_money(served)
         self._check_provider(list(shown.values()))
         await self._check_messages(served, shown)
         await self._check_seals()
         assert await self.breaches() == []  # the files have the digests of their rows, too
         return outcomes
 
-    async def _check_money(self, served: Running) -> None:
+    async def check_money(self, served: Running) -> None:
         """Each completed request is charged once, others not at all, and no hold is left."""
         records = await self.rows("SELECT id, model, status, cost FROM requests")
         due = {

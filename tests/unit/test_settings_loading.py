@@ -204,6 +204,7 @@ def test_no_message_repeats_the_value() -> None:
             "router",
             "invoice_issuer",
             "provenance_aigc_producer",
+            "provenance_signer",
             *files,
         ):
             continue  # tables, and text of any kind

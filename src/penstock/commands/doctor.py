@@ -117,13 +117,15 @@ def _check_certificate(settings: Settings, vault: Vault, now: datetime) -> Itera
     try:
         signing = open_signing(settings, vault, now)
     except CertificateRefused as problem:
-        yield Finding("provenance", "problem", str(problem), "correct provenance_certificate, _key and _anchors")
+        yield Finding(
+            "provenance", "problem", str(problem), "correct provenance_certificate, _key, _signer and _anchors"
+        )
         return
     if signing is None:
         return
     found = f"{signing.name} signs until {signing.expires_at:%Y-%m-%d}"
     if signing.expires_at - now < _EXPIRES_SOON:
-        yield Finding("provenance", "note", found, "renew the certificate in provenance_certificate")
+        yield Finding("provenance", "note", found, "renew the certificate")
     else:
         yield Finding("provenance", "ok", found)
 

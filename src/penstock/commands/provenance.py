@@ -55,7 +55,7 @@ def root(data: Data = None, config: Config = None, as_json: Json = False) -> Non
     """
     signing = _open(load_settings(data=data, config=config))
     if not signing.is_self_made:
-        raise RuntimeError("this gateway signs with provenance_certificate, whose issuer has the root")
+        raise RuntimeError("this gateway does not sign with a certificate of its own: its issuer has the root")
     report(signing.own_roots.rstrip(), as_json, root=signing.own_roots)
 
 

@@ -32,6 +32,7 @@ _SIGNING_PURPOSES = {
 }
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
+PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 # Of a self-made pair. The dates are fixed, so that all processes with the same secret make the same certificates.
 _NOT_BEFORE = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

@@ -10,7 +10,7 @@ from cryptography import x509
 
 from penstock.package_extras import has_extra
 from penstock.provenance.certificates import CertificateRefused
-from penstock.provenance.signing import Signing, make_self_signing, read_signing
+from penstock.provenance.signing import Signing, ask_signing, make_self_signing, read_signing
 from penstock.settings import Settings
 from penstock.vault import Vault
 
@@ -20,6 +20,12 @@ def open_signing(settings: Settings, vault: Vault, now: datetime) -> Signing | N
     if not has_extra("provenance"):
         return None
     anchors = read_anchors(settings)
+    if settings.provenance_signer:
+        if settings.provenance_certificate or settings.provenance_key:
+            raise CertificateRefused(
+                "provenance_signer tells its certificate itself: leave out provenance_certificate."
+            )
+        return ask_signing(settings.provenance_signer, now, anchors)
     if settings.provenance_certificate or settings.provenance_key:
         if not (settings.provenance_certificate and settings.provenance_key):
             raise CertificateRefused("provenance_certificate and provenance_key need each other.")

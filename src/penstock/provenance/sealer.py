@@ -18,6 +18,7 @@ from penstock.imaging.marks import VIDEO_HEAD_BYTES, Marks, find_marks
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies.buffers import Buffer
+from penstock.provenance.command import SignerFailed
 from penstock.provenance.signing import Signing
 from penstock.provenance.statement import source_type
 from penstock.provenance.statuses import GOOD_STATUSES
@@ -285,7 +286,11 @@ class Sealer:
         if signing is None or not signing.is_valid(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)):
             return None
         failpoint("seal.before_sign")
-        signature = signing.sign(data)
+        try:
+            signature = await signing.signature(data)
+        except SignerFailed as problem:
+            log.warning("signer failed", reason=str(problem))
+            return None
         failpoint("seal.after_sign")
         return signature
 

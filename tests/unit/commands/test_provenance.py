@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-
 from tests.command_line import done, penstock
-from tests.signed_files import VENDOR
+from tests.signed_files import signer_command, signer_folder
 
 
 def status(data: Path, **environment: str) -> dict[str, object]:
@@ -38,9 +36,7 @@ def test_the_root_of_an_older_secret_stays(data_folder: Path) -> None:
 
 
 def test_a_certificate_of_ones_own_has_its_root_elsewhere(data_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "chain.pem").write_text(VENDOR.chain.pem)
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (tmp_path / "key.pem").write_bytes(VENDOR._key.private_bytes(*form))
+    signer_folder(tmp_path)
     environment = {
         "PENSTOCK_PROVENANCE_CERTIFICATE": str(tmp_path / "chain.pem"),
         "PENSTOCK_PROVENANCE_KEY": str(tmp_path / "key.pem"),
@@ -48,4 +44,9 @@ def test_a_certificate_of_ones_own_has_its_root_elsewhere(data_folder: Path, tmp
     found = status(data_folder, **environment)
     assert (found["signer"], found["trusted"]) == ("file", False)
     ended = penstock("provenance", "root", "--data", data_folder, **environment)
-    assert (ended.status, "provenance_certificate" in ended.err) == (1, True)
+    assert (ended.status, "its issuer has the root" in ended.err) == (1, True)
+
+
+def test_a_command_that_signs_is_shown_with_its_certificate(data_folder: Path, tmp_path: Path) -> None:
+    found = status(data_folder, PENSTOCK_PROVENANCE_SIGNER=signer_command(signer_folder(tmp_path / "signer")))
+    assert (found["signer"], found["purposes"]) == ("command", ["C2PA signing", "e-mail protection"])

@@ -46,3 +46,9 @@ def test_mistakes_are_said_at_the_start(tmp_path: Path) -> None:
 def test_nobody_signs_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "has_extra", lambda extra: False)
     assert open_signing(Settings(), VAULT, NOW) is None
+
+
+def test_a_command_has_its_own_certificate() -> None:
+    settings = Settings(provenance_signer="true", provenance_certificate="chain.pem")
+    with pytest.raises(CertificateRefused, match="provenance_signer tells its certificate itself"):
+        open_signing(settings, VAULT, NOW)
