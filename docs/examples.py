@@ -273,6 +273,7 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("PUT", "/v1/labels", {"declared_labels": labels})
     await story.call("GET", "/v1/labels")
     await make_a_batch(story)
+    await make_a_trial(story)
     budget = {"usd_per_month": 50, "alert_percents": [80, 100]}
     await story.call("PUT", "/v1/label-budgets/customer/acme", budget)
     await story.call("GET", "/v1/label-budgets")
@@ -310,6 +311,21 @@ async def make_a_batch(story: Story) -> None:
     made = await story.call("POST", "/compat/v1/batches", batch)
     await story.call("POST", f"/compat/v1/batches/{made['id']}/cancel")
     await story.call("DELETE", f"/compat/v1/files/{file['id']}")
+
+
+MODELS = {"atelier/sketch": {"aliases": ["house-style"]}}
+
+
+async def make_a_trial(story: Story) -> None:
+    prompts = ["a pear on a table", "a fox in the snow"]
+    models = ["atelier/sketch", "house-style"]
+    trial = {"name": "spring", "models": models, "prompts": prompts, "parameters": {"size": "64x64"}, "max_cost": 5}
+    await story.call("POST", "/v1/trials?dryRun=true", trial)
+    made = await story.call("POST", "/v1/trials", trial)
+    path = f"/v1/trials/{made['id']}"
+    await story.call("GET", "/v1/trials")
+    await story.call("GET", path)
+    await story.call("DELETE", path)
 
 
 async def manage_keys_and_recordings(story: Story, image_id: str) -> None:
@@ -373,7 +389,7 @@ async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
     alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
     # Batches wait, or what they cost would depend on how far they were.
     with patch.object(HttpClient, "post_guarded", accept), patch.object(BatchRunner, "_claim_free", wait):
-        async with opened(folder, works=True, public_url=URL, access_log=False, **alerts) as gateway:
+        async with opened(folder, works=True, public_url=URL, access_log=False, models=MODELS, **alerts) as gateway:
             account = await first_account(gateway)
             await gateway.alerts.check()
             async with serving(AsgiApp(gateway), gateway.settings) as served:

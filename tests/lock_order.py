@@ -24,6 +24,7 @@ PRIMARY_KEYS = {
     "response_items": ("org_id", "id"),
     "idempotency_keys": ("org_id", "key_digest"),
     "batch_rows": ("batch_id", "number"),
+    "trial_votes": ("trial_id", "voter", "prompt", "first", "second"),
     "upload_pieces": ("upload_id", "number"),
     "usage_slots": ("org_id", "key_id", "status", "slot"),
     "label_spend": ("month", "org_id", "name", "value"),

@@ -77,6 +77,7 @@ from penstock.store.probe import WriteProbe
 from penstock.telemetry.logs import protections_log
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
+from penstock.trials.intake import delete_left
 from penstock.upstream import local
 from penstock.upstream.drilled_client import DrilledUpstream
 from penstock.values import OrgId, nanos, new_id
@@ -268,6 +269,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
         work["remove expired payloads"] = _repeat(gateway, partial(payloads.delete_expired, gateway), pause)
         work["delete old batches"] = _repeat(gateway, partial(intake.delete_old, gateway), _STRAYS_SECONDS)
+        work["delete old trials"] = _repeat(gateway, partial(delete_left, gateway), _STRAYS_SECONDS)
         work["delete expired uploads"] = _repeat(gateway, partial(uploads.delete_expired, gateway), _STRAYS_SECONDS)
         work["erase drained accounts"] = _repeat(gateway, gateway.accounts.erase_drained, _SWEEP_SECONDS)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)

@@ -92,8 +92,8 @@ class Route(msgspec.Struct, frozen=True):
 
     @property
     def takes_rows(self) -> bool:
-        """Whether the file of a form has rows of a batch, and may be larger than an image."""
-        return self.path in ("/v1/batches", "/compat/v1/files")
+        """Whether the file of a form has rows of a batch or prompts of a trial, and may be larger than an image."""
+        return self.path in ("/v1/batches", "/v1/trials", "/compat/v1/files")
 
     @property
     def takes_sounds(self) -> bool:

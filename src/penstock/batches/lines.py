@@ -203,21 +203,20 @@ def _csv_line(
     texts = {name: cell for name, cell in zip(header, cells, strict=False) if cell != ""}
     own = {name: texts.pop(name) for name in _OWN_COLUMNS if name in texts}
     path = _endpoint(own.get("url"), endpoint)
+    messages: dict[str, Any] = {}
     if path == CHATS:
-        texts, messages = _without_prompt(texts)
-    else:
-        messages = {}
+        texts, messages = without_prompt(texts)
     body = {name: _value(name, text, ENDPOINTS[path].get(name)) for name, text in texts.items()}
     return _line(number, own, {**body, **messages}, path, defaults)
 
 
-def _without_prompt(texts: dict[str, str]) -> tuple[dict[str, str], dict[str, Any]]:
+def without_prompt(texts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The cells of a chat without `system` and `prompt`, and the messages that these stand for."""
     roles = (("system", "system"), ("prompt", "user"))
     messages = [{"role": role, "content": texts[name]} for name, role in roles if name in texts]
     rest = {name: text for name, text in texts.items() if name not in ("system", "prompt")}
     if "prompt" not in texts:
-        return texts, {}
+        return dict(texts), {}
     if "messages" in rest:
         raise RowFault("`prompt` and `messages` cannot be combined.", "messages")
     return rest, {"messages": messages}

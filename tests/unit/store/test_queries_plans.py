@@ -45,6 +45,7 @@ MAY_READ_ALL = {
     "list_low_balances": "in the background, to find alerts",
     "list_messages": "a page by id",
     "list_old_batches": "one row per batch, in the background once an hour",
+    "list_left_trials": "one row per trial, in the background once an hour",
     "list_orgs_with_many_items": "in the background",
     "list_orgs": "a list by operators",
     "list_secrets": "when the master secret is rotated",

@@ -43,7 +43,7 @@ _LONGEST_NAME = 200
 _CONCURRENCY = integer_field(
     "concurrency", "How many rows run at a time, at most.", low=1, high=_MAX_CONCURRENCY, default=8
 )
-_MAX_COST = number_field(
+MAX_COST_FIELD = number_field(
     "max_cost", "Dollars that all rows together may cost; before it would be passed, the batch is paused.",
     low=0, high=_MAX_USD,
 )  # fmt: skip
@@ -57,13 +57,13 @@ BATCH_FIELDS = field_table(
     ),
     object_field("defaults", "Fields of every row that does not have them itself."),
     text_field("name", "Your name for the batch.", max_length=_LONGEST_NAME),
-    _MAX_COST,
+    MAX_COST_FIELD,
     _CONCURRENCY,
     flag_field("skip_invalid", "Leave out rows that are wrong, instead of refusing the batch.", default=False),
     flag_field("start", "Whether the batch runs at once; otherwise it waits to be resumed.", default=True),
     text_field("webhook_url", "HTTPS URL that gets one event when the batch has ended.", max_length=2048),
 )
-RESUME_FIELDS = field_table(_MAX_COST, _CONCURRENCY)
+RESUME_FIELDS = field_table(MAX_COST_FIELD, _CONCURRENCY)
 _RESULTS = {"jsonl": (results_jsonl, "application/jsonl"), "zip": (results_zip, "application/zip")}
 RESULTS_QUERY = (
     Query(name="format", one_of=tuple(_RESULTS), default="jsonl", about="`zip`: with the files that were made."),
@@ -74,14 +74,14 @@ BATCHES_QUERY = (LIMIT, *cursors("batch"))
 async def create_batch(gateway: Gateway, call: Call) -> Response:
     """Check and price every row; then store and run them, or with `dryRun` only say what they would cost."""
     body = forms.read(call.form, BATCH_FIELDS) if call.is_form else call.json
-    fields = checked_fields({**body, "file": _one_file(body.get("file"))}, BATCH_FIELDS)
+    fields = checked_fields({**body, "file": one_file(body.get("file"))}, BATCH_FIELDS)
     options = _options(gateway, fields)
     rows = _lines(fields)
     if call.dry_run:
         return Response(json=await estimate_batch(gateway, call.caller, rows, options))
     batch_id = new_batch_id(gateway)
-    claim = _claim(gateway, call, batch_id)
-    if claim and (earlier := await _claim_key(gateway, claim)):
+    claim = batch_claim(gateway, call, batch_id)
+    if claim and (earlier := await claim_batch_key(gateway, claim)):
         return Response(json=batch_object(earlier), headers={"idempotent-replayed": "true"})
     try:
         batch = await intake.create_batch(gateway, call.caller, rows, options, batch_id)
@@ -93,14 +93,14 @@ async def create_batch(gateway: Gateway, call: Call) -> Response:
     return Response(json=batch_object(batch))
 
 
-def _claim(gateway: Gateway, call: Call, batch_id: str) -> Claim | None:
+def batch_claim(gateway: Gateway, call: Call, batch_id: str, operation: str = "batch") -> Claim | None:
     """The call as it wants its idempotency key; None if it has none."""
     if (key := read_key(call, None)) is None:
         return None
-    return Claim(call.caller.org_id, key_digest("batch", key), batch_id, b"", gateway.clock.now_ms())
+    return Claim(call.caller.org_id, key_digest(operation, key), batch_id, b"", gateway.clock.now_ms())
 
 
-async def _claim_key(gateway: Gateway, claim: Claim) -> BatchRecord | None:
+async def claim_batch_key(gateway: Gateway, claim: Claim) -> BatchRecord | None:
     """The batch that was created with the same key before. Raises IdempotencyInProgress while one is being created.
 
     A key without a batch is that of a process that died while it checked the rows; another call may have it.
@@ -121,7 +121,8 @@ async def _claim_key(gateway: Gateway, claim: Claim) -> BatchRecord | None:
     return batch
 
 
-def _one_file(value: Any) -> Any:
+def one_file(value: Any) -> Any:
+    """The file of a form, which comes as a list. Raises InvalidRequest for several."""
     if isinstance(value, list) and len(value) == 1:
         return value[0]
     if isinstance(value, list):
@@ -134,13 +135,14 @@ def _options(gateway: Gateway, fields: Mapping[str, Any]) -> BatchOptions:
     url = fields.get("webhook_url")
     return BatchOptions(
         **{name: fields[name] for name in names if name in fields},
-        max_cost=_amount(fields),
+        max_cost=budget(fields),
         endpoint=fields.get("endpoint"),
         webhook_url=guard.check_webhook_url(url, guard.egress_rules(gateway.settings)) if url else None,
     )
 
 
-def _amount(fields: Mapping[str, Any]) -> Nanos | None:
+def budget(fields: Mapping[str, Any]) -> Nanos | None:
+    """The `max_cost` of a body."""
     return nanos(Decimal(str(fields["max_cost"]))) if "max_cost" in fields else None
 
 
@@ -201,7 +203,7 @@ async def resume_batch(gateway: Gateway, call: Call) -> Response:
     """Begin rows again, perhaps with another budget or concurrency."""
     fields = checked_fields(call.json, RESUME_FIELDS)
     batch = await _batch(gateway, call)
-    max_cost = _amount(fields) if "max_cost" in fields else batch.max_cost
+    max_cost = budget(fields) if "max_cost" in fields else batch.max_cost
     concurrency = fields.get("concurrency", batch.concurrency)
     return await _change(gateway, call, "resume_batch", max_cost=max_cost, concurrency=concurrency)
 

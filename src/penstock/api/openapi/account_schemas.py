@@ -29,6 +29,7 @@ from penstock.api.openapi.schema_parts import (
     or_null,
     ref,
 )
+from penstock.api.openapi.trial_schemas import TRIAL_SCHEMAS
 from penstock.recordings.files import KINDS as KINDS_OF_RECORDINGS
 from penstock.states import KEY, MESSAGE
 from penstock.values import IMAGE_FORMS
@@ -316,6 +317,7 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Verification": VERIFICATION,
     **AUDIT_SCHEMAS,
     **BATCH_SCHEMAS,
+    **TRIAL_SCHEMAS,
     **LABEL_SCHEMAS,
     "Request": _REQUEST,
     "WebhookMessage": _WEBHOOK_MESSAGE,

@@ -10,6 +10,7 @@ TAGS: Mapping[str, str] = {
     "Chat": "Chat completions and responses, whole or as a stream.",
     "Sound": "Speak texts, make effects and music.",
     "Batches": "Many calls at once: checked and priced together, run in the background, paid once each.",
+    "Trials": "The same prompts with several models, compared with figures.",
     "Models": "What can be called, with parameters and prices.",
     "Requests": "The record of every call: status, cost, attempts, outputs.",
     "Library": "The outputs that are still stored: find, keep, mark and share them.",
@@ -174,6 +175,21 @@ OPERATIONS: Mapping[str, Operation] = {
     "list_openai_batches": Operation("Batches", "Lists batches, newest first, in OpenAI's shape."),
     "retrieve_openai_batch": Operation("Batches", "Returns a batch in OpenAI's shape; a paused one is in progress."),
     "cancel_openai_batch": Operation("Batches", "Begins no more rows of a batch for good."),
+    "create_trial": Operation(
+        "Trials",
+        "Makes each prompt with each model, as one batch. Prompts are typed, the rows of a CSV or JSONL file, or those "
+        "of recent requests. Every call is checked and priced before any of them runs. With `dryRun=true` the response "
+        "is the estimate, and nothing is stored.",
+    ),
+    "list_trials": Operation("Trials", "Lists the trials of the organization, newest first."),
+    "retrieve_trial": Operation(
+        "Trials",
+        "Returns a trial with the cost, the median of seconds, the failures and the votes of each model. The win rate "
+        "counts a tie as half a win and leaves out pairs of which both are bad; its interval is Wilson's, 95 %.",
+    ),
+    "delete_trial": Operation(
+        "Trials", "Deletes a trial and its votes. Its batch begins no more rows; what was made and charged stays."
+    ),
     "list_models": Operation(
         "Models",
         "Lists the models that the key may call. `schema=true` adds the parameters of each, `details=true` who "

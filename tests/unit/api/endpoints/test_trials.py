@@ -1,0 +1,43 @@
+"""Trials over HTTP: made, listed, read and deleted by their own organization only."""
+
+import json
+from pathlib import Path
+
+from tests.api.http_calls import form
+from tests.api.running import running
+
+NAMES = {"atelier/sketch": {"aliases": ["house-style"]}}
+MODELS = ["atelier/sketch", "house-style"]
+TRIAL = {"models": MODELS, "prompts": ["a pear", "a plum"], "parameters": {"size": "64x64"}}
+
+
+async def test_a_trial_is_made_listed_and_deleted_by_its_organization_only(tmp_path: Path) -> None:
+    async with running(tmp_path, models=NAMES) as here:
+        key = here.mine.plain.key
+        estimate = await here.served.call("POST", "/v1/trials?dryRun=true", key=key, body=TRIAL)
+        assert (estimate.status, estimate.json["object"], estimate.json["rows"]) == (200, "trial.estimate", 4)
+        made = await here.served.call("POST", "/v1/trials", key=key, body=TRIAL)
+        assert (made.status, made.json["status"], made.json["estimated_cost"]) == (
+            200,
+            "in_progress",
+            estimate.json["estimated_cost"],
+        )
+        path = f"/v1/trials/{made.json['id']}"
+        assert [trial["id"] for trial in (await here.get("/v1/trials")).json["data"]] == [made.json["id"]]
+        assert (await here.get("/v1/trials", here.theirs)).json["data"] == []
+        for method in ("GET", "DELETE"):
+            theirs = await here.served.call(method, path, key=here.theirs.plain.key)
+            assert (theirs.status, theirs.code) == (404, "NOT_FOUND")
+        assert [result["model"] for result in (await here.get(path)).json["results"]] == MODELS
+        assert (await here.served.call("DELETE", path, key=key)).status == 204
+        assert (await here.get(path)).status == 404
+
+
+async def test_a_file_is_sent_in_a_form_and_a_refusal_lists_prompts(tmp_path: Path) -> None:
+    async with running(tmp_path, models=NAMES) as here:
+        table = b"prompt,size\na pear,64x64\na plum,no\n"
+        parts = [(name, value.encode(), None) for name, value in (("models", MODELS[0]), ("models", MODELS[1]))]
+        body, headers = form(("file", table, "prompts.csv"), *parts)
+        refused = await here.served.call("POST", "/v1/trials", key=here.mine.plain.key, body=body, headers=headers)
+        assert (refused.status, refused.json["error"]["param"]) == (400, "size"), json.dumps(refused.json)
+        assert [row["row"] for row in refused.json["error"]["rows"]] == [2, 2]
