@@ -203,7 +203,8 @@ async def make_things(story: Story) -> str:
     file = (await story.served.call("GET", path_of(made))).body
     parts: dict[str, str | bytes] = {"model": "atelier/retouch", "prompt": "make it night", "image": file}
     await story.call("POST", "/compat/v1/images/edits", parts=parts)
-    await story.call("POST", "/v1/verify", {"file": f"data:image/png;base64,{ONE_PIXEL}"})
+    for path in ("/v1/verify", "/verify"):
+        await story.call("POST", path, {"file": f"data:image/png;base64,{ONE_PIXEL}"})
     later = await story.call("POST", "/compat/v1/images/edits", parts=parts, headers={"Prefer": "respond-async"})
     shot = {"model": "atelier/clip", "prompt": "a sunrise over the sea", "size": "128x128"}
     video = {**shot, "seconds": 1}
@@ -389,7 +390,8 @@ async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
     alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
     # Batches wait, or what they cost would depend on how far they were.
     with patch.object(HttpClient, "post_guarded", accept), patch.object(BatchRunner, "_claim_free", wait):
-        async with opened(folder, works=True, public_url=URL, access_log=False, models=MODELS, **alerts) as gateway:
+        options: dict[str, Any] = {"public_url": URL, "public_verify": True, "access_log": False, "models": MODELS}
+        async with opened(folder, works=True, **options, **alerts) as gateway:
             account = await first_account(gateway)
             await gateway.alerts.check()
             async with serving(AsgiApp(gateway), gateway.settings) as served:

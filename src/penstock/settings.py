@@ -278,6 +278,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         Meta(description="File with the certificates, in PEM, that count as trusted; empty: the C2PA trust list."),
     ] = ""
+    public_verify: Annotated[
+        bool, Meta(description="Let anybody verify files at /verify, without a key: ten a minute from an address.")
+    ] = False
     provenance_name_gateway: Annotated[bool, Meta(description="Let seals name this gateway by its public_url.")] = False
     provenance_aigc_producer: Annotated[
         str, Meta(max_length=200, description="Producer in the AIGC label of China's GB 45438; empty: no label.")

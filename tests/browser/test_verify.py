@@ -6,7 +6,8 @@ import pytest
 from PIL import Image
 
 from tests.browser.chromium import Browser, sign_in
-from tests.stories.processes import Serving
+from tests.signed_files import picture, signed_by_vendor
+from tests.stories.processes import Installation, Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -36,6 +37,16 @@ def test_a_file_of_the_gateway_and_a_foreign_one_are_told_apart(
     assert "Signed by this gateway" in browser.text("details.credentials")
     assert "Kept until" in browser.text("#came-back")
     assert browser.errors() == []
+
+
+def test_anybody_verifies_a_file_without_a_key(story: Installation, browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "theirs.png").write_bytes(signed_by_vendor(picture("png"), "image/png"))
+    with story.serving(PENSTOCK_PUBLIC_VERIFY="true") as served:
+        browser.open(f"{served.url}/verify")
+        browser.until(lambda: browser.has("input[type=file]"), "no file can be chosen")
+        browser.type("input[type=file]", str(tmp_path / "theirs.png"))
+        browser.until(lambda: browser.text("#verdict") == "Marked as made by a model", "the file is not read")
+        assert browser.errors() == []
 
 
 def test_an_unknown_page_says_so(served: Serving, browser: Browser) -> None:

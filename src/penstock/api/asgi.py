@@ -37,6 +37,7 @@ from penstock.errors import (
     BudgetReached,
     InternalError,
     InvalidRequest,
+    NotFound,
     Problem,
     Unavailable,
     without_frames,
@@ -248,6 +249,7 @@ class AsgiApp:
             return preflight
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
+        self._check_public_verify(state)
         caller = _ANONYMOUS
         authorization = headers.get("authorization")
         is_open = route.is_voice_list and self._gateway.settings.open_voice_list and not authorization
@@ -272,6 +274,15 @@ class AsgiApp:
                 body = await read_body(route.takes, headers, share.receive, limits, leaves_files=route.takes_files)
                 response = await self._call_endpoint(state, scope, body, share.release)
         return await problems.range_not_satisfiable(response) if response.status == 416 else response
+
+    def _check_public_verify(self, state: CallState) -> None:
+        """Refuse files of anybody, before they are read, unless the operator wants them and they are few."""
+        if not state.route.is_public_verify:
+            return
+        if not self._gateway.settings.public_verify:
+            raise NotFound("This gateway verifies files with a key only, at /v1/verify.")
+        if state.route.takes != "nothing":
+            self._rates.count_public_file(address_group(state.address) if state.address else "")
 
     def _call_endpoint(
         self, state: CallState, scope: Mapping[str, Any], body: Body, release_body: Callable[[], None] = do_nothing

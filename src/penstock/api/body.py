@@ -56,8 +56,8 @@ class Limits:
         return cls(settings.json_bytes, settings.form_bytes, settings.image_bytes, settings.body_seconds)
 
     def for_files_of(self, route: Route, settings: Settings) -> "Limits":
-        file_bytes = settings.form_bytes if route.takes_rows else settings.input_audio_bytes
-        return replace(self, file_bytes=file_bytes) if route.takes_rows or route.takes_sounds else self
+        kind = route.larger_files
+        return replace(self, file_bytes=int(getattr(settings, f"{kind}_bytes"))) if kind else self
 
 
 class Body(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from penstock.schema import Caller
 from penstock.window_counts import WindowCounts
 
 BAD_KEYS_PER_MINUTE = 60
+PUBLIC_FILES_PER_MINUTE = 10
 RECORDED_REFUSALS_PER_MINUTE = 1000
 _MINUTE = 60.0
 
@@ -16,6 +17,8 @@ class CallRates:
 
     def __init__(self, clock: Clock, processes: int = 1) -> None:
         self._bad_keys_per_minute = -(-BAD_KEYS_PER_MINUTE // processes)  # each process counts for itself
+        self._public_files_per_minute = -(-PUBLIC_FILES_PER_MINUTE // processes)
+        self._public_files = WindowCounts(clock, _MINUTE)
         self._calls = WindowCounts(clock, _MINUTE)
         self._bad_keys = WindowCounts(clock, _MINUTE)
         self._refusals = WindowCounts(clock, _MINUTE)
@@ -37,6 +40,12 @@ class CallRates:
         if self._bad_keys.add(address) > self._bad_keys_per_minute:
             headers = {"retry-after": str(self._bad_keys.seconds_left)}
             raise RateLimited("Too many calls without a valid API key from this address.", headers=headers)
+
+    def count_public_file(self, address: str) -> None:
+        """Count a file that is to be verified without a key; raise RateLimited after too many from one address."""
+        if self._public_files.add(address) > self._public_files_per_minute:
+            headers = {"retry-after": str(self._public_files.seconds_left)}
+            raise RateLimited("Too many files from this address; wait a minute.", headers=headers)
 
     def count_refusal(self, key_id: str) -> int:
         """Count a refused call; return how many of this key there were in this minute."""

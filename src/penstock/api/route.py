@@ -58,6 +58,7 @@ class Route(msgspec.Struct, frozen=True):
     modality: str | None = None
     kind: str | None = None  # of its refused calls in the records
     is_voice_list: bool = False  # needs no key where `open_voice_list` is set
+    is_public_verify: bool = False  # served where `public_verify` is set, and a file only a few times a minute
     is_tagged: bool = False  # its response has an entity tag, and status 304 for a caller who has it already
     # May call a provider and cost money: refusals are recorded, and every error says whether repeating it is safe.
     generation: bool = False
@@ -94,6 +95,18 @@ class Route(msgspec.Struct, frozen=True):
     def takes_rows(self) -> bool:
         """Whether the file of a form has rows of a batch or prompts of a trial, and may be larger than an image."""
         return self.path in ("/v1/batches", "/v1/trials", "/compat/v1/files")
+
+    @property
+    def larger_files(self) -> str:
+        """The setting, without its ending `_bytes`, of the size of files in a form that may be larger than images."""
+        if self.takes_rows:
+            return "form"
+        return "input_audio" if self.takes_sounds else "input_video" if self.takes_any_file else ""
+
+    @property
+    def takes_any_file(self) -> bool:
+        """Whether the file of a form may also be a video."""
+        return self.path in ("/v1/verify", "/verify")
 
     @property
     def takes_sounds(self) -> bool:

@@ -337,6 +337,12 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/llms.txt", pages.llms_txt, "The pages of the documentation, for language models", access="open", gives="page"),
     Route("GET", "/llms-full.txt", pages.llms_full_txt, "The whole documentation in one text", access="open", gives="page"),
 
+    # Files of anybody, where `public_verify` is set
+    Route("GET", "/verify", pages.verify_page, "The page that verifies files of anybody", access="open", gives="page",
+          is_public_verify=True),
+    Route("POST", "/verify", verify.verify_for_anybody, "Verify a file without a key", access="open", takes="json or form",
+          fields=verify.PUBLIC_FIELDS, gives="PublicVerification", is_public_verify=True),
+
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process runs", access="open", gives="Health"),
     Route("GET", "/readyz", health.ready, "Whether it can take calls", access="open", gives="Health"),

@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 
 from penstock.errors import InvalidRequest, Unavailable
-from penstock.fields import Field, UploadedFile, field_table, text_field
+from penstock.fields import Field, Table, UploadedFile, field_table, text_field
 from penstock.gateway import Gateway
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
@@ -18,20 +18,32 @@ from penstock.values import OrgId
 log = structlog.get_logger()
 
 MAX_BYTES = 50_000_000
-FIELDS = field_table(
-    Field(name="file", types=("file", "string"), about="The file: in a form, or as a data URI in JSON."),
-    text_field("url", "HTTPS URL of the file.", max_length=2048),
-)
+_FILE = Field(name="file", types=("file", "string"), about="The file: in a form, or as a data URI in JSON.")
+FIELDS = field_table(_FILE, text_field("url", "HTTPS URL of the file.", max_length=2048))
+PUBLIC_FIELDS = field_table(_FILE)
+_ANYBODY = OrgId("")
 
 
 async def verify_file(gateway: Gateway, call: Call) -> Response:
     """Raises InvalidRequest for a file that cannot be read, and Unavailable where the library is not installed."""
     org_id = call.caller.org_id
-    origin = await _read_origin(gateway, await _read(gateway, call), org_id)
+    origin = await _read_origin(gateway, await _read(gateway, call, FIELDS), org_id)
     manifest = origin.credentials["manifest"] if origin.credentials and origin.vouched else None
     request_id = await find_request(gateway, org_id, origin.sha256, manifest)
     shown = origin.shown(is_known=request_id is not None)
     return Response(json={"object": "verification", **shown, "request_id": request_id})
+
+
+async def verify_for_anybody(gateway: Gateway, call: Call) -> Response:
+    """What `verify_file` says, without the names of requests; known is a file that has our own signature.
+
+    Raises as `verify_file` does.
+    """
+    origin = await _read_origin(gateway, await _read(gateway, call, PUBLIC_FIELDS), _ANYBODY)
+    shown = origin.shown(is_known=origin.is_own)
+    for link in (shown["credentials"] or {}).get("chain", ()):
+        link.pop("request_id", None)
+    return Response(json={"object": "verification", **shown})
 
 
 async def find_request(gateway: Gateway, org_id: OrgId, sha256: bytes | None, manifest: str | None) -> str | None:
@@ -46,15 +58,17 @@ async def find_request(gateway: Gateway, org_id: OrgId, sha256: bytes | None, ma
     return row["request_id"] if row else None
 
 
-async def _read(gateway: Gateway, call: Call) -> Buffer:
+async def _read(gateway: Gateway, call: Call, allowed: Table) -> Buffer:
     fields: dict[str, Any] = dict(call.form) if call.is_form else dict(call.json or {})
     for name in fields:
-        if name not in FIELDS:
-            raise InvalidRequest(f"`{name}` is not a field of this call; it takes `file` or `url`.", param=name)
+        if name not in allowed:
+            takes = " or ".join(f"`{each}`" for each in allowed)
+            raise InvalidRequest(f"`{name}` is not a field of this call; it takes {takes}.", param=name)
     file = fields.get("file")
     url = fields.get("url")
     if (file is None) == (url is None):
-        raise InvalidRequest("Send `file` or `url`, one of them.", param="file")
+        wanted = "`file` or `url`, one of them" if "url" in allowed else "`file`"
+        raise InvalidRequest(f"Send {wanted}.", param="file")
     if url is not None:
         if not isinstance(url, str):
             raise InvalidRequest("`url` must be a string.", param="url")
@@ -72,7 +86,7 @@ async def _read_origin(gateway: Gateway, data: Buffer, org_id: OrgId) -> FileOri
     signing = gateway.sealer.signing
     if signing is None:
         raise Unavailable("This gateway has no library to read Content Credentials.")
-    trust = {"anchors": signing.anchors, "own_roots": signing.own_roots}
+    trust = {"anchors": signing.anchors, "own_roots": signing.own_roots, "own_serial": signing.serial}
     try:
         return await read_origin(data, gateway.worker_pool, **trust, for_org=org_id)
     except WorkFailed as error:

@@ -197,16 +197,19 @@ def read_state(data: bytes, content_type: str, anchors: str) -> dict[str, Any] |
     }
 
 
-def read_file(data: bytes, content_type: str, anchors: str, own_roots: str = "") -> dict[str, Any]:
+def read_file(
+    data: bytes, content_type: str, anchors: str, own_roots: str = "", own_serial: str = ""
+) -> dict[str, Any]:
     """Everything that a person wants to know about the credentials of a file.
 
     `state` is the worst of the file and of all files that it was made from: the library itself calls a file trusted
     whose parent somebody changed. `vouched` says that the newest statement is by somebody on the list of `anchors`, or
-    by us: anybody can sign a statement of the same name as one of ours.
+    by us: anybody can sign a statement of the same name as one of ours. `is_own` says that it is by the certificate
+    with the number `own_serial`, which our root has issued.
     """
     store = _read(data, content_type, anchors)
     if store is None:
-        return {"credentials": None, "vouched": False}
+        return {"credentials": None, "vouched": False, "is_own": False}
     states = {store["active_manifest"]: store["state"]}
     relations: dict[str, str] = {}
     for each in store["manifests"].values():
@@ -228,7 +231,13 @@ def read_file(data: bytes, content_type: str, anchors: str, own_roots: str = "")
         "problems": sorted(_problems(store)),
         "chain": chain,
     }
-    return {"credentials": credentials, "vouched": _is_vouched(data, content_type, store["state"], own_roots)}
+    by_us = store["state"] != "Invalid" and bool(own_roots) and _is_by(data, content_type, own_roots)
+    signature = store["manifests"].get(store["active_manifest"], {}).get("signature_info") or {}
+    return {
+        "credentials": credentials,
+        "vouched": by_us or store["state"] == "Trusted",
+        "is_own": by_us and signature.get("cert_serial_number") == own_serial,
+    }
 
 
 def _newest_first(store: Mapping[str, Any]) -> list[str]:
@@ -243,11 +252,9 @@ def _newest_first(store: Mapping[str, Any]) -> list[str]:
     return [label for label in found | dict.fromkeys(store["manifests"]) if label in store["manifests"]]
 
 
-def _is_vouched(data: bytes, content_type: str, state: str, own_roots: str) -> bool:
-    if state == "Valid" and own_roots:
-        ours = _read(data, content_type, own_roots)
-        return ours is not None and ours["state"] == "Trusted"
-    return state == "Trusted"
+def _is_by(data: bytes, content_type: str, roots: str) -> bool:
+    found = _read(data, content_type, roots)
+    return found is not None and found["state"] == "Trusted"
 
 
 def _problems(store: Mapping[str, Any]) -> set[str]:

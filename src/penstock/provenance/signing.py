@@ -55,6 +55,11 @@ class Signing:
         return name_of(self.chain.leaf)
 
     @property
+    def serial(self) -> str:
+        """The number of the certificate that signs, by which its issuer tells it from others."""
+        return str(self.chain.leaf.serial_number)
+
+    @property
     def is_self_made(self) -> bool:
         return self.kind == "self-made"
 

@@ -19,7 +19,7 @@ _VP8X_ALPHA = 0x10
 
 def packet(facts: Mapping[str, Any]) -> bytes:
     """The XMP of an output; `facts` are those of `Sealer`."""
-    label = ""
+    label = namespace = ""
     if producer := facts.get("aigc_producer"):
         fields = {
             "Label": "1",
@@ -30,12 +30,13 @@ def packet(facts: Mapping[str, Any]) -> bytes:
             "PropagateID": "",
             "ReservedCode2": "",
         }
+        namespace = ' xmlns:TC260="http://www.tc260.org.cn/ns/AIGC/1.0/"'
         label = f"<TC260:AIGC>{escape(json.dumps(fields, ensure_ascii=False), quote=False)}</TC260:AIGC>"
     return (
         '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>'
         '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
         '<rdf:Description rdf:about="" xmlns:Iptc4xmpExt="http://iptc.org/std/Iptc4xmpExt/2008-02-29/"'
-        ' xmlns:TC260="http://www.tc260.org.cn/ns/AIGC/1.0/">'
+        f"{namespace}>"
         f"<Iptc4xmpExt:DigitalSourceType>{SOURCE_TYPES}{facts['source_type']}</Iptc4xmpExt:DigitalSourceType>{label}"
         '</rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>'
     ).encode()

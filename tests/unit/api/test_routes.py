@@ -24,6 +24,7 @@ OPEN = {
     "/docs/{page:path}",
     "/llms.txt",
     "/llms-full.txt",
+    "/verify",  # refused unless `public_verify` is set
 }
 SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}"}
 

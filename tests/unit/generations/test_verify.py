@@ -1,21 +1,29 @@
 """A file tells where it comes from, and its request is found by the file."""
 
 import base64
+import json
 import uuid
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from penstock.api.asgi import AsgiApp
 from penstock.api.endpoints.requests import list_requests
 from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.generations.endpoints import make_images
 from penstock.generations.purge import purge
 from penstock.generations.verify import verify_file
+from penstock.provenance.seal import read_file
 from penstock.schema import Caller
+from tests.api.accounts import first_account, opened
+from tests.api.raw_http import serving
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, RunningGateway
-from tests.signed_files import damaged, picture, signed_by_vendor
+from tests.manual_clock import ManualClock
+from tests.signed_files import VENDOR, VENDOR_ROOT, damaged, picture, signed_by_vendor
 
 MODEL = {"model": "image-1", "prompt": "a fox", "response_format": "b64_json", "size": "512x512"}
 
@@ -98,3 +106,43 @@ async def test_a_digest_that_is_none_is_refused(open_gateway: OpenGateway) -> No
     async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest, match="64 hexadecimal digits"):
             await list_requests(running.gateway, running.call(query={"sha256": "xyz"}))
+
+
+async def test_anybody_verifies_files_where_the_operator_lets_them(tmp_path: Path) -> None:
+    clock = ManualClock()
+    settings: dict[str, Any] = {"public_verify": True, "provenance": "sign"}
+    async with opened(tmp_path, clock=clock, works=True, **settings) as gateway:
+        account = await first_account(gateway)
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
+            body = {"model": "atelier/sketch", "prompt": "a fox", "response_format": "b64_json", "size": "64x64"}
+            made = (await served.call("POST", "/compat/v1/images/generations", key=account.plain.key, body=body)).json
+            ours = made["data"][0]["b64_json"]
+            theirs = base64.b64encode(signed_by_vendor(picture("png"), "image/png")).decode()
+            found = [
+                (await served.call("POST", "/verify", body={"file": f"data:image/png;base64,{file}"})).json
+                for file in (ours, theirs)
+            ]
+            assert [each["verdict"] for each in found] == ["made_here", "ai_marked"]
+            assert all("req_" not in json.dumps(each) for each in found)
+            assert (await served.call("GET", "/verify")).headers["content-type"].startswith("text/html")
+            wrong = await served.call("POST", "/verify", body={"url": "https://example.com/a.png"})
+            assert (wrong.status, wrong.json["error"]["param"]) == (400, "url")
+            statuses = [(await served.call("POST", "/verify", body={})).status for _ in range(8)]
+            assert statuses == [400] * 7 + [429]
+            clock.advance(60)
+            assert (await served.call("POST", "/verify", body={})).status == 400
+
+
+async def test_a_gateway_verifies_no_files_of_anybody_by_itself(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        for method in ("GET", "POST"):
+            refused = await served.call(method, "/verify", body={"file": "x"} if method == "POST" else None)
+            assert (refused.status, refused.code) == (404, "NOT_FOUND")
+
+
+async def test_a_certificate_of_the_same_issuer_is_not_ours() -> None:
+    """An authority issues certificates to many; the number tells them apart."""
+    data = signed_by_vendor(picture("png"), "image/png")
+    found = [read_file(data, "image/png", "", VENDOR_ROOT, serial) for serial in (VENDOR.serial, "3")]
+    assert [each["is_own"] for each in found] == [True, False]
+    assert all(each["vouched"] for each in found)

@@ -58,3 +58,9 @@ def test_without_a_producer_there_is_no_label() -> None:
 def test_other_formats_stay_as_they_are() -> None:
     data = picture("GIF")
     assert with_xmp(data, "image/gif", packet(FACTS)) is data
+
+
+def test_an_image_without_a_producer_has_no_label_of_china() -> None:
+    marked = with_xmp(FORMS["png"], "image/png", packet({**FACTS, "aigc_producer": ""}))
+    assert (find_marks(marked).digital_source_type, find_marks(marked).aigc) == ("trainedAlgorithmicMedia", False)
+    assert b"tc260" not in marked

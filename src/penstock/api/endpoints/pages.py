@@ -19,15 +19,20 @@ _HEADERS = {
     "vary": "accept-encoding",
 }
 _PAGE = "index.html"
+_VERIFY_PAGE = "verify.html"
 
 
 async def page(gateway: Gateway, call: Call) -> Response:
     return _file_response(web.asset(_PAGE), call)
 
 
+async def verify_page(gateway: Gateway, call: Call) -> Response:
+    return _file_response(web.asset(_VERIFY_PAGE), call)
+
+
 async def page_part(gateway: Gateway, call: Call) -> Response:
     name = call.path["file"]
-    if name == _PAGE or name not in web.asset_names():
+    if name in (_PAGE, _VERIFY_PAGE) or name not in web.asset_names():
         raise NotFound(f"There is no file {name[:64]} on the pages.")
     return _file_response(web.asset(name), call)
 

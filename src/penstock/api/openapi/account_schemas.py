@@ -10,7 +10,7 @@ from penstock.api.openapi.audit_schemas import AUDIT_SCHEMAS
 from penstock.api.openapi.batch_schemas import BATCH_SCHEMAS
 from penstock.api.openapi.label_schemas import LABEL_SCHEMAS, LABELS
 from penstock.api.openapi.library_schemas import LIBRARY_SCHEMAS
-from penstock.api.openapi.provenance_schemas import VERIFICATION
+from penstock.api.openapi.provenance_schemas import PUBLIC_VERIFICATION, VERIFICATION
 from penstock.api.openapi.schema_parts import (
     CREDENTIALS,
     FLAG,
@@ -315,6 +315,7 @@ _PROVIDER = closed_object(
 
 ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Verification": VERIFICATION,
+    "PublicVerification": PUBLIC_VERIFICATION,
     **AUDIT_SCHEMAS,
     **BATCH_SCHEMAS,
     **TRIAL_SCHEMAS,

@@ -270,10 +270,13 @@ def _failures(route: Route) -> set[int]:
         found.add(404)
     if route.gives == "file":
         found.add(416)
-    if route.gives in ("text", "redirect"):  # metrics can be switched off; an issuer need not be there
+    # Metrics and the page for anybody can be switched off; an issuer need not be there.
+    if route.gives in ("text", "redirect") or route.is_public_verify:
         found.add(404)
     if route.gives == "Purged" or route.method == "PATCH" or route.path.endswith(("/redeliver", "/check")):
         found.add(409)
     if "/accounts" in route.path and route.method != "GET":  # a credential that is there already, or open jobs
         found.add(409)
+    if route.is_public_verify:
+        found.add(429)
     return found | set(_GENERATION if route.generation else ())

@@ -235,6 +235,12 @@ OPERATIONS: Mapping[str, Operation] = {
         "Says whether this gateway delivered a file to your organization, and what its Content Credentials say: who "
         "signed it, with which model it was made, and from what. Costs nothing.",
     ),
+    "verify_page": Operation("Pages", "The page that verifies files of anybody, where `public_verify` is set."),
+    "verify_for_anybody": Operation(
+        "Pages",
+        "Says what the Content Credentials of a file tell, and whether this gateway signed it; only where "
+        "`public_verify` is set, and ten times a minute from one address.",
+    ),
     "retrieve_usage": Operation(
         "Usage",
         "Sums requests up by hour, day, week or month in UTC: counts by outcome, cost, tokens, success rate, latency. "

@@ -14,27 +14,26 @@ _LINK = closed_object(
         "request_id": TEXT,
     },
 )
-VERIFICATION = closed_object(
-    {
-        "object": always("verification"),
-        "verdict": one_of(*EXPLANATIONS),
-        "explanation": TEXT,
-        "sha256": TEXT,
-        "content_type": or_null(TEXT),
-        "request_id": or_null(TEXT),
-        "credentials": or_null(
-            closed_object(
-                {
-                    "state": one_of("Trusted", "Valid", "Invalid"),
-                    "signer": or_null(TEXT),
-                    "trusted": FLAG,
-                    "signed_at": or_null(TEXT),
-                    "manifest": or_null(TEXT),
-                    "problems": array(TEXT),
-                    "chain": array(_LINK),
-                }
-            )
-        ),
-        "marks": closed_object({"digital_source_type": or_null(TEXT), "aigc": FLAG}),
-    }
-)
+_FOUND = {
+    "object": always("verification"),
+    "verdict": one_of(*EXPLANATIONS),
+    "explanation": TEXT,
+    "sha256": TEXT,
+    "content_type": or_null(TEXT),
+    "credentials": or_null(
+        closed_object(
+            {
+                "state": one_of("Trusted", "Valid", "Invalid"),
+                "signer": or_null(TEXT),
+                "trusted": FLAG,
+                "signed_at": or_null(TEXT),
+                "manifest": or_null(TEXT),
+                "problems": array(TEXT),
+                "chain": array(_LINK),
+            }
+        )
+    ),
+    "marks": closed_object({"digital_source_type": or_null(TEXT), "aigc": FLAG}),
+}
+VERIFICATION = closed_object({**_FOUND, "request_id": or_null(TEXT)})
+PUBLIC_VERIFICATION = closed_object(_FOUND)

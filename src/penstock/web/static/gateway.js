@@ -15,8 +15,9 @@ export class Refused extends Error {
 export async function send(path, { method = "GET", body, key, headers, signal } = {}) {
   if (key !== undefined && !/^[!-~]+$/.test(key)) throw new Refused(401, { message: "This is not a valid key." }); // a header cannot contain it
   const all = { ...(key === undefined ? { "x-penstock-page": "1" } : { authorization: `Bearer ${key}` }), ...headers };
-  if (body !== undefined) all["content-type"] = "application/json";
-  const response = await fetch(path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal });
+  const isForm = body instanceof FormData; // the browser writes its headers
+  if (body !== undefined && !isForm) all["content-type"] = "application/json";
+  const response = await fetch(path, { method, headers: all, body: body === undefined || isForm ? body : JSON.stringify(body), signal });
   if (response.ok || response.status === 304) return response;
   const result = await response.json().catch(() => ({}));
   if (response.status === 401 && key === undefined && ownKeyId()) endSession("Your session has ended, or your key is no longer valid. Sign in again.");

@@ -30,7 +30,10 @@ POLICY = (
 
 async def test_files(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
-        for path in ("/", *(f"/dashboard/{name}" for name in sorted(web.asset_names() - {"index.html"}))):
+        for path in (
+            "/",
+            *(f"/dashboard/{name}" for name in sorted(web.asset_names() - {"index.html", "verify.html"})),
+        ):
             response = await served.call("GET", path)
             kind = KINDS[path.rpartition(".")[2] if "." in path else "html"]
             assert (response.status, response.headers["content-type"]) == (200, kind), path
@@ -52,8 +55,8 @@ async def test_text_is_compressed_for_browsers_that_accept_it(tmp_path: Path) ->
 
 
 async def test_other_file_names_are_not_found(tmp_path: Path) -> None:
-    names = ("", "index.html", "..%2f__init__.py", "../__init__.py", "pages/../app.js", "App.js", "app.js%00", "pages",
-             "third_party/packages.json", "third_party/preact.LICENSE")  # fmt: skip
+    names = ("", "index.html", "verify.html", "..%2f__init__.py", "../__init__.py", "pages/../app.js", "App.js",
+             "app.js%00", "pages", "third_party/packages.json", "third_party/preact.LICENSE")  # fmt: skip
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for name in names:
             response = await served.call("GET", f"/dashboard/{name}")
@@ -72,15 +75,21 @@ def test_scripts_and_styles_are_short_and_say_what_they_are_for() -> None:
 
 def test_the_page_has_no_inline_scripts_or_styles() -> None:
     """The security policy forbids inline code; every file that the page names is served."""
-    text = (STATIC / "index.html").read_text()
-    assert "style=" not in text
-    assert re.search(r"\son\w+=", text) is None
-    assert text.count("<script") == 1
-    assert set(re.findall(r'"/dashboard/([^"]+)"', text)) <= web.asset_names()
+    for page in ("index.html", "verify.html"):
+        text = (STATIC / page).read_text()
+        assert "style=" not in text
+        assert re.search(r"\son\w+=", text) is None
+        assert text.count("<script") == 1
+        assert set(re.findall(r'"/dashboard/([^"]+)"', text)) <= web.asset_names()
 
 
 def test_every_script_is_imported_and_every_import_exists() -> None:
-    imported = {STATIC / "app.js", STATIC / "docs" / "page.js", STATIC / "docs" / "api.js"}  # those that pages name
+    imported = {
+        STATIC / "app.js",
+        STATIC / "docs" / "page.js",
+        STATIC / "docs" / "api.js",
+        STATIC / "public_verify.js",
+    }  # those that pages name
     for path in (path for path in OURS if path.suffix == ".js"):
         found = re.findall(r'(?:from |import\()"(\.[^"]+)"', path.read_text())
         imported |= {(path.parent / name).resolve() for name in found}
@@ -132,7 +141,7 @@ def test_scripts_insert_text_and_never_markup() -> None:
 def test_nothing_is_asked_of_another_host() -> None:
     """The URLs in our files are examples that a user replaces, and the namespace of SVG."""
     allowed = {"https://hooks.your-company.com/penstock", "http://www.w3.org/2000/svg"}
-    found = {url for path in (*OURS, STATIC / "index.html", STATIC / "icon.svg")
+    found = {url for path in (*OURS, STATIC / "index.html", STATIC / "verify.html", STATIC / "icon.svg")
              for url in re.findall(r"https?://[\w.][^\s\"'`<>)]*", path.read_text())}  # fmt: skip
     assert found <= allowed
 

@@ -5,7 +5,6 @@ import { Head, Loading, Panel, Problem } from "../parts/controls.js";
 import { sourceType } from "../parts/credentials.js";
 import { Icon } from "../parts/icons.js";
 import { Facts, Table } from "../parts/table.js";
-import { fromFile } from "../playground/inputs.js";
 import { pageUrl } from "../route.js";
 import { html, useRef, useState } from "../view.js";
 
@@ -40,11 +39,13 @@ function Found({ name, found }) {
         ["Trusted", credentials && (credentials.trusted ? "Yes" : "Not on the trust list")],
         ["Problems", credentials?.problems?.filter((code) => code !== UNTRUSTED).join(", ")], ["SHA-256", html`<code class="anywhere small">${found.sha256}</code>`]]} />
     </div>
-    ${credentials?.chain?.length > 0 && html`<${Table} label="History of the file, newest first" columns=${CHAIN} rows=${credentials.chain} />`}
-  <//>`;
+  <//>
+  ${credentials?.chain?.length > 0 && html`<${Panel} title="History" about="What each signature in the file says, the newest first." flush>
+    <${Table} label="History of the file, newest first" columns=${CHAIN} rows=${credentials.chain} /><//>`}`;
 }
 
-export function Verify() {
+// `at`: the path that takes the file; another one needs no key and names no requests.
+export function Verify({ at = "/v1/verify" }) {
   const [state, setState] = useState({ busy: false, name: "", found: null, problem: null });
   const [over, setOver] = useState(false);
   const chooser = useRef(null);
@@ -52,8 +53,9 @@ export function Verify() {
     if (!file) return;
     setState({ busy: true, name: file.name, found: null, problem: null });
     try {
-      const { source } = await fromFile(file);
-      setState({ busy: false, name: file.name, found: await ask("/v1/verify", { method: "POST", body: { file: source } }), problem: null });
+      const body = new FormData();
+      body.append("file", file);
+      setState({ busy: false, name: file.name, found: await ask(at, { method: "POST", body }), problem: null });
     } catch (problem) {
       setState({ busy: false, name: file.name, found: null, problem });
     }
