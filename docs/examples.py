@@ -16,6 +16,7 @@ from penstock.api.asgi import AsgiApp
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
 from penstock.batches.runner import BatchRunner
+from penstock.destinations.bucket import BucketClient, Probe
 from penstock.net.client import HttpClient
 from penstock.sound import wave
 from tests.api.accounts import first_account, opened
@@ -275,6 +276,7 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("GET", "/v1/labels")
     await make_a_batch(story)
     await make_a_trial(story)
+    await manage_destinations(story)
     budget = {"usd_per_month": 50, "alert_percents": [80, 100]}
     await story.call("PUT", "/v1/label-budgets/customer/acme", budget)
     await story.call("GET", "/v1/label-budgets")
@@ -287,6 +289,17 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("POST", "/v1/webhooks/test", {"url": HOOK})
     await story.call("GET", "/v1/webhooks/secret")
     await story.call("POST", "/v1/webhooks/secret/rotate", {"overlap_hours": 24})
+
+
+async def manage_destinations(story: Story) -> None:
+    keys = {"access_key_id": "AKIAEXAMPLEEXAMPLE01", "secret_access_key": "example-secret-of-the-first-keys"}
+    bucket = {"url": "s3://acme-media/outputs", "region": "eu-central-1", "name": "archive"}
+    path = f"/v1/destinations/{(await story.call('POST', '/v1/destinations', {**bucket, **keys}))['id']}"
+    await story.call("GET", "/v1/destinations")
+    await story.call("PATCH", path, {"required": True})
+    await story.call("POST", f"{path}/rotate", {**keys, "secret_access_key": "example-secret-of-the-second-keys"})
+    await story.call("POST", f"{path}/check")
+    await story.call("DELETE", path)
 
 
 async def make_a_batch(story: Story) -> None:
@@ -382,6 +395,11 @@ async def accept(*_: Any, **__: Any) -> int:
     return 200
 
 
+async def write_nothing(*_: Any) -> Probe:
+    """A bucket in which a file could be written, read and deleted."""
+    return Probe(can_read=True, can_delete=True)
+
+
 async def wait(_: BatchRunner) -> None:
     """Begin no batch."""
 
@@ -389,8 +407,12 @@ async def wait(_: BatchRunner) -> None:
 async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
     alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
     # Batches wait, or what they cost would depend on how far they were.
-    with patch.object(HttpClient, "post_guarded", accept), patch.object(BatchRunner, "_claim_free", wait):
-        options: dict[str, Any] = {"public_url": URL, "public_verify": True, "access_log": False, "models": MODELS}
+    options: dict[str, Any] = {"public_url": URL, "public_verify": True, "access_log": False, "models": MODELS}
+    with (
+        patch.object(HttpClient, "post_guarded", accept),
+        patch.object(BatchRunner, "_claim_free", wait),
+        patch.object(BucketClient, "probe", write_nothing),
+    ):
         async with opened(folder, works=True, **options, **alerts) as gateway:
             account = await first_account(gateway)
             await gateway.alerts.check()

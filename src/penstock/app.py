@@ -31,6 +31,7 @@ from penstock.audit_log import HEAD_SECONDS, Note, log_head, write_audited
 from penstock.batches import intake, uploads
 from penstock.batches.runner import BatchRunner
 from penstock.clock import Clock
+from penstock.destinations.destinations import open_destinations
 from penstock.environment import ENVIRONMENT
 from penstock.event_loop import cancel_and_wait
 from penstock.gateway import Gateway
@@ -206,6 +207,7 @@ async def build_gateway(
             webhook_secrets=WebhookSecrets(store, vault, clock),
             sender=sender,
             deliveries=deliveries,
+            destinations=await open_destinations(store, vault, clock, http_client, settings),
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
             unsettled_money=UnsettledMoney(store, chat_settlement),
@@ -260,6 +262,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
     """Coroutines that repeat their work for ever, by name."""
     work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
     work["refresh accounts"] = _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS)
+    work["refresh destinations"] = _repeat(gateway, gateway.destinations.refresh, REFRESH_SECONDS)
     if gateway.store.dialect == "postgres":
         share = partial(gateway.accounts.share_use, gateway.chat_reservations.process_id)
         work["share use of accounts"] = _repeat(gateway, share, SHARE_SECONDS)

@@ -18,6 +18,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock
+from penstock.destinations.destinations import Destinations
 from penstock.guards.guards import Guards
 from penstock.imaging.workers import WorkerPool
 from penstock.interrupts import Interrupts
@@ -106,6 +107,7 @@ class Gateway:
     webhook_secrets: WebhookSecrets
     sender: Sender
     deliveries: Deliveries
+    destinations: Destinations
     chat_reservations: ChatReservations
     chat_settlement: ChatSettlement
     unsettled_money: UnsettledMoney

@@ -43,7 +43,7 @@ class RunningGateway:
 
 @asynccontextmanager
 async def running(folder: Path, **options: Any) -> AsyncIterator[RunningGateway]:
-    async with opened(folder, clock=ManualClock(), **options) as gateway:
+    async with opened(folder, **{"clock": ManualClock(), **options}) as gateway:
         mine, theirs = await first_account(gateway), await another_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             yield RunningGateway(served, gateway, mine, theirs)

@@ -191,10 +191,11 @@ class ScriptedHttpClient:
         assert as_json(sent) == as_json({name: value for name, value in expected.items() if name != "headers"})
         return recorded_reply(exchange["reply"])
 
-    async def put_guarded(self, url: str, body: bytes, headers: Mapping[str, str], **_: Any) -> Reply:
+    async def send_guarded(self, outgoing: HttpRequest, **_: Any) -> Reply:
         """A file that is sent as it is; a recording has it as text."""
         exchange = self.left.pop(0)
-        assert exchange["sent"] == {"method": "PUT", "url": url, "text": body.decode()}
+        text = outgoing.whole_body.decode()
+        assert exchange["sent"] == {"method": outgoing.method, "url": outgoing.url, "text": text}
         return recorded_reply(exchange["reply"])
 
     @asynccontextmanager

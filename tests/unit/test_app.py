@@ -179,7 +179,13 @@ _SWEEPS = {
     "look for alerts",
     "delete stray files",
 }
-_LEASES = {"refresh accounts", "renew leases", "renew lease of chats", "log the head of the audit log"}
+_LEASES = {
+    "refresh accounts",
+    "refresh destinations",
+    "renew leases",
+    "renew lease of chats",
+    "log the head of the audit log",
+}
 
 
 _WORK = {"deliver webhooks", "look for batches"}

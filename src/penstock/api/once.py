@@ -18,14 +18,17 @@ from penstock.values import Retention
 
 HEADER = "idempotency-key"
 _PARAM = "idempotency_key"
-_PATHS = ("/v1/keys", "/v1/orgs", "/v1/accounts", "/v1/labels", "/v1/label-budgets", "/v1/webhooks/secret")
+_PATHS = (
+    "/v1/keys", "/v1/orgs", "/v1/accounts", "/v1/destinations", "/v1/labels", "/v1/label-budgets",
+    "/v1/webhooks/secret",
+)  # fmt: skip
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 _SECRETS = ("pk_", "whsec_")  # what values begin with that are shown once
 _ANSWERED_MS = 60_000  # after the change at the latest, unless the process was stopped in between
 
 
 def is_administrative(route: Route) -> bool:
-    """Whether calls of a route change keys, organizations, credit, accounts, labels or the webhook secret."""
+    """Whether calls of a route change keys, organizations, accounts, destinations, labels or a webhook secret."""
     return route.method in _CHANGES and route.path.startswith(_PATHS)
 
 

@@ -11,6 +11,7 @@ from penstock.api.endpoints import (
     balance,
     batches,
     callbacks,
+    destinations,
     drills,
     files,
     health,
@@ -44,6 +45,11 @@ from penstock.api.endpoints.accounts import (
 )
 from penstock.api.endpoints.alerts import ALERTS_QUERY
 from penstock.api.endpoints.batches import BATCH_FIELDS, BATCHES_QUERY, RESULTS_QUERY, RESUME_FIELDS
+from penstock.api.endpoints.destinations import (
+    DESTINATION_CHANGE_FIELDS,
+    DESTINATION_FIELDS,
+    DESTINATION_KEY_FIELDS,
+)
 from penstock.api.endpoints.generations import (
     CALL_HEADERS,
     DRY_RUN,
@@ -223,6 +229,19 @@ ROUTES: tuple[Route, ...] = (
           access="admin", takes="json", fields=BUDGET_FIELDS, gives="LabelBudget"),
     Route("DELETE", "/v1/label-budgets/{name}/{value}", labels.remove_label_budget,
           "Remove the budget of a label's value", access="admin", status=204),
+    Route("GET", "/v1/destinations", destinations.list_destinations, "List destinations",
+          access="admin", gives="DestinationList"),
+    Route("POST", "/v1/destinations", destinations.add_destination, "Add a destination",
+          access="admin", takes="json", fields=DESTINATION_FIELDS, gives="Destination"),
+    Route("PATCH", "/v1/destinations/{destination_id}", destinations.change_destination, "Change a destination",
+          access="admin", takes="json", fields=DESTINATION_CHANGE_FIELDS, gives="Destination"),
+    Route("POST", "/v1/destinations/{destination_id}/rotate", destinations.rotate_destination,
+          "Replace the keys of a destination", access="admin", takes="json", fields=DESTINATION_KEY_FIELDS,
+          gives="Destination"),
+    Route("POST", "/v1/destinations/{destination_id}/check", destinations.check_destination,
+          "Check a destination with a real file", access="admin", gives="Destination"),
+    Route("DELETE", "/v1/destinations/{destination_id}", destinations.delete_destination, "Delete a destination",
+          access="admin", status=204),
     Route("GET", "/v1/audit", audit_log.list_audit_events, "List who changed what",
           query=audit_log.AUDIT_QUERY, gives="AuditEventList"),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),

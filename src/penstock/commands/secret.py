@@ -6,6 +6,7 @@ from penstock.audit_log import Act, note_act
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, load_settings, with_store
 from penstock.commands.output import Json, report
+from penstock.destinations.destinations import reseal_destinations
 from penstock.models.vendor_accounts import reseal_accounts
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -40,7 +41,7 @@ def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> N
 
 @app.command("reseal")
 def reseal(data: Data = None, config: Config = None, as_json: Json = False) -> None:
-    """Encrypt with the newest master secret what is stored encrypted: webhook secrets, and credentials of accounts."""
+    """Encrypt with the newest master secret what is stored encrypted: webhook secrets, keys of accounts and buckets."""
     count = _reseal(load_settings(data=data, config=config))
     report(_reseal_text(count), as_json, resealed=count)
 
@@ -56,7 +57,8 @@ async def _nothing(store: Store, vault: Vault) -> None:
 def _reseal(settings: Settings) -> int:
     async def work(store: Store, vault: Vault) -> int:
         await note_act(store, Clock().now_ms(), Act("master_secret.resealed", "master secret"))
-        return await WebhookSecrets(store, vault, Clock()).reseal() + await reseal_accounts(store, vault)
+        count = await WebhookSecrets(store, vault, Clock()).reseal()
+        return count + await reseal_accounts(store, vault) + await reseal_destinations(store, vault)
 
     return with_store(settings, work)
 

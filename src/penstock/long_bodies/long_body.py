@@ -1,6 +1,6 @@
 """The body of a long request or response, which is sent in pieces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
@@ -51,6 +51,19 @@ class LongBody:
         for piece in self:
             whole.write(piece)
         return whole.finish()
+
+
+class StreamedBody:
+    """A body that is read while it is sent, so that it is never as a whole in memory. It can be sent once."""
+
+    __slots__ = ("_length", "chunks")
+
+    def __init__(self, chunks: AsyncGenerator[bytes], length: int) -> None:
+        self.chunks = chunks
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
 
 
 def whole(body: bytes | LongBody) -> bytes | bytearray:

@@ -10,6 +10,8 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from urllib.parse import urljoin
 
+import msgspec
+
 from penstock.cache import Recent
 from penstock.net.addresses import is_ip_address, is_own_address
 from penstock.net.errors import NotSent, UrlBlocked
@@ -166,16 +168,18 @@ class HttpClient:
             await response.read_start(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
-    async def put_guarded(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, egress: EgressRules
+    async def send_guarded(
+        self, request: HttpRequest, *, timeout_seconds: float, egress: EgressRules, share: str = ""
     ) -> Reply:
-        """PUT a file to a URL that a provider supplied, checked like `fetch`; the response body is dropped."""
+        """Send a request to a URL that a provider or an organization supplied, checked like `fetch`. Redirects are
+        returned like any other response; of its body at most 64 KiB are read.
+        """
         deadline = time.monotonic() + timeout_seconds
-        target = check_fetch_url(url, egress)
-        addresses = await self._look_up(target, egress, deadline, "")
-        request = HttpRequest("PUT", target.url, headers, body)
-        async with aclosing(await self._send_guarded(request, target, addresses, deadline)) as response:
-            return Reply(response.status, response.headers)
+        target = check_fetch_url(request.url, egress)
+        addresses = await self._look_up(target, egress, deadline, share)
+        checked = msgspec.structs.replace(request, url=target.url)
+        async with aclosing(await self._send_guarded(checked, target, addresses, deadline)) as response:
+            return Reply(response.status, response.headers, await response.read_start(_MAX_ERROR_BYTES))
 
     async def _send_guarded(
         self,

@@ -4,6 +4,7 @@ import asyncio
 import select
 import socket
 from collections import deque
+from contextlib import aclosing
 from functools import lru_cache
 from math import inf
 from typing import cast
@@ -11,7 +12,7 @@ from typing import cast
 import httptools
 
 from penstock.long_bodies.arrivals import STEP_BYTES, Arrivals
-from penstock.long_bodies.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody, StreamedBody
 from penstock.net.errors import MaybeSent
 from penstock.net.response import Headers
 
@@ -71,17 +72,40 @@ class Connection(asyncio.Protocol):
         self._transport.write(request)
         self._is_whole_request_sent = True
 
-    async def write_long(self, head: bytes, body: bytes | LongBody) -> None:
-        """Send a request, or as much of it as the server takes before it responds."""
+    async def write_long(self, head: bytes, body: bytes | LongBody | StreamedBody) -> None:
+        """Send a request, or as much of it as the server takes before it responds.
+
+        Raises MaybeSent for a body that has another length than it says, and whatever reading it raises.
+        """
         self._transport.write(head)
+        if isinstance(body, StreamedBody):
+            await self._write_streamed(body)
+            return
         for piece in body if isinstance(body, LongBody) else LongBody([body]):
-            self._transport.write(piece)
-            await asyncio.sleep(0)  # one piece takes little time, all of them may take long
-            while not self._can_write and not self._has_response:
-                await self._next_event(self._deadline)
-            if self._has_response:
+            if await self._write_piece(piece):
                 return
         self._is_whole_request_sent = True
+
+    async def _write_streamed(self, body: StreamedBody) -> None:
+        left = len(body)
+        async with aclosing(body.chunks):
+            async for piece in body.chunks:
+                left -= len(piece)
+                if left < 0:
+                    break
+                if await self._write_piece(piece):
+                    return
+        if left:
+            raise MaybeSent("the file has another length than it had")
+        self._is_whole_request_sent = True
+
+    async def _write_piece(self, piece: bytes) -> bool:
+        """Send a piece of a body; return whether the server has responded already."""
+        self._transport.write(piece)
+        await asyncio.sleep(0)  # one piece takes little time, all of them may take long
+        while not self._can_write and not self._has_response:
+            await self._next_event(self._deadline)
+        return self._has_response
 
     @property
     def _has_response(self) -> bool:

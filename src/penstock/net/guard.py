@@ -126,6 +126,17 @@ def _webhook_url(text: str, egress: EgressRules) -> str:
     return _check_target(parts, egress).url
 
 
+def check_endpoint(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) -> str:
+    """Return the URL of a server, without a path; raise InvalidRequest when it breaks a rule."""
+    try:
+        checked = _check_target(_split(text, _MAX_WEBHOOK_URL_LENGTH), egress)
+    except ValueError:
+        raise InvalidRequest(f"`{param}` {_REQUIREMENT} {_OTHER_HOSTS}", param=param) from None
+    if checked.path != "/":
+        raise InvalidRequest(f"`{param}` must have no path.", param=param)
+    return checked.url.removesuffix("/")
+
+
 def check_media_url(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) -> str:
     """Return the URL of an input image to fetch; raise InvalidRequest when it breaks a rule."""
     try:

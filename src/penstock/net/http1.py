@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from itertools import zip_longest
 from typing import NamedTuple, Self
 
-from penstock.long_bodies.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody, StreamedBody
 from penstock.net.connection import PIECE_BYTES, Connection
 from penstock.net.connection_queue import ConnectionQueue
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
@@ -280,7 +280,7 @@ class Exchange(OpenResponse):
         client: Http1Client,
         origin: Origin,
         head: bytes,
-        body: bytes | LongBody,
+        body: bytes | LongBody | StreamedBody,
         limits: TimeLimits,
         *,
         is_head: bool = False,

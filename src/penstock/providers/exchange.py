@@ -10,7 +10,7 @@ from penstock.errors import without_frames
 from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.long_bodies.buffers import Buffer
 from penstock.long_bodies.json_decoding import decode_beside_base64
-from penstock.long_bodies.long_body import LongBody
+from penstock.long_bodies.long_body import LongBody, StreamedBody
 
 FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 
@@ -36,12 +36,13 @@ class HttpRequest(msgspec.Struct, frozen=True):
     method: str
     url: str
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    body: bytes | LongBody = b""
+    body: bytes | LongBody | StreamedBody = b""
     form: tuple[tuple[str, str | Upload], ...] = ()  # a multipart form, sent instead of the body
 
     @property
     def whole_body(self) -> bytes:
-        """The body as one piece."""
+        """The body as one piece; of none that is streamed."""
+        assert not isinstance(self.body, StreamedBody), "only files of outputs are streamed"
         return bytes(self.body)
 
 

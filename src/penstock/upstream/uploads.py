@@ -86,6 +86,7 @@ async def put_file(
     """
     headers = {"content-type": file.content_type}
     data = bytes(file.data)
+    request = HttpRequest("PUT", url, headers, data)
     if same_origin(url, base_url):
-        return await http.send(HttpRequest("PUT", url, headers, data), timeout_seconds=seconds)
-    return await http.put_guarded(url, data, headers, timeout_seconds=seconds, egress=egress)
+        return await http.send(request, timeout_seconds=seconds)
+    return await http.send_guarded(request, timeout_seconds=seconds, egress=egress)

@@ -72,6 +72,12 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
         ("PATCH", "/v1/users/{user_id}"),
         ("GET", "/v1/invitations"),
         ("POST", "/v1/invitations"),
+        ("GET", "/v1/destinations"),
+        ("POST", "/v1/destinations"),
+        ("PATCH", "/v1/destinations/{destination_id}"),
+        ("POST", "/v1/destinations/{destination_id}/rotate"),
+        ("POST", "/v1/destinations/{destination_id}/check"),
+        ("DELETE", "/v1/destinations/{destination_id}"),
         ("DELETE", "/v1/invitations/{invitation_id}"),
     }
 

@@ -27,8 +27,8 @@ class Client:
         self.sent.append(("own", request.url, request.headers, request.whole_body))
         return Reply(200)
 
-    async def put_guarded(self, url: str, body: bytes, headers: Mapping[str, str], **_: Any) -> Reply:
-        self.sent.append(("guarded", url, headers, body))
+    async def send_guarded(self, request: HttpRequest, **_: Any) -> Reply:
+        self.sent.append(("guarded", request.url, request.headers, request.whole_body))
         return Reply(200)
 
 

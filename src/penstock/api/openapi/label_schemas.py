@@ -1,4 +1,4 @@
-"""JSON Schemas of the responses about labels, the forecast, drills, and accounts at vendors."""
+"""JSON Schemas of the responses about labels, the forecast, drills, accounts at vendors, and destinations."""
 
 from collections.abc import Mapping
 
@@ -105,6 +105,24 @@ _ACCOUNT = closed_object(
     }
 )
 
+_DESTINATION = closed_object(
+    {
+        **dict.fromkeys(("id", "name", "url", "region", "path", "last_four"), TEXT),
+        "object": always("destination"),
+        "endpoint": or_null(TEXT),
+        **dict.fromkeys(("default", "required"), FLAG),
+        "version": INTEGER,
+        "failure": or_null(TEXT),
+        "failed_at": or_null(TIME),
+        "created_at": TIME,
+    },
+    optional={
+        "check": closed_object(
+            {**dict.fromkeys(("works", "can_read", "can_delete"), FLAG), "message": or_null(TEXT)},
+        ),
+    },
+)
+
 LABEL_SCHEMAS: Mapping[str, Schema] = {
     "Forecast": _FORECAST,
     "Drill": _DRILL,
@@ -113,4 +131,6 @@ LABEL_SCHEMAS: Mapping[str, Schema] = {
     "LabelBudgetList": list_of("LabelBudget", pages=False),
     "Account": _ACCOUNT,
     "AccountList": list_of("Account", pages=False),
+    "Destination": _DESTINATION,
+    "DestinationList": list_of("Destination", pages=False),
 }

@@ -1,7 +1,8 @@
 """What the OpenAPI document says about each operation: its group, and how to use it."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from penstock.api.openapi.account_operations import ACCOUNT_OPERATIONS, Operation
 
 # The groups, in the order in which a reader meets them.
 TAGS: Mapping[str, str] = {
@@ -16,6 +17,7 @@ TAGS: Mapping[str, str] = {
     "Library": "The outputs that are still stored: find, keep, mark and share them.",
     "Usage": "Sums over time, the most frequent failures, the balance.",
     "Labels": "Names and values by which costs are grouped, and budgets for them.",
+    "Destinations": "Buckets of the own organization, into which outputs are copied.",
     "Keys": "API keys of the own organization, and their limits.",
     "Audit log": "Who changed what, in a chain of hashes.",
     "Webhooks": "Messages to receivers, their deliveries, and the secret that signs them.",
@@ -25,13 +27,6 @@ TAGS: Mapping[str, str] = {
     "Pages": "The dashboard, the documentation and this document.",
     "Health": "For load balancers and monitoring.",
 }
-
-
-class Operation(NamedTuple):
-    """The group and the description of an operation."""
-
-    tag: str
-    about: str
 
 
 _DRY_RUN = "With `dryRun=true` nothing is made, and the response is an estimate of the cost."
@@ -354,25 +349,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "create_key_for_organization": Operation("Installation", "Creates a key of any organization."),
     "list_credits": Operation("Installation", "Lists what was credited to an organization."),
     "add_credit_to_organization": Operation("Installation", "Adds credit to an organization."),
-    "list_accounts": Operation(
-        "Installation",
-        "Lists the accounts at vendors: operators see all, admins those of their organization. No credential is shown.",
-    ),
-    "add_account": Operation(
-        "Installation",
-        "Adds a credential of a provider beside that of the environment. Calls are shared among them by priority and "
-        "weight; each job stays with the account that started it.",
-    ),
-    "change_account": Operation("Installation", "Changes what the body names, but not the credential."),
-    "rotate_account": Operation(
-        "Installation",
-        "Replaces the credential, also for the jobs that run: it must be of the same account at the vendor.",
-    ),
-    "delete_account": Operation(
-        "Installation",
-        "Deletes an account. While jobs that it started are open this is refused, or with `drain=true` it is kept for "
-        "them only.",
-    ),
     "list_providers": Operation(
         "Installation", "Lists providers, the variables that those which are off lack, and the health of their models."
     ),
@@ -392,4 +368,5 @@ OPERATIONS: Mapping[str, Operation] = {
     "openapi_document": Operation("Pages", "This description of the API, in OpenAPI 3.1."),
     "alive": Operation("Health", "Succeeds while the process runs."),
     "ready": Operation("Health", "Succeeds while the process can take calls: not stopping, and the database writable."),
+    **ACCOUNT_OPERATIONS,
 }
