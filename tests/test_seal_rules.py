@@ -1,52 +1,12 @@
 """Seals keep the rules of the C2PA's conformance programme that the library does not enforce, read without it."""
 
-import io
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from penstock.provenance.seal import archive_input, seal_file, seal_image
-from tests import cbor
+from tests.jumbf import manifests
 from tests.signed_files import camera_photo, own_signing, picture, plan, signed_by_vendor
 
 OURS = own_signing(trusts_vendor=False)
-
-
-def store(png: bytes) -> bytes:
-    """The manifest store of a PNG."""
-    file = io.BytesIO(png[8:])
-    while head := file.read(8):
-        body = file.read(int.from_bytes(head[:4], "big") + 4)[:-4]
-        if head[4:] == b"caBX":
-            return body
-    raise AssertionError("it has no seal")
-
-
-def boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    while data:
-        size = int.from_bytes(data[:4], "big")
-        yield data[4:8], data[8:size]
-        data = data[size:]
-
-
-def described(superbox: bytes) -> tuple[str, list[tuple[bytes, bytes]]]:
-    """The label and the content of a JUMBF superbox."""
-    (_, description), *content = boxes(superbox)
-    return description[17:].partition(b"\0")[0].decode(), content
-
-
-def newest(png: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The claim and the assertions of the last manifest of a file."""
-    _, manifests = described(next(boxes(store(png)))[1])
-    _, parts = described(manifests[-1][1])
-    found = dict(described(content) for _, content in parts)
-    claim = next(cbor.decode(content[0][1]) for label, content in found.items() if label.startswith("c2pa.claim"))
-    assertions = {}
-    for _, assertion in found["c2pa.assertions"]:
-        label, content = described(assertion)
-        assertions[label] = cbor.decode(content[0][1]) if content[0][0] == b"cbor" else content[0][1]
-    return claim, assertions
 
 
 def created(converted: bool) -> bytes:
@@ -72,7 +32,7 @@ CASES = {"created": lambda: created(False), "created and converted": lambda: cre
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_seal_keeps_the_rules_that_the_library_does_not_enforce(case: str) -> None:
-    claim, assertions = newest(CASES[case]())
+    _, claim, assertions = manifests(CASES[case]())[-1]
     generator = claim["claim_generator_info"]
     assert (generator[0] if isinstance(generator, list) else generator)["specVersion"] == "2.4"
     listed = [each["url"].rpartition("/")[2] for each in claim["created_assertions"]]

@@ -253,8 +253,10 @@ def _newest_first(store: Mapping[str, Any]) -> list[str]:
 
 
 def _is_by(data: bytes, content_type: str, roots: str) -> bool:
+    """Whether one of these roots vouches for whoever signed the newest manifest; the others may be by anybody."""
     found = _read(data, content_type, roots)
-    return found is not None and found["state"] == "Trusted"
+    newest = found.get("validation_results", {}).get("activeManifest", {}) if found else {}
+    return any(each.get("code") == "signingCredential.trusted" for each in newest.get("success", ()))
 
 
 def _problems(store: Mapping[str, Any]) -> set[str]:
