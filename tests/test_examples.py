@@ -17,6 +17,8 @@ DOCUMENT = build_document(ROUTES)
 WITHOUT_EXAMPLE = {"page", "page_part", "llms_full_txt", "receive_callback", "download_file"}
 # The built-in models take no video.
 WITHOUT_EXAMPLE |= {"edit_video", "extend_video", "remix_video"}
+# Batches wait while examples are made, so there is no pair.
+WITHOUT_EXAMPLE |= {"vote_page", "add_vote", "download_shown"}
 # They need an issuer with which people sign in.
 WITHOUT_EXAMPLE |= {"move_session", "change_user", "invite"}
 RUN_AGAIN = "run `python -m docs.examples` and look at what has changed"

@@ -176,6 +176,7 @@ async def build_gateway(
             clock=clock,
             started_ms=clock.now_ms(),
             store=store,
+            vault=vault,
             keys=Keys(store, vault, clock),
             sessions=(sessions := Sessions(store, clock, settings.session_hours)),
             users=(users := Users(store, clock)),

@@ -53,6 +53,7 @@ from penstock.telemetry.tracing import Tracing
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.client import Upstream
 from penstock.values import OrgId
+from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
 from penstock.webhooks.sender import Sender
@@ -95,6 +96,7 @@ class Gateway:
     routing: Routing
     accounts: VendorAccounts
     upstream: Upstream
+    vault: Vault
     guards: Guards
     media_transfer: Transfer
     sealer: Sealer

@@ -249,7 +249,7 @@ class AsgiApp:
             return preflight
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
-        self._check_public_verify(state)
+        self._check_public(state)
         caller = _ANONYMOUS
         authorization = headers.get("authorization")
         is_open = route.is_voice_list and self._gateway.settings.open_voice_list and not authorization
@@ -265,18 +265,20 @@ class AsgiApp:
             state.query = query.read_all(route, scope["query_string"])
         if route.generation:
             check_call_headers(headers, caller, self._gateway.catalog.providers.known)
+        limits = self._limits.for_route(route, self._gateway.settings)
         if arrived := scope.get(ARRIVED):
-            body = await read_body(route.takes, headers, receive, self._limits, arrived=arrived)
+            body = await read_body(route.takes, headers, receive, limits, arrived=arrived)
             response = await self._call_endpoint(state, scope, body)
         else:
-            limits = self._limits.for_files_of(route, self._gateway.settings)
             with self._budget.share(state.caller, headers, receive) as share:
                 body = await read_body(route.takes, headers, share.receive, limits, leaves_files=route.takes_files)
                 response = await self._call_endpoint(state, scope, body, share.release)
         return await problems.range_not_satisfiable(response) if response.status == 416 else response
 
-    def _check_public_verify(self, state: CallState) -> None:
-        """Refuse files of anybody, before they are read, unless the operator wants them and they are few."""
+    def _check_public(self, state: CallState) -> None:
+        """Refuse votes and files of anybody, before they are read, unless they are few and files are wanted."""
+        if state.route.is_vote:
+            self._rates.count_vote(address_group(state.address) if state.address else "")
         if not state.route.is_public_verify:
             return
         if not self._gateway.settings.public_verify:

@@ -29,6 +29,7 @@ from penstock.settings import Settings
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 TakeBody = Callable[[], bytes | None]
 
+_VOTE_BYTES = 4096
 _RAW_BYTES = 1024 * 1024  # sent without a key, and therefore
 _RAW_SECONDS = 10.0
 _MAX_DEPTH = 64
@@ -55,9 +56,11 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         return cls(settings.json_bytes, settings.form_bytes, settings.image_bytes, settings.body_seconds)
 
-    def for_files_of(self, route: Route, settings: Settings) -> "Limits":
+    def for_route(self, route: Route, settings: Settings) -> "Limits":
+        """The limits of a route: that of files with rows or sounds is larger, and that of votes is small."""
+        limits = replace(self, json_bytes=_VOTE_BYTES) if route.is_vote else self
         kind = route.larger_files
-        return replace(self, file_bytes=int(getattr(settings, f"{kind}_bytes"))) if kind else self
+        return replace(limits, file_bytes=int(getattr(settings, f"{kind}_bytes"))) if kind else limits
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -268,16 +271,13 @@ class _SpeedCheck:
                     return await receive()
             except TimeoutError:
                 if self._now() >= self._deadline:
-                    raise RequestTimeout(
-                        f"The body took longer than {self._limits.seconds:g} seconds to arrive."
-                    ) from None
+                    message = f"The body took longer than {self._limits.seconds:g} seconds to arrive."
+                    raise RequestTimeout(message) from None
 
     def _start_window(self) -> None:
         if self._bytes < self._limits.window_bytes:
-            raise RequestTimeout(
-                f"The body arrived too slowly: less than {self._limits.window_bytes} bytes "
-                f"in {self._limits.window_seconds:g} seconds."
-            )
+            speed = f"{self._limits.window_bytes} bytes in {self._limits.window_seconds:g} seconds"
+            raise RequestTimeout(f"The body arrived too slowly: less than {speed}.")
         self._bytes = 0
         self._window_end = self._now() + self._limits.window_seconds
 

@@ -8,6 +8,7 @@ from penstock.window_counts import WindowCounts
 
 BAD_KEYS_PER_MINUTE = 60
 PUBLIC_FILES_PER_MINUTE = 10
+VOTE_CALLS_PER_MINUTE = 600  # a vote takes four: the pair, its two files, and the vote
 RECORDED_REFUSALS_PER_MINUTE = 1000
 _MINUTE = 60.0
 
@@ -18,7 +19,9 @@ class CallRates:
     def __init__(self, clock: Clock, processes: int = 1) -> None:
         self._bad_keys_per_minute = -(-BAD_KEYS_PER_MINUTE // processes)  # each process counts for itself
         self._public_files_per_minute = -(-PUBLIC_FILES_PER_MINUTE // processes)
+        self._vote_calls_per_minute = -(-VOTE_CALLS_PER_MINUTE // processes)
         self._public_files = WindowCounts(clock, _MINUTE)
+        self._vote_calls = WindowCounts(clock, _MINUTE)
         self._calls = WindowCounts(clock, _MINUTE)
         self._bad_keys = WindowCounts(clock, _MINUTE)
         self._refusals = WindowCounts(clock, _MINUTE)
@@ -46,6 +49,12 @@ class CallRates:
         if self._public_files.add(address) > self._public_files_per_minute:
             headers = {"retry-after": str(self._public_files.seconds_left)}
             raise RateLimited("Too many files from this address; wait a minute.", headers=headers)
+
+    def count_vote(self, address: str) -> None:
+        """Count a call of somebody who votes by a link; raise RateLimited after too many from one address."""
+        if self._vote_calls.add(address) > self._vote_calls_per_minute:
+            headers = {"retry-after": str(self._vote_calls.seconds_left)}
+            raise RateLimited("Too many votes from this address; wait a minute.", headers=headers, should_retry=True)
 
     def count_refusal(self, key_id: str) -> int:
         """Count a refused call; return how many of this key there were in this minute."""

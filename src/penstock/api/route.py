@@ -66,6 +66,7 @@ class Route(msgspec.Struct, frozen=True):
     gives_text: bool = False  # its response may be a text or events
     # Refused once the process has been told to stop.
     drains: bool = False
+    is_vote: bool = False  # for anybody who has the link of a trial: its body is small, and its calls are counted
     needs_key: bool = True  # follows from `access`
 
     def __post_init__(self) -> None:

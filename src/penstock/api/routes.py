@@ -35,6 +35,7 @@ from penstock.api.endpoints import (
     usage,
     users,
     voices,
+    votes,
     webhooks,
 )
 from penstock.api.endpoints.accounts import (
@@ -221,6 +222,10 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/trials/{trial_id}", trials.retrieve_trial, "Retrieve a trial and its results",
           gives="TrialResults"),
     Route("DELETE", "/v1/trials/{trial_id}", trials.delete_trial, "Delete a trial", status=204),
+    Route("POST", "/v1/trials/{trial_id}/link", trials.share_trial, "Make the link by which people vote",
+          takes="json", fields=trials.LINK_FIELDS, gives="TrialLink"),
+    Route("DELETE", "/v1/trials/{trial_id}/link", trials.unshare_trial, "Revoke the link by which people vote",
+          status=204),
     Route("GET", "/v1/labels", labels.list_labels, "List the declared labels", gives="Labels"),
     Route("PUT", "/v1/labels", labels.declare_labels, "Declare labels",
           access="admin", takes="json", fields=LABEL_FIELDS, gives="Labels"),
@@ -333,6 +338,15 @@ ROUTES: tuple[Route, ...] = (
 
     # Files, by signed URL
     Route("GET", "/m/{media_id}", files.download_file, "Download a file", access="signed", query=files.FILE_QUERY, gives="file"),
+
+    # Votes by the link of a trial
+    Route("GET", "/vote", pages.vote_page, "The page on which people vote", access="open", gives="page"),
+    Route("POST", "/vote/pair", votes.show_pair, "Show two outputs", access="signed", takes="json",
+          fields=votes.PAIR_FIELDS, gives="Pair", is_vote=True),
+    Route("POST", "/vote", votes.add_vote, "Vote on two outputs", access="signed", takes="json",
+          fields=votes.VOTE_FIELDS, gives="Vote", is_vote=True),
+    Route("GET", "/vote/files/{file}", votes.download_shown, "Download an output that was shown", access="signed",
+          gives="file", is_vote=True),
 
     # Callbacks from providers, at URLs that the gateway gave them
     Route("POST", "/callbacks/{provider}/{token}", callbacks.receive_callback, "Accept a callback from a provider",

@@ -151,7 +151,7 @@ class MediaFiles:
         if query.get("share") not in (None, str(file.share_version)):
             raise PermissionDenied("This file is not shared any more.")
         if width:
-            return await self._thumbnail_response(file, width, expires_ms // 1000)
+            return await self.thumbnail_response(file, width, expires_ms // 1000)
         return self.file_response(file, range_header, expires_ms // 1000, query.get("name", ""))
 
     def _check_signature(self, path: str, query: Mapping[str, str], *, wants_thumbnail: bool) -> int:
@@ -171,7 +171,8 @@ class MediaFiles:
             raise PermissionDenied("This URL has expired.")
         return expires_ms
 
-    async def _thumbnail_response(self, file: MediaRow, width: int, expires: int) -> Response:
+    async def thumbnail_response(self, file: MediaRow, width: int, expires: int) -> Response:
+        """The response with a small copy of a file. Raises NotFound if there is none."""
         data = await self._thumbnails.read(file.id, width)
         if data is None:
             data = await self._make_thumbnail(file, width)

@@ -25,8 +25,9 @@ OPEN = {
     "/llms.txt",
     "/llms-full.txt",
     "/verify",  # refused unless `public_verify` is set
+    "/vote",
 }
-SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}"}
+SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}", "/vote", "/vote/pair", "/vote/files/{file}"}
 
 
 def filled(path: str) -> str:

@@ -12,6 +12,13 @@ from tests.gateway import RunningGateway
 
 MODELS = ["lab/image-1", "annex/image-1"]
 SMALL = {"size": "64x64"}
+# For a gateway with the built-in provider only: its model, and another name of it.
+NAMES = {"atelier/sketch": {"aliases": ["house-style"]}}
+SMALL_TRIAL: dict[str, Any] = {
+    "models": ["atelier/sketch", "house-style"],
+    "prompts": ["a pear", "a plum"],
+    "parameters": SMALL,
+}
 
 
 async def create(

@@ -20,6 +20,7 @@ _HEADERS = {
 }
 _PAGE = "index.html"
 _VERIFY_PAGE = "verify.html"
+_VOTE_PAGE = "vote.html"
 
 
 async def page(gateway: Gateway, call: Call) -> Response:
@@ -28,6 +29,10 @@ async def page(gateway: Gateway, call: Call) -> Response:
 
 async def verify_page(gateway: Gateway, call: Call) -> Response:
     return _file_response(web.asset(_VERIFY_PAGE), call)
+
+
+async def vote_page(gateway: Gateway, call: Call) -> Response:
+    return _file_response(web.asset(_VOTE_PAGE), call)
 
 
 async def page_part(gateway: Gateway, call: Call) -> Response:

@@ -9,15 +9,16 @@ from penstock.api import query
 from penstock.api.endpoints.batches import MAX_COST_FIELD, batch_claim, budget, claim_batch_key, one_file
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body
+from penstock.api.responses import NO_STORE
 from penstock.batches.intake import new_batch_id
 from penstock.batches.lines import Line
 from penstock.errors import InvalidRequest
-from penstock.fields import Field, array_field, field_table, flag_field, object_field, text_field
+from penstock.fields import Field, array_field, field_table, flag_field, integer_field, object_field, text_field
 from penstock.gateway import Gateway
 from penstock.generations import forms
 from penstock.schema import Call, Response
 from penstock.store.paging import Pager
-from penstock.trials import intake, prompts
+from penstock.trials import intake, links, prompts
 from penstock.trials.intake import NewTrial
 from penstock.trials.records import KINDS, PREFIX, TrialRecord, find_trial_of_batch, get_trial, trial_object
 from penstock.trials.results import trial_results
@@ -38,6 +39,12 @@ TRIAL_FIELDS = field_table(
     text_field("name", "Your name for the trial.", max_length=_LONGEST_NAME),
     MAX_COST_FIELD,
     flag_field("start", "Whether its batch runs at once; otherwise it waits to be resumed.", default=True),
+)
+LINK_FIELDS = field_table(
+    integer_field(
+        "expires_in_days", "For how many days it works.", low=1, high=links.MOST_DAYS, default=links.DEFAULT_DAYS
+    ),
+    flag_field("show_prompts", "Whether voters see the prompt of a pair.", default=True),
 )
 TRIALS_QUERY = (LIMIT, *cursors("trial"))
 
@@ -103,6 +110,25 @@ async def retrieve_trial(gateway: Gateway, call: Call) -> Response:
 async def delete_trial(gateway: Gateway, call: Call) -> Response:
     """Delete a trial and its votes; its batch begins no more rows."""
     await intake.delete_trial(gateway, await _trial(gateway, call))
+    return Response(status=204)
+
+
+async def share_trial(gateway: Gateway, call: Call) -> Response:
+    """Make the link by which people vote; an earlier one ends."""
+    fields = checked_fields(call.json, LINK_FIELDS)
+    link = await links.make_link(
+        gateway,
+        await _trial(gateway, call),
+        call.base_url,
+        days=fields.get("expires_in_days", links.DEFAULT_DAYS),
+        shows_prompts=fields.get("show_prompts", True),
+    )
+    return Response(json=link, headers=NO_STORE)
+
+
+async def unshare_trial(gateway: Gateway, call: Call) -> Response:
+    """End the link by which people vote."""
+    await links.revoke_link(gateway, await _trial(gateway, call))
     return Response(status=204)
 
 

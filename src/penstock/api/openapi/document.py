@@ -46,7 +46,7 @@ _PATH_PARAMETERS = {
     "provider": "Id of a provider, such as `openai`.",
     "name": "Name of a declared label, such as `customer`.",
     "value": "Value of the label, or `*` for each value.",
-    "file": "Name of a file of the pages.",
+    "file": "Name of a file, as a page or a pair gives it.",
     "page": "Name of a page, such as `images`.",
     "token": "What the gateway gave the provider for this job.",
 }
@@ -270,8 +270,8 @@ def _failures(route: Route) -> set[int]:
         found.add(404)
     if route.gives == "file":
         found.add(416)
-    # Metrics and the page for anybody can be switched off; an issuer need not be there.
-    if route.gives in ("text", "redirect") or route.is_public_verify:
+    # Metrics and the page for anybody can be switched off; an issuer need not be there, nor a link be good.
+    if route.gives in ("text", "redirect") or route.is_public_verify or route.is_vote:
         found.add(404)
     if route.gives == "Purged" or route.method == "PATCH" or route.path.endswith(("/redeliver", "/check")):
         found.add(409)
@@ -279,6 +279,6 @@ def _failures(route: Route) -> set[int]:
         found.add(409)
     if "/accounts" in route.path and route.method != "GET":  # a credential that is there already, or open jobs
         found.add(409)
-    if route.is_public_verify:
+    if route.is_public_verify or route.is_vote:
         found.add(429)
     return found | set(_GENERATION if route.generation else ())

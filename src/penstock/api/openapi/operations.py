@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.api.openapi.account_operations import ACCOUNT_OPERATIONS, Operation
+from penstock.api.openapi.trial_schemas import TRIAL_OPERATIONS
 
 # The groups, in the order in which a reader meets them.
 TAGS: Mapping[str, str] = {
@@ -170,21 +171,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "list_openai_batches": Operation("Batches", "Lists batches, newest first, in OpenAI's shape."),
     "retrieve_openai_batch": Operation("Batches", "Returns a batch in OpenAI's shape; a paused one is in progress."),
     "cancel_openai_batch": Operation("Batches", "Begins no more rows of a batch for good."),
-    "create_trial": Operation(
-        "Trials",
-        "Makes each prompt with each model, as one batch. Prompts are typed, the rows of a CSV or JSONL file, or those "
-        "of recent requests. Every call is checked and priced before any of them runs. With `dryRun=true` the response "
-        "is the estimate, and nothing is stored.",
-    ),
-    "list_trials": Operation("Trials", "Lists the trials of the organization, newest first."),
-    "retrieve_trial": Operation(
-        "Trials",
-        "Returns a trial with the cost, the median of seconds, the failures and the votes of each model. The win rate "
-        "counts a tie as half a win and leaves out pairs of which both are bad; its interval is Wilson's, 95 %.",
-    ),
-    "delete_trial": Operation(
-        "Trials", "Deletes a trial and its votes. Its batch begins no more rows; what was made and charged stays."
-    ),
+    **{name: Operation("Trials", about) for name, about in TRIAL_OPERATIONS.items()},
     "list_models": Operation(
         "Models",
         "Lists the models that the key may call. `schema=true` adds the parameters of each, `details=true` who "
@@ -357,9 +344,11 @@ OPERATIONS: Mapping[str, Operation] = {
         "Makes the cheapest call to a provider and says whether it works. It costs what such a call costs.",
     ),
     "list_metrics": Operation("Installation", "Returns the metrics of this process in the text format of Prometheus."),
+    "download_shown": Operation("Files", "Returns an output that a voter was shown, under a neutral name."),
     "download_file": Operation("Files", "Returns a stored file. The URL comes from another response and expires."),
     "receive_callback": Operation("Files", "Takes the notice of a provider that a job has ended; not for callers."),
     "page": Operation("Pages", "The dashboard."),
+    "vote_page": Operation("Pages", "The page on which people vote on the outputs of a trial."),
     "page_part": Operation("Pages", "A script, a style or a font of the pages."),
     "manual_home": Operation("Pages", "The first page of the documentation."),
     "manual_page": Operation("Pages", "A page; with `.md` at the end its Markdown; or a file that pages refer to."),

@@ -1,4 +1,4 @@
-"""JSON Schemas of the responses about trials."""
+"""What the OpenAPI document says about trials: the schemas of their responses, and how to use each operation."""
 
 from collections.abc import Mapping
 
@@ -71,10 +71,54 @@ _ESTIMATE = closed_object(
         "models": array(closed_object({"model": TEXT, "estimated_cost": MONEY})),
     }
 )
+_SIDE = closed_object({"text": or_null(TEXT), "url": or_null(TEXT)})
+_PAIR = closed_object(
+    {
+        "object": always("pair"),
+        "voter": TEXT,
+        "kind": one_of(*KINDS),
+        "voted": INTEGER,
+        "total": INTEGER,
+        "is_running": FLAG,
+        "pair": or_null(TEXT),
+        "prompt": or_null(TEXT),
+        "left": or_null(_SIDE),
+        "right": or_null(_SIDE),
+    }
+)
 
 TRIAL_SCHEMAS: Mapping[str, Schema] = {
     "Trial": closed_object(_TRIAL),
     "TrialList": list_of("Trial", pages=True),
     "TrialResults": closed_object({**_TRIAL, **_RESULTS}),
     "TrialEstimate": _ESTIMATE,
+    "TrialLink": closed_object(
+        {"object": always("trial.link"), "url": TEXT, "expires_at": TIME, "shows_prompts": FLAG}
+    ),
+    "Pair": _PAIR,
+    "Vote": closed_object({"object": always("vote"), "counted": FLAG}),
+}
+
+TRIAL_OPERATIONS: Mapping[str, str] = {
+    "create_trial": (
+        "Makes each prompt with each model, as one batch. Prompts are typed, the rows of a CSV or JSONL file, or those "
+        "of recent requests. Every call is checked and priced before any of them runs. With `dryRun=true` the response "
+        "is the estimate, and nothing is stored."
+    ),
+    "list_trials": ("Lists the trials of the organization, newest first."),
+    "retrieve_trial": (
+        "Returns a trial with the cost, the median of seconds, the failures and the votes of each model. The win rate "
+        "counts a tie as half a win and leaves out pairs of which both are bad; its interval is Wilson's, 95 %."
+    ),
+    "delete_trial": ("Deletes a trial and its votes. Its batch begins no more rows; what was made and charged stays."),
+    "share_trial": (
+        "Makes the link by which people without a key vote on pairs of outputs. It is shown once, expires, and ends an "
+        "earlier link of the trial."
+    ),
+    "unshare_trial": ("Revokes the link by which people vote. The votes stay."),
+    "show_pair": (
+        "Shows two outputs for one prompt, on which this voter has not voted. `link` is the text behind the `#` of the "
+        "link. Neither side names its model. `voter` is what the first response gave; all are null if nothing is left."
+    ),
+    "add_vote": ("Counts a vote on a pair. A second vote of the same voter on it is not counted."),
 }

@@ -70,3 +70,24 @@ DELETE FROM trials WHERE id = :id;
 -- Trials whose batch has been kept for long enough and is gone.
 SELECT trials.id FROM trials LEFT JOIN batches ON batches.id = trials.batch_id
 WHERE batches.id IS NULL ORDER BY trials.id LIMIT :limit;
+
+-- name: set_trial_link
+-- Set the link by which people vote on a trial, or with nulls revoke it.
+UPDATE trials SET link_digest = :digest, link_expires_at_ms = :expires_at_ms, shows_prompts = :shows_prompts
+WHERE id = :id AND org_id = :org_id;
+
+-- name: list_votes_of_voter
+-- The pairs of a trial on which somebody has voted.
+SELECT prompt, first, second FROM trial_votes WHERE trial_id = :trial_id AND voter = :voter;
+
+-- name: count_votes_by_pair
+-- How many votes each pair of outputs of a trial has.
+SELECT prompt, first, second, COUNT(*) AS votes FROM trial_votes WHERE trial_id = :trial_id
+GROUP BY prompt, first, second ORDER BY prompt, first, second;
+
+-- name: add_trial_vote
+-- Add a vote by a link that is still good, unless this voter has voted on the pair.
+INSERT INTO trial_votes (trial_id, voter, prompt, first, second, choice, created_at_ms)
+SELECT trials.id, :voter, :prompt, :first, :second, :choice, :at_ms FROM trials
+WHERE trials.link_digest = :digest AND trials.link_expires_at_ms > :at_ms
+ON CONFLICT (trial_id, voter, prompt, first, second) DO NOTHING;

@@ -5,18 +5,17 @@ from pathlib import Path
 
 from tests.api.http_calls import form
 from tests.api.running import running
+from tests.unit.trials.trial_calls import NAMES, SMALL_TRIAL
 
-NAMES = {"atelier/sketch": {"aliases": ["house-style"]}}
-MODELS = ["atelier/sketch", "house-style"]
-TRIAL = {"models": MODELS, "prompts": ["a pear", "a plum"], "parameters": {"size": "64x64"}}
+MODELS = SMALL_TRIAL["models"]
 
 
 async def test_a_trial_is_made_listed_and_deleted_by_its_organization_only(tmp_path: Path) -> None:
     async with running(tmp_path, models=NAMES) as here:
         key = here.mine.plain.key
-        estimate = await here.served.call("POST", "/v1/trials?dryRun=true", key=key, body=TRIAL)
+        estimate = await here.served.call("POST", "/v1/trials?dryRun=true", key=key, body=SMALL_TRIAL)
         assert (estimate.status, estimate.json["object"], estimate.json["rows"]) == (200, "trial.estimate", 4)
-        made = await here.served.call("POST", "/v1/trials", key=key, body=TRIAL)
+        made = await here.served.call("POST", "/v1/trials", key=key, body=SMALL_TRIAL)
         assert (made.status, made.json["status"], made.json["estimated_cost"]) == (
             200,
             "in_progress",
