@@ -161,7 +161,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["none", "media", "all"],
         Meta(
             description="What is stored of ended requests and their responses: `none`, `media` (images and videos) or "
-            "`all` (chat, too)."
+            "`all` (chats and transcripts, too)."
         ),
     ] = "media"
     payload_retention: Annotated[

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.browser.chromium import Browser, sign_in
+from tests.browser.form import make, open_task
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
 from tests.stories.processes import Serving
@@ -30,16 +31,6 @@ at('pointerdown', .25, .25);
 at('pointermove', .75, .25);
 at('pointerup', .75, .25);
 """
-
-
-def open_task(browser: Browser, served: Serving, task: str) -> None:
-    sign_in(browser, served.url, served.key, f"playground/{task}")
-    browser.until(lambda: browser.has("#run"), f"the form of {task} is not shown")
-
-
-def make(browser: Browser) -> None:
-    browser.until(lambda: not browser.run("return document.querySelector('#run').disabled"), "it cannot be pressed")
-    browser.click("#run")
 
 
 def write_image(path: Path) -> None:
@@ -287,8 +278,9 @@ def copied_code(browser: Browser, language: str) -> str:
     return str(browser.run("return window.copied"))
 
 
-def run_code(code: dict[str, str], folder: Path) -> dict[str, str]:
-    """Run each snippet as pasted, and return what it printed."""
+def run_code(code: dict[str, str], key: str, folder: Path) -> dict[str, str]:
+    """Run each snippet as pasted, with a key in its place, and return what it printed."""
+    code = {language: text.replace("YOUR_KEY", key) for language, text in code.items()}
     (folder / "run.py").write_text(code["Python"])
     (folder / "run.mjs").write_text(code["Node"])
     commands = {"curl": ["bash", "-c", code["curl"]], "Python": [sys.executable, "-W", "ignore", "run.py"]}
@@ -330,7 +322,7 @@ def test_the_copied_code_works_as_pasted(served: Serving, browser: Browser, tmp_
         assert served.key not in shown
         assert before in (None, code["curl"])
         browser.click("dialog header button")
-        printed = run_code(code, tmp_path)
+        printed = run_code(code, served.key, tmp_path)
         first = printed.pop("curl")
         if task == "video":
             assert first == "Saved video.mp4\n"
@@ -346,7 +338,7 @@ def test_the_copied_code_works_as_pasted(served: Serving, browser: Browser, tmp_
     browser.type("#message", "it's a turbine")
     browser.press("Code")
     code = {language: copied_code(browser, language) for language in ("curl", "Python", "Node")}
-    printed = run_code(code, tmp_path)
+    printed = run_code(code, served.key, tmp_path)
     assert "turbine" in printed["curl"]
     assert all(text.strip() == "it's a turbine" for language, text in printed.items() if language != "curl"), printed
 

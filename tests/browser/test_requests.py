@@ -146,16 +146,15 @@ def test_a_model_has_one_line_beside_a_long_user(served: Serving, browser: Brows
     assert browser.run("return document.querySelector('tbody tr').offsetHeight < 80")
 
 
-def test_a_request_for_speech_is_called_that_and_not_offered_to_the_playground(
-    served: Serving, browser: Browser
-) -> None:
+def test_a_request_for_speech_shows_its_text_and_can_be_made_again(served: Serving, browser: Browser) -> None:
     body = {"model": "atelier/voice", "input": "hello turbine"}
     assert served.call("POST", "/compat/v1/audio/speech", body).status == 200
     [record] = served.call("GET", "/v1/requests").json["data"]
     sign_in(browser, served.url, served.key, f"requests/{record['id']}")
     browser.until(lambda: browser.has("aside"), "the request is not shown")
     assert "Speech" in browser.text("aside")
-    assert not browser.has("#again"), "the playground has no speech"
+    assert browser.text("#asked .quote") == "hello turbine"
+    assert browser.has("#again")
     assert browser.errors() == []
 
 

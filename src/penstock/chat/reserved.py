@@ -26,6 +26,7 @@ from penstock.upstream.vendor_account import VendorAccount
 from penstock.values import ZERO, Nanos
 
 _MAX_MESSAGE_CHARS = 1000
+_MEDIA_TASKS = ("speech",)  # whose texts are stored like the prompts of images
 
 
 async def reserve(gateway: Gateway, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
@@ -145,7 +146,9 @@ class ReservedCall(msgspec.Struct, frozen=True):
     @property
     def stores_payload(self) -> bool:
         payloads = self.gateway.settings.payloads
-        return payloads == "all" or (self.reservation.call.is_batch_row and payloads != "none")
+        reservation = self.reservation
+        is_media = reservation.call.is_batch_row or reservation.request.task in _MEDIA_TASKS
+        return payloads == "all" or (is_media and payloads != "none")
 
     @property
     def keeps_items(self) -> bool:

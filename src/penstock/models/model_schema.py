@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.fields import TABLES, Field
+from penstock.fields import TABLES, TRANSCRIPT_FORMS, Field
 from penstock.providers.row_names import INTERNAL, fields_of
-from penstock.providers.spec import Operation, Param
+from penstock.providers.spec import Operation, Param, Transcription
+from penstock.sound.formats import FILE_FORMATS
 from penstock.values import INPUT_VIDEOS
 
 _OPTIONAL = ("aspect_ratio", "resolution")  # where a frame is required, only `size` is marked
@@ -42,6 +43,8 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
             properties[name] = _property(field, taken)
             if _is_required(op, field, taken):
                 required.add(name)
+    if op.transcription is not None:
+        properties["response_format"]["enum"] = _transcript_forms(op.transcription)
     for row in op.params:
         is_for_callers = row.name not in INTERNAL and row.handling not in ("fixed", "refused")
         if is_for_callers and row.name not in TABLES[op.task]:
@@ -49,6 +52,14 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
             if row.required:
                 required.add(row.name)
     return properties, required
+
+
+def _transcript_forms(spec: Transcription) -> list[str]:
+    """The forms of a transcript that can be made of what a model tells."""
+    missing = {"srt", "vtt", "verbose_json", "diarized_json"} if spec.asked("segment") is None else set()
+    if spec.speakers is None:
+        missing.add("diarized_json")
+    return [form for form in TRANSCRIPT_FORMS if form not in missing]
 
 
 def _is_required(op: Operation, field: Field, rows: Sequence[Param]) -> bool:
@@ -91,6 +102,8 @@ def _narrower_limits(field: Field, row: Param) -> dict[str, Any]:
     limits = _limits(row)
     if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
         del limits["maximum"]
+    if field.one_of == FILE_FORMATS:  # the default is what the model makes; callers get that of the interface
+        del limits["default"]
     return limits
 
 

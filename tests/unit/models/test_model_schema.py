@@ -9,6 +9,7 @@ import pytest
 from penstock.fields import TABLES
 from penstock.models import model_schema
 from penstock.providers import discover, openai_compatible
+from penstock.providers.gpt_transcription import DIARIZE, GPT_4O, WHISPER_1
 from penstock.providers.row_names import INTERNAL
 from penstock.providers.spec import (
     RASTER,
@@ -52,6 +53,20 @@ def test_fields_have_type_description_limits_default_and_handling() -> None:
     assert properties(op(RASTER))["output_format"]["enum"] == ["png", "jpeg", "gif", "webp", "avif"]
     assert shown["size"]["default"] == "1024x1024"
     assert shown["prompt"]["x-handling"] == "renamed"
+
+
+def test_a_format_that_the_gateway_makes_has_the_default_of_the_interface() -> None:
+    own = Param(name="output_format", handling="emulated", one_of=("mp3", "wav"), default="wav")
+    shown = properties(op(own, task="sound"))["output_format"]
+    assert (shown["default"], shown["enum"]) == ("mp3", ["mp3", "wav"])
+
+
+def test_a_model_without_times_offers_no_form_that_needs_them() -> None:
+    forms = [properties(each)["response_format"]["enum"] for each in (GPT_4O, DIARIZE, WHISPER_1)]
+    untimed, with_speakers, timed = forms
+    assert untimed == ["json", "text"]
+    assert with_speakers == ["json", "text", "srt", "vtt", "verbose_json", "diarized_json"]
+    assert timed == ["json", "text", "srt", "vtt", "verbose_json"]
 
 
 @pytest.mark.parametrize("task", sorted(TABLES))

@@ -1,8 +1,11 @@
 """Calls of speech from the check of their fields to the record of what they cost."""
 
+import json
+
 import pytest
 
 from penstock.errors import AllProvidersExhausted, ContentPolicyViolation, InvalidRequest, Problem, UpstreamError
+from penstock.generations.payloads import retrieve_payloads
 from penstock.sound.formats import SOUND_FORMATS, SoundFormat, content_type
 from tests import sounds
 from tests.fake_providers import faults
@@ -35,6 +38,20 @@ async def test_speech_is_passed_on_charged_and_recorded(open_gateway: OpenGatewa
             "response_format": "mp3",
             "model": "voice-1",
         }
+
+
+@sqlite_only
+@pytest.mark.parametrize(("payloads", "stored"), [("none", None), ("media", TEXT)])
+async def test_the_text_is_stored_like_the_prompt_of_an_image(
+    open_gateway: OpenGateway, payloads: str, stored: str | None
+) -> None:
+    async with open_gateway(payloads=payloads) as running:
+        await sound_of(await speak(running, speed=2))
+        record = await last_record(running)
+        found = await retrieve_payloads(running.gateway, running.call({}, request_id=record["id"]))
+        shown = found.json if found.body is None else json.loads(bytes(found.body))
+        assert shown["request"] == (stored and {"model": "lab/voice", "input": TEXT, "speed": 2, "voice": "alloy"})
+        assert await running.rows("SELECT id FROM media") == []
 
 
 @sqlite_only

@@ -18,11 +18,14 @@ import { usePrice } from "../playground/price.js";
 import { Run } from "../playground/results.js";
 import { startRun, useRuns } from "../playground/runs.js";
 import { CodeDialog } from "../playground/snippets.js";
-import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks.js";
+import { SoundInput, soundFromStored, Voice } from "../playground/sounds.js";
+import { body, modelsFor, mostImages, SAMPLES, saysOf, TASKS } from "../playground/tasks.js";
 
 const WITH_IMAGE = "Add an image, then run it.";
+const WITH_SOUND = "Add a sound, then run it.";
 const WITHOUT_IMAGE = "You see the price before you run it, and the real size, time and cost with the result.";
-const USES = [{ task: "edit", label: "Edit" }, { task: "upscale", label: "Upscale" }, { task: "video", label: "Animate" }];
+const USES = [{ task: "edit", label: "Edit", of: "image" }, { task: "upscale", label: "Upscale", of: "image" }, { task: "video", label: "Animate", of: "image" },
+  { task: "transcription", label: "Transcribe", of: "audio" }];
 const DRAFT = "draft";
 const BLANK = { prompt: null, values: {}, chosen: [], system: "" };
 
@@ -36,7 +39,8 @@ function restoreDraft(task) {
 
 // The fields of an earlier request, as the form has them.
 function asDraft(request) {
-  const { model, prompt = "", messages = [], metadata, image, mask, input_reference: reference, inputs, stream, stream_options: options, ...rest } = request;
+  const { model, input, prompt = typeof input === "string" ? input : "", messages = [], metadata, image, mask, input_reference: reference, inputs, stream,
+    stream_options: options, stream_format: events, ...rest } = request;
   const values = Object.entries(rest).filter(([, value]) => value !== null)
     .map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]);
   const last = messages.findLast?.(({ role }) => role === "user");
@@ -44,12 +48,20 @@ function asDraft(request) {
     system: messages.find(({ role }) => role === "system")?.content ?? "" };
 }
 
-function useDraft(task, from, model) {
+// The task that a request belongs to, seen from another one: effects and music are accepted at the same address.
+const taskOfModel = (id, all) => Object.keys(TASKS).find((task) => modelsFor(task, all).some((model) => model.id === id));
+
+function useDraft(task, from, model, all) {
   const [draft, setDraft] = useState(() => ({ ...restoreDraft(task), ...(model && { chosen: [model] }) }));
   useEffect(() => sessionStorage.setItem(`${DRAFT}-${task}`, JSON.stringify(draft)), [draft]);
   useEffect(() => {
     if (!from) return;
-    ask(`/v1/requests/${from}/payloads`).then(({ request }) => { if (request) setDraft(asDraft(request)); }, () => {});
+    ask(`/v1/requests/${from}/payloads`).then(({ request }) => {
+      if (!request) return;
+      const own = taskOfModel(request.model, all);
+      if (task === "sound" && own && own !== task) go(`playground/${own}`, { from });
+      else setDraft(asDraft(request));
+    }, () => {});
   }, [from]);
   return [draft, (values) => setDraft((last) => ({ ...last, ...values }))];
 }
@@ -77,7 +89,8 @@ function priceWords(task, price, waitsFor) {
 }
 
 function Form({ task, all, from, model, initial, source }) {
-  const [draft, change] = useDraft(task, from, model);
+  const [draft, change] = useDraft(task, from, model, all);
+  const [sound, setSound] = useState(null);
   const [images, setImages] = useState([]);
   const [mask, setMask] = useState(null);
   const [drawing, setDrawing] = useState(false);
@@ -90,35 +103,39 @@ function Form({ task, all, from, model, initial, source }) {
   const models = chosen.length ? chosen : offered.slice(0, 1);
   const prompt = draft.prompt ?? (task === "chat" ? "" : SAMPLES[task][0] ?? "");
   const needsImage = task === "edit" || task === "upscale";
+  const needsSound = task === "transcription";
+  const says = saysOf(task);
   const properties = models[0]?.schema?.properties ?? {};
   const takesImages = needsImage || task === "chat" || (task === "video" && properties.input_reference?.["x-handling"] !== "ignored");
   const { parsed, wrong } = useMemo(() => readValues(properties, draft.values), [properties, draft.values]);
 
-  useEffect(() => { if (initial) fromStored(initial).then((image) => setImages([image]), setProblem); }, [initial]);
+  const take = (url) => (needsSound ? soundFromStored(url).then(setSound, setProblem) : fromStored(url).then((image) => setImages([image]), setProblem));
+  useEffect(() => { if (initial) take(initial); }, [initial]);
   useEffect(() => {
-    if (source) ask(`/v1/outputs/${source}`).then(({ url }) => fromStored(url)).then((image) => setImages([image]), setProblem);
+    if (source) ask(`/v1/outputs/${source}`).then(({ url }) => take(url), setProblem);
   }, [source]);
   useEffect(() => setMask(null), [images[0]]);
 
-  const bodyFor = (model, said) => body(task, model, { prompt, values: parsed, images, mask, messages: said });
+  const bodyFor = (model, said) => body(task, model, { prompt, values: parsed, images, mask, messages: said, sound });
   const system = draft.system ? [{ role: "system", content: draft.system }] : [];
   const messages = [...system, userMessage(prompt, images)];
   const calls = models.map((model) => ({ model: model.id, path: TASKS[task].path, body: bodyFor(model, messages) }));
-  const waitsFor = needsImage && !images.length ? "Add an image first." : task !== "upscale" && !prompt.trim() ? (task === "chat" ? " " : "Write a prompt first.") : "";
+  const waitsFor = needsImage && !images.length ? "Add an image first." : needsSound && !sound ? "Add a sound first."
+    : task === "chat" && !prompt.trim() ? " " : says && !prompt.trim() && !draft.values.lyrics ? `Write a ${says === "input" ? "text" : "prompt"} first.` : "";
   const isReady = models.length > 0 && !waitsFor && !Object.keys(wrong).length;
   // The words of a prompt change the price only where tokens are counted, and then little.
-  const changed = JSON.stringify([isReady, task, models.map(({ id }) => id), parsed, images.length, Boolean(mask), Math.ceil(prompt.length / 200), draft.system.length]);
-  const price = usePrice(isReady ? calls : [], changed);
+  const changed = JSON.stringify([isReady, task, models.map(({ id }) => id), parsed, images.length, Boolean(mask), task === "speech" ? prompt.length : Math.ceil(prompt.length / 200), draft.system.length]);
+  const price = usePrice(isReady ? calls : [], needsSound ? sound?.data.length + changed : changed);
   // A call that the gateway refuses now would be refused again. Words are not checked with each letter, so a prompt may be sent.
-  const isRefused = price.problem?.status === 400 && price.problem.param !== "prompt";
+  const isRefused = price.problem?.status === 400 && price.problem.param !== (says ?? "prompt");
   const refused = (price.problem instanceof TypeError ? null : price.problem) ?? problem;
   const faults = refused?.param ? { ...wrong, [refused.param]: refused.message } : wrong;
-  const isElsewhere = refused && !(refused.param && (properties[refused.param] || refused.param === "prompt"));
+  const isElsewhere = refused && !(refused.param && (properties[refused.param] || refused.param === "prompt") && !(needsSound && refused.param === "file"));
 
   const run = () => {
     if (!isReady || isRefused) return;
     setProblem(null);
-    startRun(task, calls, { prompt: task === "upscale" ? "" : prompt, inputs: images, mask });
+    startRun(task, calls, { prompt: says ? prompt : task === "chat" ? prompt : sound?.name ?? "", inputs: images, mask, sound });
     if (matchMedia("(max-width: 60rem)").matches) setTimeout(() => document.getElementById("results")?.scrollIntoView({ behavior: "smooth" }), 50);
   };
   const press = (event) => {
@@ -128,7 +145,7 @@ function Form({ task, all, from, model, initial, source }) {
     }
   };
   const use = (next, url) => {
-    if (next === task) fromStored(url).then((image) => setImages([image]), setProblem);
+    if (next === task) take(url);
     else go(`playground/${next}`, { image: url });
   };
   const uses = USES.filter((next) => modelsFor(next.task, all).length);
@@ -151,13 +168,16 @@ function Form({ task, all, from, model, initial, source }) {
             ${mask && html`<span class="mask-preview"><img src=${mask} alt="The mask: black is kept" /><button type="button"
                 class="button small plain" onClick=${() => setMask(null)}>Remove</button></span>`}`}
         <//>`}
-        ${task !== "chat" && task !== "upscale" && html`<div class="stack tight"><${Field} label="Prompt" wrong=${faults.prompt}>${(attributes) => html`
-          <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties.prompt?.maxLength} value=${prompt}
+        ${needsSound && html`<${SoundInput} sound=${sound} wrong=${faults.input_audio ?? faults.file} onChange=${setSound} />`}
+        ${says && html`<div class="stack tight"><${Field} label=${says === "input" ? "Text" : "Prompt"} wrong=${faults[says]}>${(attributes) => html`
+          <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties[says]?.maxLength} value=${prompt}
               onInput=${(event) => change({ prompt: event.target.value })}></textarea>`}<//>
-          <div class="row"><${PromptHistory} kind=${task} onPick=${(words) => change({ prompt: words })} /></div></div>`}
+          <div class="row"><${PromptHistory} kind=${task === "music" ? "sound" : task} onPick=${(words) => change({ prompt: words })} /></div></div>`}
         ${task === "chat" && html`<${Field} label="System message (optional)">${(attributes) => html`
           <textarea ...${attributes} rows="2" value=${draft.system}
               onInput=${(event) => change({ system: event.target.value })}></textarea>`}<//>`}
+        ${task === "speech" && html`<${Voice} model=${models[0]} value=${draft.values.voice ?? ""} wrong=${faults.voice}
+            onInput=${(value) => change({ values: { ...draft.values, voice: value } })} />`}
         <${Parameters} task=${task} model=${models[0]} values=${draft.values} wrong=${faults}
             onInput=${(name, value) => change({ values: { ...draft.values, [name]: value } })} />
         ${task === "chat" && isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>
@@ -179,10 +199,10 @@ function Form({ task, all, from, model, initial, source }) {
           ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="The result appears here"
             action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample}
                 onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
-            ${needsImage ? WITH_IMAGE : WITHOUT_IMAGE}<//></div>`}
+            ${needsImage ? WITH_IMAGE : needsSound ? WITH_SOUND : WITHOUT_IMAGE}<//></div>`}
           ${runs.map((made) => html`<${Run} key=${made.id} run=${made} uses=${uses} onUse=${use} />`)}
-          ${html`<${Gallery} round=${finished} kind=${needsImage ? "image" : task} onPick=${needsImage ? (url) => use(task, url) : null} />`}</div>`}
-    ${code && html`<${CodeDialog} task=${task} lanes=${calls} run=${{ inputs: images, mask }} onClose=${() => setCode(false)} />`}
+          ${html`<${Gallery} round=${finished} kind=${needsImage ? "image" : task === "music" ? "sound" : task} onPick=${needsImage ? (url) => use(task, url) : null} />`}</div>`}
+    ${code && html`<${CodeDialog} task=${task} lanes=${calls} run=${{ inputs: images, mask, sound }} onClose=${() => setCode(false)} />`}
     ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)}
         onDone=${(made) => { setMask(made); setDrawing(false); }} />`}
   </div>`;
@@ -191,6 +211,7 @@ function Form({ task, all, from, model, initial, source }) {
 export function Playground({ path, query }) {
   const task = Object.hasOwn(TASKS, path[0] ?? "") ? path[0] : "image";
   const all = useData(loadModels);
+  useEffect(() => document.querySelector(".head [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [task]);
   return html`<div class="page wide">
     <${Head} title="Playground">
       <nav class="tabs" aria-label="Tasks">${Object.entries(TASKS).map(([name, { label, icon }]) => html`

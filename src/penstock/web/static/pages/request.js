@@ -20,7 +20,7 @@ const METRICS = {
   image: "Image", second: "Second", megapixel: "Megapixel", input_token: "Input token", cached_token: "Cached input token",
   output_token: "Output token", character: "Character", reported: "As the provider reported",
 };
-const WITH_CODE = ["image", "edit", "upscale", "video", "chat"];
+const WITH_CODE = ["image", "edit", "upscale", "video", "chat", "speech", "sound", "transcription"];
 const isOpen = ({ status }) => status === "pending" || status === "processing";
 // A rough price of a token has many zeros; per million it can be read.
 function unitPrice({ metric, unit_price: price }) {
@@ -29,7 +29,9 @@ function unitPrice({ metric, unit_price: price }) {
 }
 
 function Asked({ payload, record }) {
-  const { prompt, messages, model, metadata, inputs, ...rest } = payload?.request ?? {};
+  const { prompt: written, input, messages, model, metadata, inputs, ...others } = payload?.request ?? {};
+  const prompt = written ?? (typeof input === "string" ? input : undefined);
+  const rest = typeof input === "string" || input === undefined ? others : { input, ...others };
   const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
   if (!payload?.request) return html`<p class="soft">
       ${record.purged_at ? "This request was purged." : record.status === "rejected" ? "Bodies of rejected requests are not stored."
@@ -85,7 +87,7 @@ function CameBack({ record, payload }) {
   return html`
     ${outputs.length > 0 && html`<div class=${`outputs ${outputs.length > 1 ? "many" : "alone"}`}>${outputs.map((output) => html`<figure
         key=${output.id}>
-      <${StoredOutput} output=${output} alt=${payload?.request?.prompt ?? `Output of ${record.model}`} /></figure>`)}</div>`}
+      <${StoredOutput} output=${output} alt=${payload?.request?.prompt ?? record.prompt ?? `Output of ${record.model}`} /></figure>`)}</div>`}
     ${text && html`<p class="quote anywhere">${text}</p>`}
     ${!outputs.length && !text && html`<p class="soft">
         ${record.purged_at ? "The result was purged." : "No response is stored."}</p>`}`;

@@ -5,6 +5,7 @@ import { TASKS } from "../playground/tasks.js";
 import { onSessionChange } from "../session.js";
 import { html, useState } from "../view.js";
 import { Icon } from "./icons.js";
+import { Player } from "./player.js";
 import { SOUND_KINDS } from "./status.js";
 
 const urls = new Map();
@@ -45,7 +46,7 @@ export function Output({ url, small, type = "", alt, onOpen, onSize }) {
     return html`<video src=${url} poster=${small} controls loop playsinline preload=${small && !onSize ? "none" : "metadata"} aria-label=${alt}
         onError=${() => setGone(true)} onLoadedMetadata=${({ target }) => onSize?.(target.videoWidth, target.videoHeight)}></video>`;
   }
-  if (isSound(type)) return html`<audio src=${url} controls preload="metadata" aria-label=${alt} onError=${() => setGone(true)}></audio>`;
+  if (isSound(type)) return html`<${Player} key=${url} url=${url} type=${type} alt=${alt} onError=${() => setGone(true)} />`;
   const open = onOpen && ((event) => { if (!event.ctrlKey && !event.metaKey) { event.preventDefault(); onOpen(); } });
   return html`<a class="shown" href=${url} target="_blank" rel="noreferrer" aria-label=${`Open the image: ${alt}`} onClick=${open}>
     <img src=${poor ? url : small ?? url} alt=${alt} onError=${() => (small && !poor ? setPoor(true) : setGone(true))} /></a>`;

@@ -16,7 +16,7 @@ const COST_TRIES = 12;
 const COST_PAUSE_MS = 250;
 let turns = restore();
 let changed = () => {};
-onSessionChange(() => { turns = []; });
+onSessionChange((session) => { if (!session) turns = []; });
 
 function restore() {
   try {

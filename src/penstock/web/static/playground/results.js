@@ -11,7 +11,8 @@ import { pageUrl } from "../route.js";
 import { html, useEffect, useState } from "../view.js";
 import { canRepeat, removeRun, runAgain } from "./runs.js";
 import { CodeDialog } from "./snippets.js";
-import { TASKS } from "./tasks.js";
+import { Transcript } from "./sounds.js";
+import { isSound, TASKS } from "./tasks.js";
 
 function Elapsed({ since }) {
   const [, tick] = useState(0);
@@ -26,7 +27,7 @@ function Working({ lane, run }) {
   const percent = lane.progress ?? null;
   return html`<div class=${`pending ${run.task}`} role="status">
     <span class="spinner"></span>
-    <span>${lane.waits ? "Connection lost, trying again…" : run.task === "video" ? (percent === null ? "Waiting for a provider" : `${percent} %`) : "Generating"}</span>
+    <span>${lane.waits ? "Connection lost, trying again…" : run.task === "transcription" ? "Listening" : run.task === "video" ? (percent === null ? "Waiting for a provider" : `${percent} %`) : "Generating"}</span>
     <${Elapsed} since=${lane.began} />
     ${run.task === "video" && html`<progress max="100" value=${percent ?? 0} aria-label="Progress"></progress>`}
   </div>`;
@@ -66,16 +67,17 @@ function Lane({ lane, run, alone, uses, onUse }) {
       ${lane.files.map((file) => html`<figure key=${file.url}>
         <${Output} url=${fileUrl(file.url)} onOpen=${idOf(file) && (() => setShown(idOf(file)))} small=${copyOf(file)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
         <figcaption class="row">
-          ${run.task !== "video" && uses.map(({ task, label }) => html`<button type="button" class="button small" key=${task}
+          ${uses.filter(({ of }) => file.type.startsWith(of)).map(({ task, label }) => html`<button type="button" class="button small" key=${task}
               onClick=${() => onUse(task, file.url)}><${Icon} name=${TASKS[task].icon} />${label}</button>`)}
           <a class="button small" href=${saveUrl(file.url, run.prompt)} download><${Icon} name="download" />Save</a>
           ${idOf(file) && html`<button type="button" class="button small plain" onClick=${() => setShown(idOf(file))}>Details</button>`}
           <${CredentialsBadge} of=${file.credentials} />
         </figcaption></figure>`)}</div>`}
+    ${lane.said && html`<${Transcript} said=${lane.said} sound=${run.sound} />`}
     ${shown && html`<${Lightbox} key=${shown} id=${shown} onChange=${() => {}} onShow=${setShown} onClose=${() => setShown(null)} />`}
     ${lane.revised && html`<${Revised} text=${lane.revised} prompt=${run.prompt} />`}
     ${lane.state !== "working" && html`<p class="measures figures">
-      ${lane.size && html`<span title="Real size">${lane.size.replace("x", " × ")}</span>`}
+      ${lane.size && html`<span title=${isSound(run.task) ? "Length" : "Real size"}>${lane.size.replace("x", " × ")}</span>`}
       ${seconds && html`<span>${seconds}</span>`}
       ${lane.state === "done" && html`<span>${money(lane.cost)}</span>`}
       ${lane.provider && html`<span>${lane.provider}</span>`}
@@ -88,7 +90,7 @@ export function Run({ run, uses, onUse }) {
   const [code, setCode] = useState(false);
   const alone = run.lanes.length === 1;
   return html`<section class="panel run appear" aria-label=${`Run: ${run.prompt || run.task}`}>
-    <header><p class="prompt anywhere">${run.prompt || (run.task === "upscale" ? "Upscale" : "No prompt")}</p>
+    <header><p class="prompt anywhere">${run.prompt || TASKS[run.task].verb}</p>
       <div class="row">
         ${canRepeat(run) && html`<button type="button" class="button small" onClick=${() => runAgain(run)}><${Icon}
             name="again" />Run again</button>`}

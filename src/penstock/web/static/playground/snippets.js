@@ -2,8 +2,10 @@
 
 import { CopyButton, Dialog } from "../parts/controls.js";
 import { html, useState } from "../view.js";
+import { soundNotes, soundSnippets } from "./sound_snippets.js";
 import { TASKS } from "./tasks.js";
 
+const ABOUT_SOUND = new Set(["speech", "sound", "music", "transcription"]);
 const LONGEST_INLINE = 40_000; // characters of base64 that still fit into a snippet
 const OPENAI_FIELDS = {
   image: ["model", "prompt", "n", "size", "quality", "style", "response_format", "output_format", "output_compression", "user"],
@@ -161,6 +163,7 @@ console.log(video.output?.url ?? video.error);`;
 }
 
 export function snippets(task, body, run, key) {
+  if (ABOUT_SOUND.has(task)) return soundSnippets(task, body, run, key, { shell, pretty, python });
   const given = files(run);
   return { curl: curl(task, body, given, key), Python: pythonCall(task, body, given, key), Node: node(task, body, given, key), own: given.filter(({ own }) => own).map(({ name }) => name) };
 }
@@ -182,7 +185,7 @@ export function CodeDialog({ task, lanes, run, onClose }) {
     <div class="snippet"><pre tabindex="0" aria-label=${`${language} code`} id="code">${shown[language]}</pre><${CopyButton} text=${shown[language]} /></div>
     <div class="row ends small soft">
       <span>Replace <code>YOUR_KEY</code> with one of your keys.</span>
-      <span>${[(task === "video" ? NOTES_OF_VIDEOS : NOTES)[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
+      <span>${[(ABOUT_SOUND.has(task) ? soundNotes(task) : task === "video" ? NOTES_OF_VIDEOS : NOTES)[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
     </div>
   <//>`;
 }
