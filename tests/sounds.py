@@ -23,7 +23,10 @@ RATE = 24_000
 def tone(seconds: float, rate: int = RATE, hertz: float = HERTZ) -> bytes:
     """16-bit samples of a tone."""
     step = 2 * math.pi * hertz / rate
-    return array("h", [int(12_000 * math.sin(step * at)) for at in range(int(rate * seconds))]).tobytes()
+    count = int(rate * seconds)
+    distinct = min(count, rate) if float(hertz).is_integer() else count  # it repeats itself after a second
+    samples = array("h", [int(12_000 * math.sin(step * at)) for at in range(distinct)]).tobytes()
+    return (samples * (count // max(distinct, 1) + 1))[: count * 2]
 
 
 @cache

@@ -1,8 +1,11 @@
 """Columns that a newer version might add to the tables, which must not disturb one that runs already."""
 
+import re
+
 import apsw
 
 from penstock.store.migrate import migrate_sqlite, package_migrations
+from penstock.store.queries import package_queries
 
 
 def migrated_sqlite() -> apsw.Connection:
@@ -13,13 +16,20 @@ def migrated_sqlite() -> apsw.Connection:
 
 
 def additions() -> list[str]:
-    """Statements that add a column of a new name to every table, and one of each name that another table has."""
+    """Statements that add a column of a new name to every table, and those of each table that a statement of the
+    gateway reads together with it.
+    """
     existing = _columns(migrated_sqlite())
-    names = {"added_later"}.union(*existing.values())
+    names = {table: {"added_later"} for table in existing}
+    queries = package_queries()
+    for query in (*queries.sqlite.values(), *queries.postgres.values()):
+        used = [table for table in existing if re.search(rf"\b{table}\b", query.sql)]
+        for table in used:
+            names[table].update(*(existing[other] for other in used))
     return [
         f"ALTER TABLE {table} ADD COLUMN {name} BIGINT"
         for table in sorted(existing)
-        for name in sorted(names - existing[table])
+        for name in sorted(names[table] - existing[table])
     ]
 
 

@@ -450,4 +450,5 @@ async def scripted_provider(slug: str = "lab") -> AsyncIterator[ScriptedProvider
 def scripted_provider_in_thread(slug: str = "lab") -> Iterator[ScriptedProvider]:
     """Run the scripted provider in a thread, for tests that block: a real server process, OpenAI's blocking client."""
     with serve_in_thread(ScriptedProvider(slug)) as lab:
+        lab.poll_after_ms = 20  # a real process has a real clock
         yield lab

@@ -3,8 +3,6 @@
 import random
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from penstock.accounts.forecast import HISTORY_DAYS, Forecast, forecast_record
 from penstock.values import DAY_MS
 
@@ -30,12 +28,11 @@ def simulated_year(seed: int) -> list[int]:
     return costs
 
 
-@pytest.mark.parametrize("seeds", [range(10), range(10, 20)])
-def test_the_interval_holds_the_end_of_four_months_in_five(seeds: range) -> None:
+def test_the_interval_holds_the_end_of_four_months_in_five() -> None:
     inside = asked = 0
-    for seed in seeds:
+    for seed in range(10):
         costs = simulated_year(seed)
-        for number in range(HISTORY_DAYS, 365, 3):
+        for number in range(HISTORY_DAYS, 365, 10):
             today = START + timedelta(days=number)
             month = next_month(today)
             spent = sum(costs[max(0, number - (today.day - 1)) : number])

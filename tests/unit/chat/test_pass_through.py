@@ -12,6 +12,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from penstock import providers
+from penstock.chat import stream as stream_module
 from penstock.chat.pass_through import ResponsesApi, _decode_response, _ResponsesRelay
 from penstock.chat.pricing import Usage
 from penstock.chat.request import read_chat_request
@@ -321,7 +322,10 @@ async def test_a_stream_that_breaks_off_ends_with_a_failed_event_and_costs_nothi
 
 
 @sqlite_only
-async def test_a_caller_who_hangs_up_pays_for_what_was_sent(installation: Installation) -> None:
+async def test_a_caller_who_hangs_up_pays_for_what_was_sent(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_module, "_REASONING_END_SECONDS", 0.0)  # the provider says nothing more
     async with client(installation) as (ours, api):
         api.running.lab.responses.next(faults.stalled_stream(6))
         stream = await ours.responses.create(model="lab/chat", input="one two three", stream=True)

@@ -71,7 +71,7 @@ async def test_after_a_crash_between_accept_and_end_a_repeated_call_is_not_made_
     open_gateway: OpenGateway,
 ) -> None:
     """The first attempt was stored with the call: it may have been sent."""
-    async with open_gateway() as running:
+    async with open_gateway(drain_seconds=0) as running:
         running.lab.images.next(faults.stalled)
         lost = asyncio.ensure_future(make(running))
         await running.lab.images.reached(1)

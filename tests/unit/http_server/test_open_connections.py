@@ -183,6 +183,7 @@ async def test_a_running_call_is_never_ended_for_its_place(tmp_path: Path) -> No
             await connection.send(request("POST", "/work", body={"a": 1}))
         await until(lambda: len(reached) == 2)
         async with await served.connect() as extra:
+            await extra.send(request("GET", "/small"))
             assert (await extra.read_response()).status == 503
         release.set()
         for connection in busy:
@@ -208,6 +209,7 @@ async def test_one_address_cannot_have_more_than_its_share(tmp_path: Path) -> No
     async with server(tmp_path, Calls(), address_limit=2) as served, AsyncExitStack() as stack:
         await occupy(served, stack, 2, {})
         async with await served.connect() as extra:
+            await extra.send(request("GET", "/small"))
             response = await extra.read_response()
             assert (response.status, response.code, response.headers["retry-after"]) == (429, "RATE_LIMITED", "1")
         assert len(served.state.tasks) == 2
@@ -371,6 +373,7 @@ async def test_a_header_from_elsewhere_changes_nothing(tmp_path: Path) -> None:
     async with server(tmp_path, Calls(), address_limit=2) as served, AsyncExitStack() as stack:
         await occupy(served, stack, 2, {"x-forwarded-for": "203.0.113.9"})
         async with await served.connect() as extra:
+            await extra.send(request("GET", "/small"))
             assert (await extra.read_response()).status == 429
 
 

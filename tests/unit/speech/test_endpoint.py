@@ -96,7 +96,7 @@ async def test_a_provider_that_sends_another_format_than_asked_for_is_converted(
 
 @sqlite_only
 async def test_a_long_text_is_spoken_in_parts_that_are_joined(open_gateway: OpenGateway) -> None:
-    text = "This sentence has some words. " * 200
+    text = "This sentence has some words. " * 140
     async with open_gateway() as running:
         sound = await sound_of(await speak(running, input=text))
         parts = [request.fields["input"] for request in running.lab.speeches.received]

@@ -109,7 +109,7 @@ async def test_a_replay_keeps_the_pace_of_the_recording(open_gateway: OpenGatewa
 
 @sqlite_only
 async def test_several_parts_are_joined_again(open_gateway: OpenGateway) -> None:
-    text = "This sentence has some words. " * 200
+    text = "This sentence has some words. " * 140
     async with open_gateway() as running:
         await record(running, input=text)
         assert len(running.lab.speeches) == 2

@@ -42,8 +42,8 @@ def test_statements_read_the_same_columns_of_sqlite_after_others_were_added() ->
 
     def check(name: str) -> None:
         query = package_queries().sqlite[name]
-        changed = Counter(reads(before, query)) - Counter(reads(after, query))
-        changed |= Counter(reads(after, query)) - Counter(reads(before, query))
+        old, new = Counter(reads(before, query)), Counter(reads(after, query))
+        changed = (old - new) | (new - old)
         assert not changed, f"it reads {sum(changed.values())} columns otherwise, such as {min(changed)}"
 
     check_each(check, sorted(package_queries().sqlite))
