@@ -12,7 +12,7 @@ _EXPOSED = ", ".join(
     """x-request-id x-service-request-id retry-after x-should-retry openai-poll-after-ms x-ratelimit-limit-requests
     x-ratelimit-remaining-requests x-ratelimit-reset-requests x-service-replay-status x-service-replay-recording
     idempotent-replayed idempotency-mismatch x-service-guards x-service-overhead-ms x-service-executed-model
-    content-range accept-ranges""".split()
+    x-service-content-credentials content-range accept-ranges""".split()
 )
 
 

@@ -56,6 +56,7 @@ def build_server(gateway: GatewayClient, *, reads_files: bool) -> MCPServer:
         tools.transcribe_audio,
         tools.list_voices,
         tools.get_request,
+        tools.verify_file,
     ):
         server.tool(structured_output=False)(_explaining(tool))
     return server
@@ -245,6 +246,15 @@ class _Tools:
     async def get_request(self, request_id: str) -> str:
         """Return the record of a request: status, cost, attempts and errors."""
         return json.dumps((await asyncio.to_thread(self._gateway.get_request, request_id)).body)
+
+    async def verify_file(self, file: str) -> str:
+        """Return where an image, a video or a sound came from: who signed it, what it was made with, and from what.
+
+        file: an HTTPS URL, a data URI or the path of a file.
+        """
+        (source,) = self._inputs([file], "file")
+        body = {"file" if source.startswith("data:") else "url": source}
+        return json.dumps((await asyncio.to_thread(self._gateway.post, "/v1/verify", body)).body)
 
     async def _images(self, path: str, body: Mapping[str, Any]) -> list[ContentBlock]:
         result = (await asyncio.to_thread(self._gateway.post, path, {**body, "response_format": "url"})).body

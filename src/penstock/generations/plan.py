@@ -100,8 +100,10 @@ def estimate(planned: PlannedCall) -> Response:
         respond.tried_candidate(candidate, hold, choice.reason(candidate))
         for candidate, hold in zip(route.candidates, holds, strict=True)
     ]
-    found = quote(route.first.model, planned.request)
-    return respond.estimate(planned.request.model, route.first.provider.slug, found, tried, route.left_out)
+    request = planned.request
+    found = quote(route.first.model, request)
+    is_signed = request.task != "sound" and request.provenance is not None and request.provenance.mode == "sign"
+    return respond.estimate(request.model, route.first.provider.slug, found, tried, route.left_out, is_signed=is_signed)
 
 
 # ----------------------------------------------------------------------------------------------------------- providers

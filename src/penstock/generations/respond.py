@@ -23,11 +23,18 @@ _RESERVED_NAMES = {
 
 
 def estimate(
-    model: str, provider: str, quote: Quote, candidates: Sequence[Mapping[str, Any]], left_out: Sequence[LeftOut]
+    model: str,
+    provider: str,
+    quote: Quote,
+    candidates: Sequence[Mapping[str, Any]],
+    left_out: Sequence[LeftOut],
+    *,
+    is_signed: bool = False,
 ) -> Response:
     """The response to a dry run; the components add up to the total exactly. `candidates` are all that would be tried,
-    in their order, each a `tried_candidate`.
+    in their order, each a `tried_candidate`. `is_signed`: the outputs would get Content Credentials.
     """
+    expected = {"content_credentials": "expected"} if is_signed else {}
     components = [
         {
             "type": line.type,
@@ -49,6 +56,7 @@ def estimate(
             "components": components,
             "candidates": candidates,
             "left_out": [{**_names(each.candidate), "reason": each.reason} for each in left_out],
+            **expected,
         }
     )
 

@@ -207,6 +207,8 @@ class MediaFiles:
             "cache-control": self._caching(expires),
             **_SAFE_HEADERS,
         }
+        if file.credentials:
+            headers["x-service-content-credentials"] = msgspec.json.decode(file.credentials)["status"]
         if status == 206:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
         if status == 416:

@@ -8,6 +8,7 @@ from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies.buffers import Buffer
 from penstock.media.provider_files import UnusableFile
 from penstock.provenance.sealer import Origin, SealedImage, Sealer
+from penstock.provenance.xmp import packet, with_xmp
 from penstock.schema import ContentCredentials, Request
 from penstock.telemetry.tracing import span
 from penstock.values import OrgId
@@ -74,4 +75,12 @@ class Finisher:
             log.warning("output not converted", output_format=output_format, reason=error.message)
             status = "kept" if find_marks(data).c2pa_bytes else "none"
             return unchanged, self.sealer.check(request, status)
-        return SealedImage(**made), credentials
+        return _with_mark_of(data, SealedImage(**made), request), credentials
+
+
+def _with_mark_of(original: Buffer, image: SealedImage, request: Request) -> SealedImage:
+    """A converted image with what its provider said in the XMP about its source, unless the caller wants nothing."""
+    source_type = find_marks(original).digital_source_type
+    if source_type is None or request.provenance is None or request.provenance.mode == "off":
+        return image
+    return image.with_data(with_xmp(bytes(image.data), image.content_type, packet({"source_type": source_type})))

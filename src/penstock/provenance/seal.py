@@ -99,6 +99,8 @@ def _seal(
         inputs = [f"{INPUT}{number}" for number, _ in plan["inputs"]]
         statement = manifest(case, plan["facts"], converted=is_converted, inputs=inputs)
         xmp = packet(plan["facts"]) if case == "created" else b""
+        if case == "carried" and is_converted and vendor and vendor["digital_source_type"]:
+            xmp = packet({"source_type": vendor["digital_source_type"]})
         marked = with_xmp(output.data, output.content_type, xmp) if xmp else output.data
         sealed, label = _sign(msgspec.structs.replace(output, data=marked), statement, parent, plan, sign)
     except (c2pa.C2paError, ValueError) as error:

@@ -37,7 +37,7 @@ def packet(facts: Mapping[str, Any]) -> bytes:
         '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
         '<rdf:Description rdf:about="" xmlns:Iptc4xmpExt="http://iptc.org/std/Iptc4xmpExt/2008-02-29/"'
         f"{namespace}>"
-        f"<Iptc4xmpExt:DigitalSourceType>{SOURCE_TYPES}{facts['source_type']}</Iptc4xmpExt:DigitalSourceType>{label}"
+        f"<Iptc4xmpExt:DigitalSourceType>{SOURCE_TYPES}{escape(facts['source_type'])}</Iptc4xmpExt:DigitalSourceType>{label}"
         '</rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>'
     ).encode()
 

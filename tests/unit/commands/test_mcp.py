@@ -123,6 +123,7 @@ async def _journey(served: Serving, folder: Path) -> None:
         assert json.loads((await call("get_request", request_id=made["id"]))[0].text)["cost"] == 0.001
 
         path = str(folder / "in.png")
+        assert json.loads((await call("verify_file", file=path))[0].text)["verdict"] == "none"
         _, larger, _ = await call("upscale_image", image=path, model="atelier/enlarge", scale_factor=2)
         assert larger.mime_type == "image/png"
         _, video = await call("make_video", prompt="a sunrise", model="atelier/clip", seconds=1, size="320x180")

@@ -5,6 +5,7 @@ import csv
 import io
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from penstock.imaging.marks import find_marks
 from penstock.imaging.svg import clean, is_cleaned
 from penstock.media.storage import storage_key
 from penstock.provenance.seal import read_file, read_state
+from penstock.provenance.xmp import packet, with_xmp
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway
@@ -188,3 +190,37 @@ async def test_images_that_are_signed_say_in_their_xmp_how_they_were_made(open_g
             state = read_state(file, f"image/{output_format}", "")
             assert state
             assert state["state"] == "Valid"
+
+
+async def test_what_a_provider_says_in_its_xmp_survives_a_conversion(open_gateway: OpenGateway) -> None:
+    marked = with_xmp(png(64, 64), "image/png", packet({"source_type": "compositeSynthetic"}))
+    async with open_gateway(provenance="keep") as running:
+        running.lab.images.always(faults.altered(data=[{"b64_json": base64.b64encode(marked).decode()}]))
+        for policy, found in (("keep", "compositeSynthetic"), ("off", None)):
+            body = {**MODEL, "output_format": "webp", "response_format": "b64_json", "provenance": policy}
+            made = await make_images(running.gateway, running.call(body))
+            file = base64.b64decode(str(made.json["data"][0]["b64_json"]))
+            assert (file[8:12], find_marks(file).digital_source_type) == (b"WEBP", found)
+        running.lab.images.always(faults.altered(data=[{"b64_json": SIGNED}]))
+        body = {**MODEL, "output_format": "webp"}
+        carried = (await make_images(running.gateway, running.call(body))).json["data"][0]["content_credentials"]
+        file = await stored_file(running, carried["manifest"])
+        assert (carried["status"], find_marks(file).digital_source_type) == ("carried", "trainedAlgorithmicMedia")
+
+
+async def test_a_download_says_what_became_of_its_credentials(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="sign") as running:
+        for policy, status in (("sign", "signed"), ("off", None)):
+            made = await make_images(running.gateway, running.call({**MODEL, "provenance": policy}))
+            url = urlsplit(made.json["data"][0]["url"])
+            found = await running.gateway.media.open(url.path.removeprefix("/m/"), dict(parse_qsl(url.query)), None)
+            assert found.headers.get("x-service-content-credentials") == status
+
+
+async def test_a_dry_run_says_that_outputs_would_be_signed(open_gateway: OpenGateway) -> None:
+    async with open_gateway(provenance="keep") as running:
+        dry = {"dryRun": "true"}
+        signed = await make_images(running.gateway, running.call({**MODEL, "provenance": "sign"}, query=dry))
+        assert signed.json["content_credentials"] == "expected"
+        kept = await make_images(running.gateway, running.call(MODEL, query=dry))
+        assert "content_credentials" not in kept.json

@@ -211,7 +211,8 @@ _ESTIMATE = closed_object(
             closed_object({"provider": TEXT, "model": TEXT, "total_cost_micros": INTEGER, "reason": TEXT})
         ),
         "left_out": array(closed_object({"provider": TEXT, "model": TEXT, "reason": TEXT})),
-    }
+    },
+    optional={"content_credentials": always("expected")},
 )
 _COMPLETION = open_object(
     {

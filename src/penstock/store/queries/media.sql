@@ -4,7 +4,9 @@
 -- What MediaRow has.
     media.id, media.org_id, media.request_id, media.role, media.position, media.content_type, media.size_bytes,
     media.sha256, media.width, media.height, media.revised_prompt, media.created_at_ms, media.expires_at_ms,
-    media.share_version
+    media.share_version,
+    (SELECT seals.credentials FROM seals WHERE seals.request_id = media.request_id AND seals.media_id = media.id
+    ORDER BY seals.created_at_ms DESC LIMIT 1) AS credentials
 
 -- name: add_media
 -- Add a stored file. After a crash the same file may be stored again: its row is updated.
