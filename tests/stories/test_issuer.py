@@ -86,7 +86,8 @@ async def browse(url: str) -> dict[str, str]:
             with build_opener(HTTPCookieProcessor(http.cookiejar.CookieJar()), Stop).open(url, timeout=30) as page:
                 raise AssertionError(f"the issuer shows a page: {page.read()[:200]!r}")
         except HTTPError as stopped:
-            return str(stopped.headers["location"])
+            with stopped:
+                return str(stopped.headers["location"])
 
     location = await asyncio.to_thread(follow)
     assert location.startswith(CALLBACK), location
