@@ -345,6 +345,10 @@ async def make_a_trial(story: Story) -> None:
     await story.call("POST", "/vote/pair", {"link": link["url"].partition("#")[2]})
     await story.call("GET", path)
     await story.call("DELETE", f"{path}/link")
+    await story.call("POST", f"{path}/verdict", {"model": "atelier/sketch", "alias": "hero-image"})
+    await story.call("GET", "/v1/aliases")
+    await story.call("PUT", "/v1/aliases/hero-image", {"model": "atelier/sketch"})
+    await story.call("DELETE", "/v1/aliases/hero-image")
     await story.call("DELETE", path)
 
 

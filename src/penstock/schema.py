@@ -57,6 +57,7 @@ class Caller:
     labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
     declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
     provenance: str | None = None  # what its organization asks of Content Credentials; None: as the settings say
+    model_aliases: Mapping[str, str] = field(default_factory=dict)  # of its organization, and what each stands for
     session_id: str | None = None  # of the pages, where a cookie was sent instead of the key
     user_id: str | None = None  # whose session it is; None: of whoever has the key
     session_until_ms: int | None = None

@@ -26,6 +26,7 @@ BODIES = {
     "/v1/keys/{key_id}": {"name": "another name"},
     "/v1/orgs/{org_id}/credits": {"usd": 1},
     "/v1/label-budgets/{name}/{value}": {"usd_per_month": 1},
+    "/v1/aliases/{alias:path}": {"model": "no/such"},
     "/v1/accounts/{account_id}/rotate": {"credential": "another-credential"},
 }
 

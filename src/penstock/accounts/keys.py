@@ -11,6 +11,7 @@ from zlib import crc32
 
 import msgspec
 
+from penstock.accounts.aliases import decode_aliases
 from penstock.accounts.key_records import (
     OPERATOR,
     KeyRow,
@@ -78,6 +79,7 @@ class CallerRow(msgspec.Struct, frozen=True, kw_only=True):
     labels: str | None
     declared_labels: str | None
     provenance: str | None
+    model_aliases: str | None
 
 
 # ------------------------------------------------------------------------------------------------- the text of a key
@@ -355,6 +357,7 @@ def caller_of(row: CallerRow) -> Caller:
         labels=decode_labels(row.labels),
         declared_labels=decode_declared(row.declared_labels),
         provenance=row.provenance,
+        model_aliases=decode_aliases(row.model_aliases),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from penstock.accounts.aliases import with_alias
 from penstock.accounts.key_records import check_scope
 from penstock.api import once, problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
@@ -326,26 +327,28 @@ class AsgiApp:
         line: CallerLine | None = None,
         release_body: Callable[[], None] = do_nothing,
     ) -> Call:
-        return Call(
-            id=state.id,
-            caller=caller,
-            endpoint=state.route.path,
-            at_ms=state.at_ms,
-            started=state.started,
-            method=state.route.method,
-            headers=state.headers,
-            query=state.query,
-            path=state.values,
-            body=body.raw,
-            json=body.json,
-            is_form=body.is_form,
-            form=body.form,
-            size_bytes=body.size_bytes,
-            base_url=self._base_url(scheme, state.headers),
-            address=state.address,
-            line=line or CallerLine(),
-            trace_id=state.trace_id,
-            release_body=release_body,
+        return with_alias(
+            Call(
+                id=state.id,
+                caller=caller,
+                endpoint=state.route.path,
+                at_ms=state.at_ms,
+                started=state.started,
+                method=state.route.method,
+                headers=state.headers,
+                query=state.query,
+                path=state.values,
+                body=body.raw,
+                json=body.json,
+                is_form=body.is_form,
+                form=body.form,
+                size_bytes=body.size_bytes,
+                base_url=self._base_url(scheme, state.headers),
+                address=state.address,
+                line=line or CallerLine(),
+                trace_id=state.trace_id,
+                release_body=release_body,
+            )
         )
 
     # --------------------------------------------------------------------------------------------------------- errors
@@ -390,11 +393,6 @@ class AsgiApp:
 
     def _fail(self, state: CallState, failure: Exception) -> Response:
         state.code = InternalError.code
-        log.error(
-            "call failed",
-            request_id=state.id,
-            route=state.route.path,
-            code=InternalError.code,
-            trail=problems.trail(failure),
-        )
+        known = {"request_id": state.id, "route": state.route.path, "code": InternalError.code}
+        log.error("call failed", trail=problems.trail(failure), **known)
         return problems.problem_response(InternalError(), generation=state.route.generation, reached=state.reached)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.aliases import aliased
 from penstock.batches.lines import BadLine, Line, RowFault
 from penstock.batches.records import IN_PROGRESS, PAUSED, PREFIX, BatchRecord, get_batch
 from penstock.batches.row_checks import check_row
@@ -256,6 +257,7 @@ async def _checked(gateway: Gateway, caller: Caller, line: Line | BadLine, sums:
     if isinstance(line, BadLine):
         raise line.fault
     sums.check_custom_id(line)
+    line = msgspec.structs.replace(line, body=aliased(caller, line.body))
     price = await check_row(gateway, caller, line)
     sums.add_row(line, price.estimate, price.most)
     return {

@@ -44,11 +44,15 @@ class NewTrial(msgspec.Struct, frozen=True, kw_only=True):
                 yield Line(number, f"{place + 1} {model}"[:_MODEL_CHARS], line.endpoint, {**line.body, "model": model})
 
 
-def checked_models(value: Sequence[Any]) -> tuple[str, ...]:
-    """The models of a trial. Raises InvalidRequest unless they are 2 to 6 different names."""
+def checked_models(caller: Caller, value: Sequence[Any]) -> tuple[str, ...]:
+    """The models of a trial. Raises InvalidRequest unless they are 2 to 6 different names, and none is an alias."""
     are_names = all(isinstance(model, str) and 1 <= len(model) <= _MODEL_CHARS for model in value)
     if not are_names or not 2 <= len(value) <= MOST_MODELS or len(set(value)) < len(value):
         raise InvalidRequest(f"`models` must have the ids of 2 to {MOST_MODELS} different models.", param="models")
+    if alias := next((model for model in value if model in caller.model_aliases), None):
+        stands_for = caller.model_aliases[alias]
+        message = f"`{alias}` stands for `{stands_for}` in your organization; name that, or `{{provider}}/{alias}`."
+        raise InvalidRequest(message, param="models")
     return tuple(value)
 
 

@@ -98,6 +98,7 @@ def trial_object(trial: TrialRecord, now_ms: int) -> dict[str, Any]:
         "max_cost": None if trial.max_cost is None else dollars(Nanos(trial.max_cost)),
         "currency": "usd",
         "link": _link(trial, now_ms),
+        "verdict": None if trial.verdict is None else msgspec.json.decode(trial.verdict),
     }
 
 

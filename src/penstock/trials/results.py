@@ -86,11 +86,11 @@ def _result(model: str, sums: ModelSums, score: Score) -> dict[str, Any]:
         "cost_per_output": None if each is None else dollars(each),
         "seconds": sums.seconds,
         **_votes(score),
-        "win_rate": _rounded(rate),
-        "win_rate_low": _rounded(low),
-        "win_rate_high": _rounded(high),
-        "wins_per_dollar": _rounded(rate * NANOS_PER_USD / each) if rate is not None and each else None,
-        "wins_per_second": _rounded(rate / sums.seconds) if rate is not None and sums.seconds else None,
+        "win_rate": rounded(rate),
+        "win_rate_low": rounded(low),
+        "win_rate_high": rounded(high),
+        "wins_per_dollar": rounded(rate * NANOS_PER_USD / each) if rate is not None and each else None,
+        "wins_per_second": rounded(rate / sums.seconds) if rate is not None and sums.seconds else None,
     }
 
 
@@ -98,5 +98,6 @@ def _votes(score: Score) -> dict[str, int]:
     return {"wins": score.wins, "losses": score.losses, "ties": score.ties, "both_bad": score.both_bad}
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
+    """A rate as responses show it."""
     return None if value is None else round(value, _RATE_DIGITS)

@@ -31,7 +31,7 @@ SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}", "/vote", "/vote/pair
 
 
 def filled(path: str) -> str:
-    return path.replace("{model:path}", "a/b").replace("{", "").replace("}", "")
+    return path.replace("{model:path}", "a/b").replace("{alias:path}", "a/b").replace("{", "").replace("}", "")
 
 
 def test_only_these_routes_need_no_key() -> None:
@@ -67,6 +67,9 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
         ("POST", "/v1/webhooks/messages/{message_id}/redeliver"),
         ("POST", "/v1/webhooks/test"),
         ("PUT", "/v1/labels"),
+        ("PUT", "/v1/aliases/{alias:path}"),
+        ("DELETE", "/v1/aliases/{alias:path}"),
+        ("POST", "/v1/trials/{trial_id}/verdict"),
         ("PUT", "/v1/label-budgets/{name}/{value}"),
         ("DELETE", "/v1/label-budgets/{name}/{value}"),
         ("GET", "/v1/users"),

@@ -18,7 +18,7 @@ from penstock.gateway import Gateway
 from penstock.generations import forms
 from penstock.schema import Call, Response
 from penstock.store.paging import Pager
-from penstock.trials import intake, links, prompts
+from penstock.trials import intake, links, prompts, verdict
 from penstock.trials.intake import NewTrial
 from penstock.trials.records import KINDS, PREFIX, TrialRecord, find_trial_of_batch, get_trial, trial_object
 from penstock.trials.results import trial_results
@@ -46,6 +46,10 @@ LINK_FIELDS = field_table(
     ),
     flag_field("show_prompts", "Whether voters see the prompt of a pair.", default=True),
 )
+VERDICT_FIELDS = field_table(
+    text_field("model", "The model of the trial that is to be used.", required=True, max_length=256),
+    text_field("alias", "What calls ask for that are to get it: another model, or a new name.", required=True),
+)
 TRIALS_QUERY = (LIMIT, *cursors("trial"))
 
 
@@ -55,7 +59,7 @@ async def create_trial(gateway: Gateway, call: Call) -> Response:
     fields = checked_fields({**body, "file": one_file(body.get("file"))}, TRIAL_FIELDS)
     trial = NewTrial(
         kind=fields.get("kind", KINDS[0]),
-        models=intake.checked_models(fields["models"]),
+        models=intake.checked_models(call.caller, fields["models"]),
         prompts=await _prompts(gateway, call, fields),
         name=fields.get("name"),
         max_cost=budget(fields),
@@ -130,6 +134,14 @@ async def unshare_trial(gateway: Gateway, call: Call) -> Response:
     """End the link by which people vote."""
     await links.revoke_link(gateway, await _trial(gateway, call))
     return Response(status=204)
+
+
+async def decide_trial(gateway: Gateway, call: Call) -> Response:
+    """Let calls for an alias get a model of the trial, or with `dryRun` only say what that saves."""
+    trial = await _trial(gateway, call)
+    fields = checked_fields(call.json, VERDICT_FIELDS)
+    work = verdict.preview if call.dry_run else verdict.decide
+    return Response(json=await work(gateway, trial, fields["model"], fields["alias"]))
 
 
 async def _trial(gateway: Gateway, call: Call) -> TrialRecord:

@@ -46,6 +46,7 @@ _PATH_PARAMETERS = {
     "provider": "Id of a provider, such as `openai`.",
     "name": "Name of a declared label, such as `customer`.",
     "value": "Value of the label, or `*` for each value.",
+    "alias": "A name that calls ask for.",
     "file": "Name of a file, as a page or a pair gives it.",
     "page": "Name of a page, such as `images`.",
     "token": "What the gateway gave the provider for this job.",

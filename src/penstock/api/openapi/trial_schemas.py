@@ -38,6 +38,7 @@ _TRIAL: Mapping[str, Schema] = {
     "max_cost": or_null(MONEY),
     "currency": always("usd"),
     "link": or_null(closed_object({"expires_at": TIME, "shows_prompts": FLAG})),
+    "verdict": or_null(closed_object({"model": TEXT, "alias": TEXT, "at": TIME})),
 }
 _VOTES = dict.fromkeys(("wins", "losses", "ties", "both_bad"), INTEGER)
 _RATES = ("win_rate", "win_rate_low", "win_rate_high", "wins_per_dollar", "wins_per_second")
@@ -86,6 +87,23 @@ _PAIR = closed_object(
         "right": or_null(_SIDE),
     }
 )
+_VERDICT = closed_object(
+    {
+        "object": always("trial.verdict"),
+        "trial_id": TEXT,
+        "model": TEXT,
+        "alias": TEXT,
+        "replaces": or_null(TEXT),
+        "from": TIME,
+        "to": TIME,
+        "requests": INTEGER,
+        "spent": MONEY,
+        "expected": or_null(MONEY),
+        "saves": {"type": ["number", "null"], "description": "US dollars; below zero if it costs more."},
+        "currency": always("usd"),
+        **dict.fromkeys(("win_rate", "win_rate_low", "win_rate_high"), or_null(NUMBER)),
+    }
+)
 
 TRIAL_SCHEMAS: Mapping[str, Schema] = {
     "Trial": closed_object(_TRIAL),
@@ -95,6 +113,9 @@ TRIAL_SCHEMAS: Mapping[str, Schema] = {
     "TrialLink": closed_object(
         {"object": always("trial.link"), "url": TEXT, "expires_at": TIME, "shows_prompts": FLAG}
     ),
+    "TrialVerdict": _VERDICT,
+    "Alias": closed_object({"object": always("alias"), "name": TEXT, "model": TEXT}),
+    "AliasList": list_of("Alias", pages=False),
     "Pair": _PAIR,
     "Vote": closed_object({"object": always("vote"), "counted": FLAG}),
 }
@@ -116,6 +137,17 @@ TRIAL_OPERATIONS: Mapping[str, str] = {
         "earlier link of the trial."
     ),
     "unshare_trial": ("Revokes the link by which people vote. The votes stay."),
+    "decide_trial": (
+        "Lets calls for `alias`, which may be another model or a new name, get `model` from now on. The response "
+        "has what the calls of the last thirty days cost, and what they would have cost. With `dryRun=true` nothing "
+        "changes."
+    ),
+    "list_aliases": "Lists the names that the organization gives to models.",
+    "put_alias": (
+        "Lets calls that ask for the alias get a model. The alias may be the id of another model: then its calls are "
+        "routed to this one. Every process notices within two seconds."
+    ),
+    "delete_alias": "Removes an alias. Calls that ask for it get the model of that name again, or an error.",
     "show_pair": (
         "Shows two outputs for one prompt, on which this voter has not voted. `link` is the text behind the `#` of the "
         "link. Neither side names its model. `voter` is what the first response gave; all are null if nothing is left."

@@ -4,7 +4,7 @@
 -- What a call needs of its key, and how its organization is billed.
     keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
     keys.nanos_per_month, keys.models, keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels, orgs.billing,
-    orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance
+    orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance, orgs.model_aliases
 
 -- name: get_caller
 -- The active key with this digest, unless its person is deactivated.

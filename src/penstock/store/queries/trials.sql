@@ -91,3 +91,13 @@ INSERT INTO trial_votes (trial_id, voter, prompt, first, second, choice, created
 SELECT trials.id, :voter, :prompt, :first, :second, :choice, :at_ms FROM trials
 WHERE trials.link_digest = :digest AND trials.link_expires_at_ms > :at_ms
 ON CONFLICT (trial_id, voter, prompt, first, second) DO NOTHING;
+
+-- name: set_trial_verdict
+-- Note what was decided by a trial.
+UPDATE trials SET verdict = :verdict WHERE id = :id AND org_id = :org_id;
+
+-- name: sum_model_traffic
+-- How many requests for a model were completed in a time, and what they cost.
+SELECT COUNT(*) AS requests, COALESCE(SUM(cost), 0) AS cost FROM requests INDEXED BY requests_by_model
+WHERE org_id = :org_id AND model = :model AND id >= :low AND id < :high AND status = 'completed' AND kind = :kind
+    AND drill IS NULL;

@@ -1,0 +1,48 @@
+"""Aliases over HTTP: calls of the organization that ask for one get its model."""
+
+from pathlib import Path
+
+from tests.api.http_calls import form
+from tests.api.running import running
+
+IMAGE = {"model": "hero", "prompt": "a pear", "size": "64x64"}
+
+
+async def test_calls_for_an_alias_get_its_model_until_it_is_removed(tmp_path: Path) -> None:
+    async with running(tmp_path, works=True) as here:
+        key = here.mine.plain.key
+        images = "/compat/v1/images/generations"
+        assert (await here.served.call("POST", images, key=key, body=IMAGE)).code == "MODEL_NOT_FOUND"
+        refused = await here.served.call("PUT", "/v1/aliases/hero", key=key, body={"model": "atelier/sketch"})
+        assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
+        assert (await here.admin("PUT", "/v1/aliases/hero", {"model": "atelier/nothing"})).code == "MODEL_NOT_FOUND"
+        assert (await here.admin("PUT", "/v1/aliases/hero", {"model": "atelier/sketch"})).status == 200
+        listed = (await here.get("/v1/aliases")).json["data"]
+        assert listed == [{"object": "alias", "name": "hero", "model": "atelier/sketch"}]
+        assert (await here.get("/v1/aliases", here.theirs)).json["data"] == []
+        dry = await here.served.call("POST", f"{images}?dryRun=true", key=key, body=IMAGE)
+        assert (dry.status, dry.json["candidates"][0]["model"]) == (200, "atelier/sketch")
+        theirs = await here.served.call("POST", f"{images}?dryRun=true", key=here.theirs.plain.key, body=IMAGE)
+        assert theirs.code == "MODEL_NOT_FOUND"
+        batch = {"endpoint": "/v1/images/generations", "requests": [IMAGE], "start": False}
+        estimate = await here.served.call("POST", "/v1/batches?dryRun=true", key=key, body=batch)
+        assert estimate.json["rows"] == 1
+        trial = {"models": ["hero", "atelier/sketch"], "prompts": ["a pear"]}
+        refused = await here.served.call("POST", "/v1/trials", key=key, body=trial)
+        assert (refused.status, refused.json["error"]["param"]) == (400, "models")
+        assert (await here.admin("DELETE", "/v1/aliases/hero")).status == 204
+        assert (await here.served.call("POST", images, key=key, body=IMAGE)).code == "MODEL_NOT_FOUND"
+
+
+async def test_the_model_of_a_form_and_of_a_chat_may_be_an_alias(tmp_path: Path) -> None:
+    async with running(tmp_path, works=True) as here:
+        for name, model in (("edits", "atelier/retouch"), ("talk/er", "atelier/echo")):
+            assert (await here.admin("PUT", f"/v1/aliases/{name}", {"model": model})).status == 200
+        key = here.mine.plain.key
+        chat = {"model": "talk/er", "messages": [{"role": "user", "content": "hi"}]}
+        answered = await here.served.call("POST", "/compat/v1/chat/completions", key=key, body=chat)
+        assert answered.status == 200, answered.body
+        fields = (("model", b"edits", None), ("prompt", b"a hat", None), ("image", b"no image", "a.png"))
+        body, headers = form(*fields)
+        edited = await here.served.call("POST", "/compat/v1/images/edits", key=key, body=body, headers=headers)
+        assert edited.code != "MODEL_NOT_FOUND", edited.body
