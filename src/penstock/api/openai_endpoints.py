@@ -26,7 +26,7 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "POST",
         "/chat/completions",
         "yes",
-        "whole and streamed, with tools, images and structured outputs; not stored, so stored "
+        "whole and streamed, with tools, images, sounds and structured outputs; not stored, so stored "
         "completions cannot be listed",
     ),
     OpenAiEndpoint("", "/chat/completions/{id}", "no", _NO_STATE),

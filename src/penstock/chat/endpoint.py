@@ -13,15 +13,16 @@ from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
 from penstock.chat.messages import texts_of
 from penstock.chat.pass_through import ResponsesApi
-from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost
+from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost, max_sound_tokens
 from penstock.chat.provider_api import CompletionsApi, ProviderApi
 from penstock.chat.provider_body import passes_through
 from penstock.chat.replay import plan_replay, replay_chat, with_source
 from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedChat, reserve
 from penstock.chat.responses_request import ResponsesRequest
-from penstock.chat.stream import whole_text_bytes
+from penstock.chat.sounds import measured_sounds
 from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
+from penstock.chat.written import spoken_seconds, whole_text_bytes
 from penstock.errors import PermissionDenied
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
@@ -55,6 +56,8 @@ async def complete_chat(
         chat = read() if call.size_bytes <= LONG_BYTES else await run_aside(call.size_bytes, read)
         if call.caller.models is not None:
             _check_models(gateway, call.caller, chat)
+        if chat.sounds:
+            chat = await measured_sounds(gateway, chat, call.caller.org_id)
         labels = call_labels(call, chat.body.get("labels"))
         replay = await plan_replay(gateway, call, chat)
         is_mock = replay is not None and replay.status == "mocked"
@@ -131,7 +134,8 @@ async def _ask(reserved: ReservedChat, candidate: Candidate) -> Response:
                 watch.note_request(reserved.chat.body)
             return await forward(reserved, candidate, api, watch)
     except CallerGone:
-        bill = make_bill(candidate.token_prices, estimated_usage(reserved.chat)) if is_begun else None
+        prices = candidate.token_prices
+        bill = make_bill(prices, estimated_usage(reserved.chat, prices)) if is_begun else None
         reserved.settle("cancelled", candidate=candidate, bill=bill, problem=caller_disconnected())
         raise
     except ProcessStopped:
@@ -191,6 +195,8 @@ def _read_whole(
     if found.error:
         raise AttemptFailed(failure_in_body(candidate, outline.fill(found.error)))
     watch.note_answer(found.answered)
+    prices = candidate.token_prices
+    sound_tokens = max_sound_tokens(prices, reserved.chat)
     usage = found.usage
     if usage is not None:
         reserved.gateway.reasoning_rates.note(
@@ -201,10 +207,12 @@ def _read_whole(
         )
     if found.is_empty:
         if usage is not None:
-            reserved.losses.append(make_bill(candidate.token_prices, usage).cost)
+            reserved.losses.append(make_bill(prices, usage, sound_tokens).cost)
         raise _unreadable(candidate, "returned an empty response")
-    usage = usage or estimated_usage(reserved.chat, output_bytes=whole_text_bytes(body))
-    bill = make_bill(candidate.token_prices, usage)
+    usage = usage or estimated_usage(
+        reserved.chat, prices, output_bytes=whole_text_bytes(body), spoken_seconds=spoken_seconds(body)
+    )
+    bill = make_bill(prices, usage, sound_tokens)
     try:
         shown = without_plain_key(outline.fill(api.whole(outline.json, usage, bill.cost)), candidate.key)
         return shown, bill, items_of(shown) if reserved.keeps_items else []

@@ -1,8 +1,8 @@
-"""Check the messages of a chat call, and find the text and the images in them."""
+"""Check the messages of a chat call, and find the text, the images and the sounds in them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -32,9 +32,31 @@ class ChatImage(msgspec.Struct, frozen=True):
         return not _is_data_uri(self.source)
 
 
-def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> tuple[int, list[ChatImage], bool]:
-    """Return the bytes of text and the images in all messages, and whether the content of each is a string; raise
-    InvalidRequest for a malformed one.
+class ChatSound(msgspec.Struct, frozen=True):
+    """A sound in a message, in base64, and how long it is once it was measured."""
+
+    message: int
+    part: int
+    data: str
+    format: str
+    seconds: float = 0
+
+    @property
+    def param(self) -> str:
+        return f"messages[{self.message}].content[{self.part}].input_audio.data"
+
+
+class Content(NamedTuple):
+    """What messages have."""
+
+    text_bytes: int
+    images: list[ChatImage]
+    sounds: list[ChatSound]
+
+
+def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> tuple[Content, bool]:
+    """Return what all messages have, and whether the content of each is a string; raise InvalidRequest for a malformed
+    one.
 
     `size_bytes` are those of the whole body, here and below.
     """
@@ -42,6 +64,7 @@ def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> 
         raise InvalidRequest("`messages` must have at least one message.", param="messages")
     text_bytes = 0
     images: list[ChatImage] = []
+    sounds: list[ChatSound] = []
     are_texts = True
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
@@ -54,16 +77,17 @@ def check_messages(messages: list[Any], settings: Settings, size_bytes: int) -> 
             text_bytes += len(content) if content.isascii() else len(content.encode())
         elif isinstance(content, list):
             are_texts = False
-            part_bytes, part_images = _check_parts(number, role, content, settings, size_bytes)
-            text_bytes += part_bytes
-            images += part_images
+            found = _check_parts(number, role, content, settings, size_bytes)
+            text_bytes += found.text_bytes
+            images += found.images
+            sounds += found.sounds
         elif content is None and role == "assistant":
             are_texts = False
         else:
             _refuse(number, "content", "must be a string or an array of parts, or null in assistant messages")
         if len(message) > 2 or content is None:
             text_bytes += _check_other_fields(number, role, message, size_bytes)
-    return text_bytes, images, are_texts
+    return Content(text_bytes, images, sounds), are_texts
 
 
 def _text_size(text: str) -> int:
@@ -74,6 +98,8 @@ def _check_other_fields(number: int, role: str, message: Mapping[str, Any], size
     """Check `name`, `tool_calls` and `tool_call_id`; return the bytes of all fields but `role` and `content`."""
     if not isinstance(message.get("name"), str | None):
         _refuse(number, "name", "must be a string")
+    if message.get("audio") is not None:
+        _refuse(number, "audio", "names speech that a provider stores; send its `transcript` as `content` instead")
     tool_call_id = message.get("tool_call_id")
     if tool_call_id is not None and not (role == "tool" and isinstance(tool_call_id, str)):
         _refuse(number, "tool_call_id", "must be a string, in tool messages only")
@@ -85,12 +111,11 @@ def _check_other_fields(number: int, role: str, message: Mapping[str, Any], size
     return encoded_size({name: value for name, value in message.items() if name not in ("role", "content")}, size_bytes)
 
 
-def _check_parts(
-    number: int, role: str, parts: list[Any], settings: Settings, size_bytes: int
-) -> tuple[int, list[ChatImage]]:
-    """Return the bytes of text and the images in the parts of one message."""
+def _check_parts(number: int, role: str, parts: list[Any], settings: Settings, size_bytes: int) -> Content:
+    """Return what the parts of one message have."""
     text_bytes = 0
     images = []
+    sounds = []
     for index, part in enumerate(parts):
         where = f"content[{index}]"
         kind = part.get("type") if isinstance(part, dict) else None
@@ -102,21 +127,38 @@ def _check_parts(
                 others = {name: value for name, value in part.items() if name != "text"}
                 text_bytes += encoded_size(others, size_bytes)
         elif kind == "image_url":
-            image = part.get("image_url")
-            url = image.get("url") if isinstance(image, dict) else None
-            if not isinstance(url, str):
-                _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
-            images.append(ChatImage(number, index, _check_source(url, _image_param(number, index), settings)))
-            text_bytes += encoded_size({**part, "image_url": {**image, "url": ""}}, size_bytes)
+            images.append(_check_image(number, index, part.get("image_url"), settings))
+            text_bytes += encoded_size({**part, "image_url": {**part["image_url"], "url": ""}}, size_bytes)
+        elif kind == "input_audio" and role == "user":
+            sounds.append(_check_sound(number, index, part.get("input_audio")))
+            text_bytes += encoded_size({**part, "input_audio": None}, size_bytes)
         elif kind == "refusal" and role == "assistant":
             if not isinstance(part.get("refusal"), str):
                 _refuse(number, f"{where}.refusal", "must be a string")
             text_bytes += encoded_size(part, size_bytes)
         else:
-            _refuse(number, f"{where}.type", "must be `text` or `image_url`")
+            _refuse(number, f"{where}.type", "must be `text`, `image_url` or, from the user, `input_audio`")
         if len(part) > 2:
             _check_other_part_fields(number, where, part)
-    return text_bytes, images
+    return Content(text_bytes, images, sounds)
+
+
+def _check_image(number: int, index: int, image: Any, settings: Settings) -> ChatImage:
+    url = image.get("url") if isinstance(image, dict) else None
+    if not isinstance(url, str):
+        _refuse(number, f"content[{index}].image_url.url", "must be an HTTPS URL or a base64 data URI")
+    return ChatImage(number, index, _check_source(url, _image_param(number, index), settings))
+
+
+def _check_sound(number: int, index: int, sound: Any) -> ChatSound:
+    where = f"content[{index}].input_audio"
+    if not isinstance(sound, dict) or not isinstance(sound.get("data"), str) or not sound["data"]:
+        _refuse(number, f"{where}.data", "must be a sound in base64")
+    if not isinstance(sound.get("format"), str):
+        _refuse(number, f"{where}.format", "must be the format of the sound, such as `wav`")
+    if other := next((name for name in sound if name not in ("data", "format")), None):
+        _refuse(number, f"{where}.{other}", "is not a field of a sound")
+    return ChatSound(number, index, sound["data"], sound["format"])
 
 
 def _check_other_part_fields(number: int, where: str, part: Mapping[str, Any]) -> None:

@@ -16,4 +16,4 @@ def mock_chat(gateway: Gateway, chat: ChatRequest) -> tuple[ChatRequest, Route]:
     mock = gateway.catalog.mock("chat")
     body = {name: value for name, value in chat.body.items() if name in CHAT and name != FIELD}
     free = replace(mock, model=replace(mock.model, prices=()))
-    return msgspec.structs.replace(chat, body=body, extras={}), Route((free,))
+    return msgspec.structs.replace(chat, body=body, extras={}, speaks=False), Route((free,))

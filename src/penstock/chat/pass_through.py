@@ -17,7 +17,8 @@ from penstock.chat.provider_body import NOT_FORWARDED, apply_rows, token_limit
 from penstock.chat.request import TOKEN_LIMITS, ChatRequest
 from penstock.chat.responses_output import error_fields, usage_fields
 from penstock.chat.responses_request import ResponsesRequest, has_encrypted_reasoning
-from penstock.chat.stream import JSON_TEXT, ProviderEvents, StreamBroken, least_tokens
+from penstock.chat.stream import ProviderEvents, StreamBroken
+from penstock.chat.written import JSON_TEXT, least_tokens
 from penstock.errors import Problem
 from penstock.models.preferences import FIELD as PREFERENCES
 from penstock.net.event_stream import contains_any, event_data, named_event
@@ -45,6 +46,7 @@ RawFields = dict[str, msgspec.Raw]  # the values of an object as they were writt
 class _Details(msgspec.Struct):
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
+    audio_tokens: int | None = None
 
 
 class _ResponseUsage(msgspec.Struct):
@@ -215,6 +217,10 @@ class _ResponsesRelay:
     @property
     def least_tokens(self) -> int:
         return least_tokens(self._event_count, self._text_bytes)
+
+    @property
+    def spoken_seconds(self) -> float:
+        return 0
 
     @property
     def kept_bytes(self) -> int:

@@ -1,6 +1,7 @@
 """Compute what a chat call may cost at most and what it did cost."""
 
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -21,10 +22,12 @@ _XAI_TICKS_PER_USD = 10**10
 
 class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    audio_tokens: int | None = None
 
 
 class _CompletionDetails(msgspec.Struct):
     reasoning_tokens: int | None = None
+    audio_tokens: int | None = None
 
 
 class Usage(msgspec.Struct):
@@ -67,6 +70,18 @@ class Usage(msgspec.Struct):
         return min(self.prompt_tokens or 0, _plausible(details.cached_tokens) or 0) if details else 0
 
     @property
+    def heard(self) -> int:
+        """Prompt tokens of sounds, beside the cached ones."""
+        details = self.prompt_tokens_details
+        return min((_plausible(details.audio_tokens) or 0) if details else 0, self.input - self.cached)
+
+    @property
+    def spoken(self) -> int:
+        """Completion tokens of speech."""
+        details = self.completion_tokens_details
+        return min((_plausible(details.audio_tokens) or 0) if details else 0, self.output)
+
+    @property
     def reasoning(self) -> int:
         """Output tokens that the model used to think."""
         details = self.completion_tokens_details
@@ -107,8 +122,11 @@ def _plausible(tokens: int | None) -> int | None:
 def max_cost(prices: TokenPrices, chat: ChatRequest, default_output_tokens: int) -> Nanos:
     """Return the highest possible cost of a call; the default is for callers who set no limit of tokens."""
     input_tokens = _max_input_tokens(prices, chat)
-    price = prices.row(input_tokens)
-    return ZERO if price is None else price.nanos(input_tokens, chat.max_output_tokens(default_output_tokens))
+    sound_tokens = max_sound_tokens(prices, chat)
+    price = prices.row(input_tokens + sound_tokens)
+    if price is None:
+        return ZERO
+    return price.nanos(input_tokens, chat.max_output_tokens(default_output_tokens), sound_tokens, speaks=chat.speaks)
 
 
 def token_usd(prices: TokenPrices, chat: ChatRequest) -> tuple[Decimal, Decimal]:
@@ -120,13 +138,17 @@ def token_usd(prices: TokenPrices, chat: ChatRequest) -> tuple[Decimal, Decimal]
 def quote(prices: TokenPrices, chat: ChatRequest, default_output_tokens: int) -> Quote:
     """Return the highest possible cost of a call, line by line."""
     input_tokens = _max_input_tokens(prices, chat)
-    price = prices.row(input_tokens)
+    sound_tokens = max_sound_tokens(prices, chat)
+    price = prices.row(input_tokens + sound_tokens)
     if price is None:
         return Quote(components=())
+    output_usd = max(price.usd[1], price.sound_usd[1], key=Decimal) if chat.speaks else price.usd[1]
     lines = [
         Line(price.usd[0], "token", Decimal(input_tokens), is_input=True),
-        Line(price.usd[1], "token", Decimal(chat.max_output_tokens(default_output_tokens))),
+        Line(output_usd, "token", Decimal(chat.max_output_tokens(default_output_tokens))),
     ]
+    if sound_tokens:
+        lines.insert(1, Line(price.sound_usd[0], "token", Decimal(sound_tokens), is_input=True))
     if price.each:
         lines.append(Line(price.each_usd, "output", Decimal(1)))
     return msgspec.structs.replace(quote_of(lines), total=max_cost(prices, chat, default_output_tokens))
@@ -135,15 +157,18 @@ def quote(prices: TokenPrices, chat: ChatRequest, default_output_tokens: int) ->
 class Bill(msgspec.Struct, frozen=True):
     """What a call has used and what that costs."""
 
-    # By direction, as metrics and traces count them: `input`, of which `cached`, and `output`. Empty for calls that are
-    # not priced by the token.
+    # By direction, as metrics and traces count them: `input`, of which `cached`, and `output`, and of both `heard` and
+    # `spoken` tokens of sound, if there are any. Empty for calls that are not priced by the token.
     tokens: dict[str, int]
     lines: tuple[CostLine, ...]
     cost: Nanos  # the sum of the lines
 
 
-def make_bill(prices: TokenPrices, usage: Usage) -> Bill:
-    """Return the cost that the provider reports, otherwise the price of the tokens and of the call."""
+def make_bill(prices: TokenPrices, usage: Usage, sound_tokens: int = 0) -> Bill:
+    """Return the cost that the provider reports, otherwise the price of the tokens and of the call.
+
+    The `sound_tokens` that the input has at most are charged as such where the provider does not say how many it has.
+    """
     input_tokens = usage.input
     output_tokens = usage.output
     cached_tokens = usage.cached if usage.prompt_tokens_details else 0
@@ -154,16 +179,32 @@ def make_bill(prices: TokenPrices, usage: Usage) -> Bill:
     price = prices.row(input_tokens)
     if price is None:
         return Bill(tokens, (), ZERO)
-    lines, cost = price.lines(input_tokens, output_tokens, cached_tokens)
+    heard = usage.heard or min(sound_tokens, input_tokens - cached_tokens)
+    spoken = usage.spoken
+    if heard or spoken:
+        tokens |= {"heard": heard, "spoken": spoken}
+    lines, cost = price.lines(input_tokens, output_tokens, cached_tokens, (heard, spoken))
     return Bill(tokens, tuple(lines), cost)
 
 
-def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
+def estimated_usage(
+    chat: ChatRequest, prices: TokenPrices, *, output_tokens: int = 0, output_bytes: int = 0, spoken_seconds: float = 0
+) -> Usage:
     """Return the usage of a call for which the provider reports none, from the sizes of its input and output."""
+    text_tokens = max(1, chat.prompt_bytes // _BYTES_PER_TOKEN) + len(chat.images) * _TOKENS_PER_IMAGE
+    heard = max_sound_tokens(prices, chat)
+    spoken = int(spoken_seconds * prices.max_sound_tokens)
     return Usage(
-        prompt_tokens=max(1, chat.prompt_bytes // _BYTES_PER_TOKEN) + len(chat.images) * _TOKENS_PER_IMAGE,
-        completion_tokens=output_tokens + output_bytes // _BYTES_PER_TOKEN,
+        prompt_tokens=text_tokens + heard,
+        completion_tokens=output_tokens + output_bytes // _BYTES_PER_TOKEN + spoken,
+        prompt_tokens_details=_PromptDetails(audio_tokens=heard) if heard else None,
+        completion_tokens_details=_CompletionDetails(audio_tokens=spoken) if spoken else None,
     )
+
+
+def max_sound_tokens(prices: TokenPrices, chat: ChatRequest) -> int:
+    """How many tokens the sounds of a call are at most."""
+    return ceil(chat.sound_seconds * prices.max_sound_tokens)
 
 
 def _max_input_tokens(prices: TokenPrices, chat: ChatRequest) -> int:

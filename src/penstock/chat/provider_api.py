@@ -53,6 +53,10 @@ class StreamRelay(Protocol):
         """How many tokens the events have at least that were passed on."""
 
     @property
+    def spoken_seconds(self) -> float:
+        """How many seconds of speech the events have that were passed on."""
+
+    @property
     def kept_bytes(self) -> int:
         """How many bytes of an incomplete event there are."""
 
@@ -128,7 +132,7 @@ class CompletionsApi:
             keeps_usage=self._chat.wants_usage,
             usage_everywhere=bool((self._chat.body.get("stream_options") or {}).get("continuous_usage_stats")),
             model=self._chat.model,
-            prompt_tokens=estimated_usage(self._chat).input,
+            prompt_tokens=estimated_usage(self._chat, self.candidate.token_prices).input,
             finish_reasons=self._finish_reasons,
             choices=self._chat.choices,
         )

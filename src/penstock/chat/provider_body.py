@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.chat.request import ChatRequest
+from penstock.chat.sounds import check_sound_prices
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.long_bodies.json_encoding import exceeds
@@ -21,6 +22,8 @@ def check_supported(chat: ChatRequest, model: Model) -> None:
         raise InvalidRequest(f"A call of {model.id} may have at most {most} bytes of JSON.")
     if chat.extras:
         check_extras(model, chat.extras)
+    if chat.sounds or chat.speaks:
+        check_sound_prices(chat, model)
     if chat.responses and chat.responses.not_in_chat and not passes_through(chat, model):
         field = chat.responses.not_in_chat
         raise InvalidRequest(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.chat.messages import ChatImage, check_messages, lacks_text, with_text
+from penstock.chat.messages import ChatImage, ChatSound, check_messages, lacks_text, with_text
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT, Field, check_field
@@ -32,6 +32,9 @@ _NO_EFFECT: Mapping[str, tuple[Any, ...]] = {
 # A guess of the answer, which makes it come sooner and nothing else. Wrong guesses are billed beyond any limit of
 # tokens, so it is not passed on.
 _PREDICTION = "prediction"
+_MODALITIES = "modalities"
+_SPOKEN = (_MODALITIES, "audio")  # not in the interface, and passed on to models whose speech has a price
+_MODALITY_NAMES = ("text", "audio")
 TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 # An upper bound of tokens, because counting them exactly needs the tokenizer of each model. A tokenizer makes at most
 # one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
@@ -57,6 +60,12 @@ class ChatRequest(msgspec.Struct, frozen=True):
     choices: int
     size_bytes: int  # about, of the body
     responses: ResponsesRequest | None = None  # the same call as its caller wrote it, in the Responses API
+    sounds: tuple[ChatSound, ...] = ()
+    speaks: bool = False  # whether the model is asked to speak its answer
+
+    @property
+    def sound_seconds(self) -> float:
+        return sum(sound.seconds for sound in self.sounds)
 
     def max_output_tokens(self, default: int) -> int:
         """Return how many tokens all choices together can have; the default is for callers who set no limit."""
@@ -78,7 +87,8 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
     size_bytes = call.size_bytes
     if extras:
         check_extras_size(extras, size_bytes)
-    text_bytes, images, are_texts = check_messages(body["messages"], settings, size_bytes)
+    content, are_texts = check_messages(body["messages"], settings, size_bytes)
+    text_bytes, images = content.text_bytes, content.images
     if not are_texts and any(map(lacks_text, body["messages"])):
         body = {**body, "messages": [with_text(message) for message in body["messages"]]}
     prompt_bytes = text_bytes
@@ -98,6 +108,8 @@ def read_chat_request(call: Call, settings: Settings, responses: ResponsesReques
         choices=body.get("n") or 1,
         size_bytes=size_bytes,
         responses=responses,
+        sounds=tuple(content.sounds),
+        speaks=body.get(_MODALITIES) is not None,
     )
 
 
@@ -114,7 +126,7 @@ def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     for name, value in body.items():
         if value is None:  # null is the same as no field
             continue
-        if name not in CHAT:
+        if name not in CHAT and name not in _SPOKEN:
             extras[name] = value
         if name in _FIELDS and (checked := check_field(_FIELDS[name], value)) is not value:
             changed[name] = checked
@@ -139,17 +151,36 @@ def with_images(chat: ChatRequest, images: Sequence[ChatImage]) -> ChatRequest:
     return msgspec.structs.replace(chat, body=_with_images(chat.body, images), size_bytes=size_bytes)
 
 
+def with_sounds(chat: ChatRequest, sounds: Sequence[ChatSound]) -> ChatRequest:
+    """Return the call with these sounds, which were measured and may have another format than before."""
+    size_bytes = chat.size_bytes + sum(len(sound.data) for sound in sounds)
+    body = _with_sounds(chat.body, sounds)
+    return msgspec.structs.replace(chat, body=body, sounds=tuple(sounds), size_bytes=size_bytes)
+
+
 def _with_images(body: Mapping[str, Any], images: Sequence[ChatImage]) -> dict[str, Any]:
+    return _with_parts(body, {(image.message, image.part): ("image_url", {"url": image.source}) for image in images})
+
+
+def _with_sounds(body: Mapping[str, Any], sounds: Sequence[ChatSound]) -> dict[str, Any]:
+    changes = {
+        (sound.message, sound.part): ("input_audio", {"data": sound.data, "format": sound.format}) for sound in sounds
+    }
+    return _with_parts(body, changes)
+
+
+def _with_parts(
+    body: Mapping[str, Any], changes: Mapping[tuple[int, int], tuple[str, Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """The body with other values in some parts of its messages: by message and part, a name and the fields there."""
     messages = list(body["messages"])
     copied: set[int] = set()
-    for image in images:
-        if image.message not in copied:
-            copied.add(image.message)
-            message = messages[image.message]
-            messages[image.message] = {**message, "content": list(message["content"])}
-        parts = messages[image.message]["content"]
-        part = parts[image.part]
-        parts[image.part] = {**part, "image_url": {**part["image_url"], "url": image.source}}
+    for (number, index), (name, fields) in changes.items():
+        if number not in copied:
+            copied.add(number)
+            messages[number] = {**messages[number], "content": list(messages[number]["content"])}
+        part = messages[number]["content"][index]
+        messages[number]["content"][index] = {**part, name: {**part[name], **fields}}
     return {**body, "messages": messages}
 
 
@@ -236,6 +267,21 @@ def _function_names(body: Mapping[str, Any]) -> list[Any]:
     return [function.get("name") for function in functions if isinstance(function, dict)]
 
 
+def _check_modalities(body: Mapping[str, Any], modalities: Any) -> None:
+    is_list = isinstance(modalities, list) and all(name in _MODALITY_NAMES for name in modalities)
+    if not is_list or "audio" not in modalities:
+        raise InvalidRequest('`modalities` must be `["text"]` or `["text", "audio"]`.', param=_MODALITIES)
+
+
+def _check_audio(body: Mapping[str, Any], audio: Any) -> None:
+    if body.get(_MODALITIES) is None:
+        raise InvalidRequest('`audio` needs `modalities` to be `["text", "audio"]`.', param="audio")
+    if not isinstance(audio, dict):
+        raise InvalidRequest("`audio` must be an object with a `voice` and a `format`, such as `wav`.", param="audio")
+    if other := next((name for name in audio if name not in ("voice", "format")), None):
+        raise InvalidRequest(f"`audio.{other}` is not a field of `audio`.", param=f"audio.{other}")
+
+
 # Checks of single fields that the parameter tables cannot express.
 _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
     "stop": _check_stop,
@@ -244,4 +290,6 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
     "tool_choice": _check_tool_choice,
     "response_format": _check_response_format,
     "stream_options": _check_stream_options,
+    _MODALITIES: _check_modalities,
+    "audio": _check_audio,
 }

@@ -178,7 +178,8 @@ def _vendor_cost(candidate: Candidate | None, bill: Bill | None) -> Nanos | None
     price = TokenPrices.of(candidate.listed).row(tokens.get("input", 0))
     if price is None:
         return None
-    return price.lines(tokens.get("input", 0), tokens.get("output", 0), tokens.get("cached", 0))[1]
+    sound_tokens = (tokens.get("heard", 0), tokens.get("spoken", 0))
+    return price.lines(tokens.get("input", 0), tokens.get("output", 0), tokens.get("cached", 0), sound_tokens)[1]
 
 
 class ReservedChat(ReservedCall, frozen=True, kw_only=True):

@@ -21,8 +21,8 @@ from penstock.chat.normalise import (
 )
 from penstock.chat.pricing import Usage, without_usage
 from penstock.chat.tool_calls import TOOL_CALL_MARKS, CallNumbers
+from penstock.chat.written import least_tokens, spoken_seconds, written_bytes
 from penstock.clock import Clock
-from penstock.long_bodies.long_texts import GO_BACK
 from penstock.net.event_stream import EventBuffer, EventTooLong, contains_any, data_of_events, event_data
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Provider
@@ -45,38 +45,6 @@ _IDLE_SECONDS = 60.0  # a stream may be silent for so long
 _EMPTY_REASON = b'"finish_reason":""'  # in chunks before the last one
 _NO_REASON = b'"finish_reason":null'
 _DECODED = (b'"usage":{', b'"usage": {', b'"error"', b"[DONE]")
-
-
-# A text in JSON, as it is written. It cannot match in two ways, so a text without an end takes no longer.
-JSON_TEXT = rb'": ?"([^"\\]*+(?:\\.[^"\\]*+%b)*+)"' % GO_BACK
-_CONTENT = re.compile(b"content" + JSON_TEXT)  # also of `reasoning_content`
-_WHOLE_TEXT = re.compile(b"(?:content|text|arguments|reasoning|refusal)" + JSON_TEXT)
-_OTHER_TEXTS = (
-    (b'"arguments":', re.compile(b'"arguments' + JSON_TEXT)),
-    (b'"reasoning":', re.compile(b'"reasoning' + JSON_TEXT)),
-)
-_BYTES_PER_TOKEN_MAX = 6  # few texts have more on average
-
-
-def written_bytes(events: bytes) -> int:
-    """How many bytes of content, reasoning and arguments of tools events have."""
-    count = sum(map(len, _CONTENT.findall(events)))
-    for mark, text in _OTHER_TEXTS:
-        if mark in events:
-            count += sum(map(len, text.findall(events)))
-    return count
-
-
-def whole_text_bytes(body: bytes | bytearray) -> int:
-    """How many bytes of text a whole response has, in the chat or the Responses API."""
-    return sum(match.end(1) - match.start(1) for match in _WHOLE_TEXT.finditer(body))
-
-
-def least_tokens(event_count: int, text_bytes: int) -> int:
-    """How many tokens events with so many bytes of text have at least: some providers send a token with each event,
-    others many.
-    """
-    return max(event_count, text_bytes // _BYTES_PER_TOKEN_MAX)
 
 
 class StreamBroken(Exception):
@@ -221,6 +189,7 @@ class Relay:
     finish_reasons: Mapping[bytes, bytes] = field(default_factory=dict)  # the provider's to those of the interface
     event_count: int = 0  # events with content
     text_bytes: int = 0  # in these events
+    spoken_seconds: float = 0  # in these events
     usage: Usage | None = None
     is_answered: bool = False
     done: bool = False
@@ -269,6 +238,7 @@ class Relay:
         if contains_any(events, TOOL_CALL_MARKS):
             events = self._calls.renumber(events)
         self.text_bytes += written_bytes(events)
+        self.spoken_seconds += spoken_seconds(events)
         if _EMPTY_REASON in events:
             events = events.replace(_EMPTY_REASON, _NO_REASON)
         if contains_any(events, REASON_MARKS):

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.chat.form import SentBytes
 from penstock.chat.kept_items import items_of
-from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill
+from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill, max_sound_tokens
 from penstock.chat.provider_api import ProviderApi, StreamRelay
 from penstock.chat.reserved import ReservedChat
 from penstock.chat.stream import (
@@ -153,7 +153,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 problem = None
                 usage = self._usage
                 self._note_rate()
-                bill = make_bill(self.candidate.token_prices, usage)
+                bill = self._bill_of(usage)
                 last = await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
                 shown += self._without_key(last)
                 sent.count(shown)
@@ -218,7 +218,16 @@ class _StreamedCall(msgspec.Struct, frozen=True):
     @property
     def _usage(self) -> Usage:
         """The usage of what was sent; where the provider reports none, the least that it can be."""
-        return self.relay.usage or estimated_usage(self.reserved.chat, output_tokens=self.relay.least_tokens)
+        return self.relay.usage or self._estimated_usage(self.relay.least_tokens)
+
+    def _estimated_usage(self, output_tokens: int) -> Usage:
+        seconds = self.relay.spoken_seconds
+        prices = self.candidate.token_prices
+        return estimated_usage(self.reserved.chat, prices, output_tokens=output_tokens, spoken_seconds=seconds)
+
+    def _bill_of(self, usage: Usage) -> Bill:
+        prices = self.candidate.token_prices
+        return make_bill(prices, usage, max_sound_tokens(prices, self.reserved.chat))
 
     @property
     def _model_name(self) -> ModelName:
@@ -237,7 +246,7 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         if self._reasons:
             return True
         is_known = self.reserved.gateway.reasoning_rates.is_known(self._model_name)
-        return not is_known and make_bill(self.candidate.token_prices, self._usage).cost > 0
+        return not is_known and self._bill_of(self._usage).cost > 0
 
     def _note_rate(self) -> None:
         usage = self.relay.usage
@@ -254,14 +263,14 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         """The bill of a stream that did not come to its end. Hidden reasoning of which the provider has not reported
         the tokens counts by the time that it took; where nothing was measured of the model, it may be a loss.
         """
-        bill = make_bill(self.candidate.token_prices, self._usage)
+        bill = self._bill_of(self._usage)
         if not isinstance(problem, Cancelled) or self.relay.usage or self.relay.is_answered or not self._reasons:
             return bill
         gateway, chat = self.reserved.gateway, self.reserved.chat
         hidden = gateway.reasoning_rates.tokens(self._model_name, self.times.provider_seconds)
         most = chat.max_output_tokens(gateway.settings.chat_output_tokens)
         tokens = max(self.relay.least_tokens, min(hidden.number, most))
-        likely = make_bill(self.candidate.token_prices, estimated_usage(chat, output_tokens=tokens))
+        likely = self._bill_of(self._estimated_usage(tokens))
         if hidden.is_measured:
             return likely
         self.reserved.losses.append(Nanos(max(0, likely.cost - bill.cost)))

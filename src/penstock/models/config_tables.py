@@ -43,7 +43,8 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     input_usd: Annotated[Amount, Meta(description="Dollars per unit of input, such as a token or an image.")] = "0"
     each_usd: Annotated[Amount, Meta(description="Dollars per output, beside the units.")] = "0"
     other_usd: Annotated[
-        dict[str, Amount], Meta(description="Dollars per token of other kinds, such as `cached`.")
+        dict[str, Amount],
+        Meta(description="Dollars per token that is `cached`, `audio_input` or `audio_output`."),
     ] = {}
     when: Annotated[dict[str, Any], Meta(description="Parameters of the calls that this price is for.")] = {}
     above: Annotated[
@@ -85,6 +86,10 @@ class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     enabled: Annotated[bool, Meta(description="False switches the model off.")] | UnsetType = UNSET
     max_image_tokens: (
         Annotated[Whole, Meta(description="Chat: the most input tokens that one image can count as.")] | UnsetType
+    ) = UNSET
+    max_sound_tokens: (
+        Annotated[Whole, Meta(description="Chat: the most input tokens that a second of sound can count as.")]
+        | UnsetType
     ) = UNSET
     upstream: (
         Annotated[Text, Meta(description="The provider's own name for it, such as that of a deployment.")] | UnsetType

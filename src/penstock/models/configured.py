@@ -323,7 +323,7 @@ def changes(
         yield name, change
 
 
-_CHANGEABLE = ("priority", "weight", "aliases", "enabled", "max_image_tokens")
+_CHANGEABLE = ("priority", "weight", "aliases", "enabled", "max_image_tokens", "max_sound_tokens")
 
 
 def _model_fields(where: str, table: ModelChanges) -> dict[str, Any]:

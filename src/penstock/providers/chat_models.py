@@ -59,10 +59,11 @@ def chat_models(
     """Chat models from a table with one model per line.
 
     A line has the model's name and its prices in dollars per million tokens: input, output and, if there is a discount,
-    cached input. `name=other` is for models that the provider calls `other`. `>200000` is followed by the prices for
-    calls with more than 200,000 input tokens, `from 2026-12-01` by the prices from that day on, `until` by the day on
-    which the model is shut down. The public id is `owner/name`, unless the name has a slash itself. `fields` are
-    further fields of each Model, such as `max_image_tokens`.
+    cached input. `sound` is followed by those of input and, if the model speaks, output that is sound. `name=other` is
+    for models that the provider calls `other`. `>200000` is followed by the prices for calls with more than 200,000
+    input tokens, `from 2026-12-01` by the prices from that day on, `until` by the day on which the model is shut down.
+    The public id is `owner/name`, unless the name has a slash itself. `fields` are further fields of each Model, such
+    as `max_image_tokens`.
     """
     lines = table.strip().splitlines()
     return tuple(replace(_chat_model(owner, source, line, op), priority=priority, **fields) for line in lines)
@@ -85,11 +86,13 @@ def _chat_model(owner: str, source: Source, line: str, op: Operation) -> Model:
 
 def _token_prices(source: Source, usd: str) -> list[Price]:
     """Rows from the prices in a line, those for long inputs first."""
+    usd, _, sound = usd.partition(" sound ")
+    sound_usd = dict(zip(("audio_input", "audio_output"), map(_usd_per_token, sound.split()), strict=False))
     first, *long_inputs = usd.split(">")
     prices = [_token_price(source, *first.split())]
     for above, *usd_above in map(str.split, long_inputs):
         prices.insert(0, replace(_token_price(source, *usd_above), above=int(above)))
-    return prices
+    return [replace(price, other_usd={**price.other_usd, **sound_usd}) for price in prices]
 
 
 def _token_price(

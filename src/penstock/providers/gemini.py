@@ -13,11 +13,11 @@ CHAT = chat_operation(
 # Dollars for a million tokens of input, output and cached input; `chat_models` describes the columns.
 # Google calls its shutdown dates the earliest possible ones.
 MODELS = """
-    gemini-3.5-flash        1.5   9     0.15
+    gemini-3.5-flash        1.5   9     0.15   sound 1.5
     gemini-3.5-flash-lite   0.3   2.5   0.03
     gemini-3.1-pro-preview  2     12    0.2    >200000  4  18  0.4
-    gemini-3.1-flash-lite   0.25  1.5   0.025                          until 2027-05-07
-    gemini-3-flash-preview  0.5   3     0.05
+    gemini-3.1-flash-lite   0.25  1.5   0.025  sound 0.5               until 2027-05-07
+    gemini-3-flash-preview  0.5   3     0.05   sound 1
     gemini-2.5-pro          1.25  10    0.125  >200000  2.5  15  0.25  until 2026-10-16
     gemini-2.5-flash        0.3   2.5   0.03                           until 2026-10-16
     gemini-2.5-flash-lite   0.1   0.4   0.01                           until 2026-10-16
@@ -50,6 +50,6 @@ PROVIDER = Provider(
     models=(
         *chat_models("google", GEMINI_4_SOURCE, GEMINI_4, CHAT),
         *chat_models("google", FLASH_SOURCE, FLASH, CHAT),
-        *chat_models("google", LITELLM, MODELS, CHAT),
+        *chat_models("google", LITELLM, MODELS, CHAT, max_sound_tokens=32),
     ),
 )

@@ -1,7 +1,7 @@
 """OpenAI: GPT Image models, billed by the token, GPT chat models, speech and transcription."""
 
 from penstock.providers import openai_compatible
-from penstock.providers.chat_models import RESPONSES, chat_operation
+from penstock.providers.chat_models import RESPONSES, chat_models, chat_operation
 from penstock.providers.gpt_chats import MAX_TOKENS, gpt_chats
 from penstock.providers.gpt_images import (
     FREE_SIZE,
@@ -16,9 +16,17 @@ from penstock.providers.gpt_images import (
 )
 from penstock.providers.gpt_speech import speech_models
 from penstock.providers.gpt_transcription import transcription_models
-from penstock.providers.spec import Provider, bearer
+from penstock.providers.spec import Provider, Source, bearer
 
 CHAT = chat_operation(MAX_TOKENS, responses=RESPONSES)
+# They hear and speak, in chat completions only.
+AUDIO_CHAT = chat_operation(MAX_TOKENS)
+AUDIO_CHATS = """
+    gpt-audio-1.5   2.5  10         sound 32  64
+    gpt-audio       2.5  10         sound 32  64  until 2027-01-20
+    gpt-audio-mini  0.6  2.4        sound 10  20  until 2027-01-20
+"""
+AUDIO_SOURCE = Source("litellm 1.106.2's price table", "2026-11-19", is_second_hand=True)
 CHAT_SHUTDOWN_DATES = {
     "gpt-5.4-nano": "2027-04-01",
     "gpt-5.1": "2027-04-01",
@@ -55,6 +63,7 @@ PROVIDER = Provider(
         *image_models("gpt-image-1.5", THREE_SIZES, IMAGE_15, shutdown_date="2026-12-01"),
         *image_models("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI, shutdown_date="2026-12-01"),
         *gpt_chats("openai", CHAT, CHAT_SHUTDOWN_DATES),
+        *chat_models("openai", AUDIO_SOURCE, AUDIO_CHATS, AUDIO_CHAT, max_sound_tokens=20),
         *speech_models(SPEECH_SHUTDOWN_DATES),
         *transcription_models(TRANSCRIPTION_SHUTDOWN_DATES),
     ),

@@ -68,7 +68,7 @@ class Price:
     least_second_usd: str = "0"
     is_guess: bool = False  # of a catalogue without prices; an operator's price for the whole catalogue replaces it
     # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
-    # that came from the provider's cache.
+    # that came from the provider's cache; `audio_input` and `audio_output` are the prices of tokens of sound in chats.
     other_usd: Mapping[str, str] = field(default_factory=dict)
     # Chat: this row applies to calls with more input tokens. Others: to outputs with more pixels. Such rows come first.
     above: int = 0

@@ -312,6 +312,7 @@ class Model:
     on_own_server: bool = False  # the operator's price, which depends on nothing but its unit
     allowed_extras: frozenset[str] | None = None  # chat: the only extra fields sent; None: see takes_extras
     max_image_tokens: int = 26_000  # chat: of one input image, at most; some of OpenAI's count 25,501
+    max_sound_tokens: int = 50  # chat: of one second of an input sound, at most; Gemini counts 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

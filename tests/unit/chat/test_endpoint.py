@@ -260,8 +260,8 @@ async def test_extra_fields_cannot_redirect_the_call(open_gateway: OpenGateway, 
 
 @sqlite_only
 async def test_extra_fields_cannot_order_what_is_billed_beside_the_tokens(open_gateway: OpenGateway) -> None:
-    names = """search_parameters web_search_options web_search plugins service_tier serviceTier priority modalities
-        audio prediction mcp_servers code_interpreter grounding speed"""
+    names = """search_parameters web_search_options web_search plugins service_tier serviceTier priority
+        audio_tier prediction mcp_servers code_interpreter grounding speed"""
     async with open_gateway() as running:
         for name in names.split():
             with pytest.raises(InvalidRequest, match="would change the price") as caught:

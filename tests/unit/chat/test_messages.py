@@ -81,8 +81,8 @@ INVALID_MESSAGES: list[tuple[Any, str, str]] = [
     ({"role": "user", "content": "x", "tool_call_id": "call_1"}, ".tool_call_id", "in tool messages only"),
     ({"role": "tool", "content": "x", "tool_call_id": 1}, ".tool_call_id", "must be a string"),
     ({"role": "user", "content": "x", "name": 1}, ".name", "must be a string"),
-    ({"role": "user", "content": ["x"]}, ".content[0].type", "must be `text` or `image_url`"),
-    ({"role": "user", "content": [TEXT, {"type": "audio"}]}, ".content[1].type", "must be `text` or `image_url`"),
+    ({"role": "user", "content": ["x"]}, ".content[0].type", "must be `text`, `image_url` or"),
+    ({"role": "user", "content": [TEXT, {"type": "audio"}]}, ".content[1].type", "must be `text`, `image_url` or"),
     ({"role": "user", "content": [{"type": "text"}]}, ".content[0].text", "must be a string"),
     ({"role": "user", "content": [{"type": "image_url"}]}, ".content[0].image_url.url", "an HTTPS URL"),
     (

@@ -128,9 +128,9 @@ def test_a_reported_cost_wins_over_the_price() -> None:
 
 
 def test_usage_is_estimated_by_sizes() -> None:
-    by_events = estimated_usage(chat_request(100), output_tokens=7)
+    by_events = estimated_usage(chat_request(100), priced_model(PRICE), output_tokens=7)
     assert (by_events.input, by_events.output) == (10, 7)
-    by_bytes = estimated_usage(chat_request(100, images=2), output_bytes=40)
+    by_bytes = estimated_usage(chat_request(100, images=2), priced_model(PRICE), output_bytes=40)
     assert (by_bytes.input, by_bytes.output) == (10 + 2000, 10)
 
 

@@ -83,8 +83,11 @@ _PART_KINDS = [
         }
     ),
 ]
+_SOUND = {"type": "object", "properties": {"data": _NAME, "format": TEXT}, "required": ["data", "format"]}
+_HEARD_PART = open_object({"type": {"const": "input_audio"}, "input_audio": {**_SOUND, "additionalProperties": False}})
 _REFUSAL = open_object({"type": {"const": "refusal"}, "refusal": TEXT})
 _CONTENT: Schema = {"anyOf": [TEXT, array({"anyOf": _PART_KINDS})]}
+_SAID: Schema = {"anyOf": [TEXT, array({"anyOf": [*_PART_KINDS, _HEARD_PART]})]}
 _RESPONSE: Schema = {"anyOf": [TEXT, array({"anyOf": [*_PART_KINDS, _REFUSAL]}), {"type": "null"}]}
 _NAMED = {"name": _or_null(TEXT)}
 _NO_TOOL = {"tool_call_id": {"type": "null"}}
@@ -94,7 +97,11 @@ _CALLS: Schema = {"type": "array", "items": {"type": "object"}}
 _MESSAGE: Schema = {
     "anyOf": [
         open_object(
-            {"role": one_of("system", "developer", "user", "function"), "content": _CONTENT},
+            {"role": {"const": "user"}, "content": _SAID},
+            optional={**_NAMED, **_NO_TOOL, **_NO_CALLS},
+        ),
+        open_object(
+            {"role": one_of("system", "developer", "function"), "content": _CONTENT},
             optional={**_NAMED, **_NO_TOOL, **_NO_CALLS},
         ),
         open_object(
