@@ -159,7 +159,7 @@ async def build_gateway(
         metrics = Metrics(catalog.providers.upstream_models())
         operators_policy(settings)  # raises if they cannot be met
         signing = open_signing(settings, vault, datetime.fromtimestamp(clock.now_ms() / 1000, UTC))
-        seals = sealer.open_sealer(pool, clock, metrics, signing, settings)
+        seals = sealer.open_sealer(pool, clock, metrics, signing, http_client, settings)
         upstream = DrilledUpstream(http_client, local_servers, settings)
         live_models = LiveModels(catalog, upstream, store, clock, settings)
         stack.push_async_callback(live_models.close)

@@ -258,8 +258,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = ""
     provenance_required: Annotated[
-        bool,
-        Meta(description="Deliver no output without Content Credentials; calls cannot turn this off."),
+        bool, Meta(description="Deliver no output without Content Credentials; calls cannot turn this off.")
     ] = False
     provenance_certificate: Annotated[
         str,
@@ -275,8 +274,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, Meta(description="Command that signs instead of provenance_key; see Content Credentials.")
     ] = ""
     provenance_anchors: Annotated[
-        str,
-        Meta(description="File with the certificates, in PEM, that count as trusted; empty: the C2PA trust list."),
+        str, Meta(description="File with the certificates, in PEM, that count as trusted; empty: the C2PA list.")
     ] = ""
     public_verify: Annotated[
         bool, Meta(description="Let anybody verify files at /verify, without a key: ten a minute from an address.")
@@ -285,9 +283,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     provenance_aigc_producer: Annotated[
         str, Meta(max_length=200, description="Producer in the AIGC label of China's GB 45438; empty: no label.")
     ] = ""
+    provenance_timestamp_url: Annotated[
+        WebhookUrl, Meta(description="Time-stamp authority (RFC 3161) that says when outputs were signed.")
+    ] = ""
     provenance_video_bytes: Annotated[
-        int,
-        Meta(ge=0, le=250_000_000, description="Largest video that is sealed; it is held in memory meanwhile."),
+        int, Meta(ge=0, le=250_000_000, description="Largest video that is sealed, for which it is held in memory.")
     ] = 100_000_000
 
     router: Annotated[

@@ -126,6 +126,9 @@ def _check_certificate(settings: Settings, vault: Vault, now: datetime) -> Itera
     found = f"{signing.name} signs until {signing.expires_at:%Y-%m-%d}"
     if signing.expires_at - now < _EXPIRES_SOON:
         yield Finding("provenance", "note", found, "renew the certificate")
+    elif not signing.is_self_made and not settings.provenance_timestamp_url:
+        found += ", and all outputs become invalid on that day: they have no time-stamps"
+        yield Finding("provenance", "note", found, "set provenance_timestamp_url")
     else:
         yield Finding("provenance", "ok", found)
 

@@ -37,6 +37,7 @@ def status(data: Data = None, config: Config = None, as_json: Json = False) -> N
         "subject": leaf.subject.rfc4514_string(),
         "purposes": purposes_of(leaf),
         "expires_at": f"{signing.expires_at:%Y-%m-%dT%H:%M:%SZ}",
+        "time_stamps": settings.provenance_timestamp_url or "none",
         "trusted": signing.is_trusted,
         "viewers_show": _TRUSTED if signing.is_trusted else _UNTRUSTED,
     }

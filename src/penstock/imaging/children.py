@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.imaging import messages
 from penstock.imaging.child import ChildTask, encode_tasks
 from penstock.imaging.fork_server import FORK, ORDER, REPORT, STARTED
-from penstock.imaging.messages import Reply, Signature, ToSign, Work
+from penstock.imaging.messages import Reply, Signature, Signed, ToSign, Work
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
 from penstock.values import OrgId
 
@@ -183,7 +183,9 @@ class Child:
         """Sign what a task asks to be signed. Raises EOFError if it may not ask."""
         if sign is None or len(question.data) > MAX_SIGNED_BYTES:
             raise EOFError("The child asked for a signature that it may not have.")
-        self._input.writelines(messages.encode(Signature(await sign(question.data))))
+        signature = await sign(question.data)
+        stamp = signature.stamp if isinstance(signature, Signed) else b""
+        self._input.writelines(messages.encode(Signature(signature and bytes(signature), stamp)))
         await self._input.drain()
 
     async def write(self, data: bytes) -> None:

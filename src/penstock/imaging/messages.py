@@ -46,6 +46,13 @@ class Signature(msgspec.Struct, frozen=True):
     """The answer to `ToSign`; none if the gateway cannot sign."""
 
     signature: bytes | None
+    stamp: bytes = b""
+
+
+class Signed(bytes):
+    """A signature, and the time-stamp of it, if it has one."""
+
+    stamp: bytes = b""
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
@@ -121,9 +128,14 @@ def decode_work(parts: Sequence[Buffer]) -> Work:
     return msgspec.msgpack.decode(parts[0], type=Work, ext_hook=_FilePlacer(parts))
 
 
-def decode_signature(parts: Sequence[Buffer]) -> bytes | None:
+def decode_signature(parts: Sequence[Buffer]) -> Signed | None:
     """Return the answer to a question for a signature."""
-    return msgspec.msgpack.decode(parts[0], type=Signature).signature
+    answer = msgspec.msgpack.decode(parts[0], type=Signature)
+    if answer.signature is None:
+        return None
+    signed = Signed(answer.signature)
+    signed.stamp = answer.stamp
+    return signed
 
 
 def decode_reply(parts: Sequence[Buffer], files_of_task: Sequence[Buffer] = ()) -> Reply:

@@ -15,8 +15,10 @@ import msgspec
 from penstock.imaging.convert import ImageFile, convert
 from penstock.imaging.formats import SVG_TYPE, OutputFormat
 from penstock.imaging.marks import find_marks
+from penstock.imaging.messages import Signed
 from penstock.imaging.svg import clean
 from penstock.provenance.certificates import PURPOSES
+from penstock.provenance.cose import with_stamp
 from penstock.provenance.statement import ASSERTION, INPUT, PARENT, Case, manifest
 from penstock.provenance.xmp import packet, with_xmp
 
@@ -152,9 +154,29 @@ def _sign(
         for _, archive in plan["inputs"]:
             builder.add_ingredient_from_archive(io.BytesIO(archive))
         made = io.BytesIO()
-        with c2pa.Signer.from_callback(sign, _ALGORITHMS[signer["algorithm"]], signer["chain"], None) as by:
-            builder.sign(by, output.content_type, io.BytesIO(output.data), made)
+        stamps: list[bytes] = []
+
+        def signature(data: bytes) -> bytes:
+            signed = sign(data)
+            stamps.append(signed.stamp if isinstance(signed, Signed) else b"")
+            return bytes(signed)
+
+        with c2pa.Signer.from_callback(signature, _ALGORITHMS[signer["algorithm"]], signer["chain"], None) as by:
+            store = builder.sign(by, output.content_type, io.BytesIO(output.data), made)
+    if stamps[-1]:
+        return _stamped(made.getvalue(), output.content_type, store, stamps[-1], signer["anchors"]), label
     return made.getvalue(), label
+
+
+def _stamped(sealed: bytes, content_type: str, store: bytes, stamp: bytes, anchors: str) -> bytes:
+    """The file with the time-stamp of its seal. Raises ValueError unless the library finds both valid."""
+    made = with_stamp(sealed, content_type, store, stamp)
+    found = _read(made, content_type, anchors)
+    newest = found.get("validation_results", {}).get("activeManifest", {}) if found else {}
+    codes = {each.get("code") for each in newest.get("success", ())}
+    if found is None or found["state"] == "Invalid" or "timeStamp.validated" not in codes:
+        raise ValueError("the time-stamp does not hold")
+    return made
 
 
 # --------------------------------------------------------------------------------------------------------------- inputs

@@ -15,13 +15,16 @@ from penstock.failpoints import failpoint
 from penstock.imaging.child import ChildTask
 from penstock.imaging.formats import OutputFormat
 from penstock.imaging.marks import VIDEO_HEAD_BYTES, Marks, find_marks
+from penstock.imaging.messages import Signed
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.long_bodies.buffers import Buffer
+from penstock.net.client import HttpClient
 from penstock.provenance.command import SignerFailed
 from penstock.provenance.signing import Signing
 from penstock.provenance.statement import source_type
 from penstock.provenance.statuses import GOOD_STATUSES
+from penstock.provenance.time_stamps import NotStamped, TimeStamps
 from penstock.schema import ContentCredentials, Provenance, Request, VendorSeal
 from penstock.settings import Settings
 from penstock.telemetry.metrics import Metrics
@@ -89,10 +92,14 @@ class Sealer:
         signing: Signing | None,
         *,
         video_bytes: int,
+        stamps: TimeStamps | None = None,
         gateway_url: str = "",
         aigc_producer: str = "",
     ) -> None:
-        """Without `signing`, marks are only found. A video of more than `video_bytes` is not sealed."""
+        """Without `signing`, marks are only found. A video of more than `video_bytes` is not sealed. With `stamps`, a
+        signature gets a time-stamp, or fails.
+        """
+        self._stamps = stamps
         self._pool = pool
         self._clock = clock
         self._metrics = metrics
@@ -280,15 +287,17 @@ class Sealer:
             return None
         return self._checked(policy, request.task, ContentCredentials("unsupported_format"))
 
-    async def _sign(self, data: bytes) -> bytes | None:
+    async def _sign(self, data: bytes) -> Signed | None:
         """Answer a child that seals; nothing is signed with a certificate that has expired."""
         signing = self.signing
         if signing is None or not signing.is_valid(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)):
             return None
         failpoint("seal.before_sign")
         try:
-            signature = await signing.signature(data)
-        except SignerFailed as problem:
+            signature = Signed(await signing.signature(data))
+            if self._stamps is not None:
+                signature.stamp = await self._stamps.stamp(data, signature, signing.algorithm)
+        except (SignerFailed, NotStamped) as problem:
             log.warning("signer failed", reason=str(problem))
             return None
         failpoint("seal.after_sign")
@@ -320,15 +329,22 @@ class Sealer:
 
 
 def open_sealer(
-    pool: WorkerPool, clock: Clock, metrics: Metrics, signing: Signing | None, settings: Settings
+    pool: WorkerPool,
+    clock: Clock,
+    metrics: Metrics,
+    signing: Signing | None,
+    http_client: HttpClient,
+    settings: Settings,
 ) -> Sealer:
     """The sealer that the settings ask for."""
+    url = settings.provenance_timestamp_url
     return Sealer(
         pool,
         clock,
         metrics,
         signing,
         video_bytes=settings.provenance_video_bytes,
+        stamps=TimeStamps(http_client, url) if url else None,
         gateway_url=settings.base_url if settings.provenance_name_gateway else "",
         aigc_producer=settings.provenance_aigc_producer,
     )

@@ -17,6 +17,7 @@ from tests.command_line import Ended, done, penstock
 from tests.gateway import OpenGateway, postgres_only
 from tests.manual_clock import SetClock
 from tests.ports import unused_port
+from tests.signed_files import signer_command, signer_folder
 from tests.stories.processes import Installation, Serving
 
 
@@ -72,6 +73,15 @@ def test_a_certificate_that_expires_soon_is_pointed_out() -> None:
         assert "2056-11-01" in found.found
     [found] = doctor._check_certificate(Settings(provenance_key="key.pem"), vault, day)
     assert (found.state, "need each other" in found.found) == ("problem", True)
+
+
+def test_a_certificate_of_ones_own_without_time_stamps_is_pointed_out(tmp_path: Path) -> None:
+    signer = signer_command(signer_folder(tmp_path / "signer"))
+    vault, day = Vault("s" * 40), datetime(2026, 12, 1, tzinfo=UTC)
+    for url, state in (("", "note"), ("https://stamps.example.com", "ok")):
+        settings = Settings(provenance_signer=signer, provenance_timestamp_url=url)
+        [found] = doctor._check_certificate(settings, vault, day)
+        assert (found.state, "become invalid" in found.found) == (state, state == "note")
 
 
 def test_a_proxy_that_is_not_trusted_is_pointed_out(data_folder: Path) -> None:
