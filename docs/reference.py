@@ -22,6 +22,8 @@ REMEDIES: Mapping[str, str] = {
     "the call.",
     "CONTENT_POLICY_VIOLATION": "Change the prompt or the images. Other providers are not asked, and nothing is "
     "charged.",
+    "DELIVERY_FAILED": "The [bucket](delivery.md) could not be written in time, and the call requires the copy. The "
+    "output was made and is charged. `POST /v1/destinations/{id}/check` says what is wrong with the bucket.",
     "HEADERS_TOO_LARGE": "Send fewer or shorter headers; cookies of the same host are the usual reason.",
     "IDEMPOTENCY_COMPLETED": "The chat or change was made when it was first sent with this idempotency key, and its "
     "response is not stored. The message has its id and cost. Send it with a new key if you need it again; an operator "

@@ -254,6 +254,15 @@ class ProvenanceUnavailable(Problem):
     status = 503
 
 
+class DeliveryFailed(Problem):
+    """The output was made and is charged, but could not be copied into the bucket that the call requires."""
+
+    status = 502
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, should_retry=False)
+
+
 class _NothingSent:
     """Lets callers retry after a StorageUnavailable in its block."""
 

@@ -12,7 +12,7 @@ import time
 NAMES = frozenset(
     """accept.before_tx accept.in_tx accept.after_commit submit.intent_committed submit.response_read
     submit.id_committed poll.mid fetch.start fetch.mid seal.before_sign seal.after_sign
-    media.after_fsync settle.in_tx
+    media.after_fsync deliver.after_made deliver.after_copy settle.in_tx
     settle.after_commit hook.sent hook.after_2xx hook.between purge.files_gone migrate.mid""".split()
 )
 

@@ -54,6 +54,15 @@ _PROVENANCE = Field(
     about="What becomes of Content Credentials: `off`, `keep` or `sign`, or `{mode, required, include}`.",
     has_parts=True,
 )
+_DELIVERY = (
+    Field(
+        name="deliver_to",
+        types=("string", "object"),
+        about="Destination of copies of the outputs: its id, `none`, or `{bucket, path}`.",
+        has_parts=True,
+    ),
+    flag_field("deliver_required", "Whether the call fails if the outputs cannot be copied."),
+)
 _FRAME = (
     text_field(
         "aspect_ratio",
@@ -103,6 +112,7 @@ IMAGE = field_table(
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
+    *_DELIVERY,
     text_field("idempotency_key", "A repeated key returns the first images, and costs nothing.", max_length=256),
     _PROVIDER,
     _PROVENANCE,
@@ -144,6 +154,7 @@ EDIT = field_table(
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
+    *_DELIVERY,
     text_field("idempotency_key", "A repeated key returns the first images, and costs nothing.", max_length=256),
     _PROVIDER,
     _PROVENANCE,
@@ -178,6 +189,7 @@ VIDEO = field_table(
     ),
     flag_field("generate_audio", "Whether the video has sound.", handling="renamed"),
     *_ASYNCHRONOUS,
+    *_DELIVERY,
     text_field("idempotency_key", "A repeated key returns the first video.", max_length=256),
     object_field("metadata", "Your own pairs of strings, stored with the video."),
     *_RECORDS,
@@ -264,6 +276,7 @@ SPEECH = field_table(
         handling="emulated",
     ),
     *_ASYNCHRONOUS,
+    *_DELIVERY,
     text_field("idempotency_key", "A repeated key returns the first sound, and costs nothing.", max_length=256),
     object_field("metadata", "Your own pairs of strings, stored with a sound that is kept."),
     *_RECORDS,
@@ -324,6 +337,7 @@ SOUND = field_table(
     integer_field("seed", "For repeatable results, where supported.", low=0, high=2**53, handling="renamed"),
     text_field("language", "Language of a song, such as `en` or `pt-BR`.", max_length=35, handling="converted"),
     *_ASYNCHRONOUS,
+    *_DELIVERY,
     text_field("idempotency_key", "A repeated key returns the first sound.", max_length=256),
     object_field("metadata", "Your own pairs of strings, stored with the sound."),
     *_RECORDS,

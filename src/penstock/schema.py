@@ -140,6 +140,14 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     prompt: bool = False  # the seal repeats the prompt
 
 
+class Delivery(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where copies of outputs go."""
+
+    destination: str
+    path: str  # template of the path of each file
+    required: bool = False  # without the copies the request fails
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a call asks for, in one form for every provider."""
 
@@ -155,6 +163,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     provenance: Provenance | None = None  # None: as with `off`
     is_job: bool = False  # nobody waits for it: what a crash interrupts is asked of the provider again
     drill: str = ""  # the faults that the call asks for, as its header lists them
+    delivery: Delivery | None = None  # where copies of the outputs go
 
     @property
     def n(self) -> int:
@@ -284,6 +293,14 @@ class ContentCredentials(msgspec.Struct, frozen=True, omit_defaults=True):
     inputs_left_out: int = 0  # how many inputs have credentials that do not hold, or are too large to be repeated
 
 
+class Delivered(msgspec.Struct, frozen=True):
+    """Where the copy of an output is."""
+
+    url: str  # such as s3://bucket/folder/file
+    sha256: str
+    etag: str | None = None
+
+
 class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     """A produced file in the gateway's storage."""
 
@@ -298,10 +315,21 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     voice: str | None = None  # that spoke, by the provider's name
     lyrics: str | None = None  # of a song, if the model wrote them
 
+    delivered: Delivered | None = None  # the copy in a bucket, if the caller wants one
+    delivery_error: str | None = None  # why there is none
+
     @property
-    def credentials_field(self) -> dict[str, Any]:
-        """What callers are told of the file's Content Credentials, as a field; older outputs have none."""
-        return {"content_credentials": msgspec.to_builtins(self.credentials)} if self.credentials else {}
+    def further_fields(self) -> dict[str, Any]:
+        """What callers are told of the file's Content Credentials, which older outputs lack, and of its copy."""
+        fields = {"content_credentials": msgspec.to_builtins(self.credentials)} if self.credentials else {}
+        return {**fields, **self.copy_fields}
+
+    @property
+    def copy_fields(self) -> dict[str, Any]:
+        """Where the copy is, or why there is none; nothing if none was wanted."""
+        if self.delivered:
+            return {"delivered": msgspec.to_builtins(self.delivered)}
+        return {"delivered": None, "delivery_error": self.delivery_error} if self.delivery_error else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

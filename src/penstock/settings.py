@@ -185,9 +185,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     image_wait_seconds: Annotated[
         Pause, Meta(description="How long a caller waits for an image before UPSTREAM_TIMEOUT.")
     ] = 300.0
-    job_deadline_seconds: Annotated[Seconds, Meta(description="After how long an unfinished generation fails.")] = (
-        86_400.0
-    )
+    job_deadline_seconds: Annotated[Seconds, Meta(description="After how long an unfinished job fails.")] = 86_400.0
+    delivery_seconds: Annotated[Seconds, Meta(description="How long a copy into a bucket is tried.")] = 3600.0
     upstream_seconds: Annotated[Seconds, Meta(description="Longest single call to a provider.")] = 600.0
     stream_seconds: Annotated[
         Seconds,

@@ -34,7 +34,8 @@ PLACES = {
     "media.after_fsync": 8,
     "settle.in_tx": 8,
 }
-ELSEWHERE = {"purge.files_gone", "migrate.mid"}  # not between a promise and its end
+# Not between a promise and its end, or in test_deliveries.py.
+ELSEWHERE = {"purge.files_gone", "migrate.mid", "deliver.after_made", "deliver.after_copy"}
 UNKNOWN = frozenset({"UPSTREAM_OUTCOME_UNKNOWN"})
 
 

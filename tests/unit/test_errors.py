@@ -25,6 +25,7 @@ TABLE = """
     STORAGE_QUOTA_EXCEEDED    413  insufficient_quota
     UNPROCESSABLE_REQUEST     422  invalid_request_error
     UNSUPPORTED_MEDIA_TYPE    415  invalid_request_error
+    DELIVERY_FAILED           502  api_error
     HEADERS_TOO_LARGE         431  invalid_request_error
     RATE_LIMITED              429  rate_limit_error
     ALL_PROVIDERS_EXHAUSTED   502  api_error

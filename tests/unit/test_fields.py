@@ -130,7 +130,7 @@ def test_fields_are_as_the_interface_says() -> None:
 
 EXTENSIONS = {"session_id", "webhook_url", "media_retention", "aspect_ratio", "resolution", "thinking_level"}
 EXTENSIONS |= {"stream", "partial_images", "provider", "generate_audio", "scale_factor"}
-EXTENSIONS |= {"labels", "provenance", "idempotency_key"}
+EXTENSIONS |= {"labels", "provenance", "idempotency_key", "deliver_to", "deliver_required"}
 
 
 @pytest.mark.parametrize("task", INTERFACE)

@@ -1,4 +1,4 @@
-"""Tell the operator by webhook, once, when a budget is nearly or fully used, a balance is low or an account fails."""
+"""Tell the operator by webhook, once, of budgets nearly or fully used, low balances, failing accounts and buckets."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -105,6 +105,7 @@ class Alerts:
             rows = await self._store.slow("list_low_balances", low=self._low_balance)
             alerts += [_balance_alert(_LowBalance(**row), self._low_balance) for row in rows]
         alerts += [_account_alert(row) for row in await self._store.slow("list_failed_accounts")]
+        alerts += [_destination_alert(row) for row in await self._store.slow("list_failed_destinations")]
         return sum([await self._store_once(alert) for alert in alerts if alert])
 
     async def note_refusal(self, budget_of: str, label: tuple[str, str] | None = None) -> None:
@@ -267,3 +268,17 @@ def _account_alert(row: Row) -> Alert:
     }
     name = f"alert account {row['id']} {row['version']} {row['failed_status']}"
     return Alert(name, "account.failed", data)
+
+
+def _destination_alert(row: Row) -> Alert:
+    """The alert about a bucket into which outputs cannot be copied. It is sent again after a copy has succeeded."""
+    data = {
+        "object": "destination",
+        "id": row["id"],
+        "org_id": row["org_id"],
+        "name": row["name"],
+        "url": row["url"],
+        "failure": row["failure"],
+        "failed_at": iso(row["failed_at_ms"]),
+    }
+    return Alert(f"alert destination {row['id']} {row['failed_at_ms']}", "delivery.failed", data)

@@ -204,7 +204,7 @@ class Destinations:
 
     async def note_result(self, destination: Destination, failure: str | None) -> None:
         """Note why a file could not be copied into a destination, or that one could."""
-        if failure is None and self._by_id.get(destination.id, destination).failure is None:
+        if failure == self._by_id.get(destination.id, destination).failure:
             return
         failed_at_ms = None if failure is None else self._clock.now_ms()
         work = partial(self._set_failure, destination, failure, failed_at_ms)

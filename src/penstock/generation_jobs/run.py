@@ -7,10 +7,13 @@ from functools import partial
 import structlog
 
 from penstock.errors import InternalError, Problem, ProvenanceUnavailable, StorageUnavailable, without_frames
+from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generation_jobs import failover, playback
+from penstock.generation_jobs.delivery import deliver
 from penstock.generation_jobs.finish import NewResult, complete, fail
 from penstock.generation_jobs.job import Job, NewGeneration, new_job, read_job
+from penstock.generation_jobs.made import read_made, store_made
 from penstock.generation_jobs.mailbox import Mailbox
 from penstock.generation_jobs.rows import Follow, Mock, Replay
 from penstock.jobs.running import Lease, RunningJob
@@ -48,7 +51,7 @@ async def run_generation(
         job = new_job(running, new.pop(), mailbox) if new else await read_job(gateway, running, mailbox)
         with gateway.tracing.continue_trace(job.row.trace_context) if gateway.tracing else nullcontext():
             try:
-                await complete(gateway, job, await _make(gateway, job))
+                await complete(gateway, job, await _make_and_deliver(gateway, job))
             except StorageUnavailable:
                 raise  # nothing was decided
             except OutputNotSealed as error:
@@ -81,6 +84,19 @@ def _is_shortage(problem: Exception) -> bool:
 
 def _reason(problem: Exception) -> str:
     return str(problem) or type(problem).__name__
+
+
+async def _make_and_deliver(gateway: Gateway, job: Job) -> NewResult:
+    """Have the outputs made and, if the caller wants that, copied into a bucket."""
+    wanted = job.request.delivery
+    if wanted is None:
+        return await _make(gateway, job)
+    kept = await read_made(gateway, job)
+    if kept is None:
+        new = await _make(gateway, job)
+        kept = new, await store_made(gateway, job, new)
+        failpoint("deliver.after_made")
+    return await deliver(gateway, job, wanted, *kept)
 
 
 async def _make(gateway: Gateway, job: Job) -> NewResult:

@@ -14,6 +14,7 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations import respond
 from penstock.generations.candidates import check_candidates, find_candidates, order_candidates
+from penstock.generations.deliver_to import read_delivery
 from penstock.generations.input_sources import InputSource
 from penstock.generations.validate import ValidatedCall
 from penstock.models.preferences import FIELD
@@ -49,6 +50,7 @@ async def make_plan(gateway: Gateway, call: Call, validated: ValidatedCall, task
     one is required.
     """
     org_id = call.caller.org_id
+    validated = with_delivery(gateway, org_id, validated)
     model = gateway.catalog.public_id(validated.request.model)
     check_model(call.caller, validated.request.model, model)
     options = validated.replay
@@ -75,6 +77,15 @@ async def make_plan(gateway: Gateway, call: Call, validated: ValidatedCall, task
         return await _plan_mock(gateway, org_id, validated, options, tasks)
     planned = await _plan_live(gateway, call, validated, tasks)
     return _with_recording(gateway, call.id, planned, options, fingerprint)
+
+
+def with_delivery(gateway: Gateway, org_id: OrgId, validated: ValidatedCall) -> ValidatedCall:
+    """The call with where copies of its outputs go. Raises InvalidRequest."""
+    delivery = read_delivery(gateway.destinations, org_id, validated.deliver_to, validated.deliver_required)
+    if delivery is None:
+        return validated
+    request = msgspec.structs.replace(validated.request, delivery=delivery)
+    return msgspec.structs.replace(validated, request=request)
 
 
 def _check_match_fields(options: ReplayOptions, request: Request) -> None:

@@ -82,6 +82,7 @@ async def _outputs(gateway: Gateway, call: Call, ids: Sequence[str]) -> defaultd
             "revised_prompt": output.revised_prompt,
             "content_credentials": msgspec.json.decode(output.credentials) if output.credentials else None,
             "expires_at": iso(output.expires_at_ms),
+            **(msgspec.json.decode(output.delivered) if output.delivered else {}),
         }
         found[output.request_id].append(shown)
     return found

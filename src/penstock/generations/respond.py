@@ -118,7 +118,7 @@ def images(
 def image(output: Output, *, url: str | None = None, b64_json: str | FileAsBase64 | None = None) -> dict[str, Any]:
     """One image of a result, without the fields that it lacks."""
     fields = {"url": url, "b64_json": b64_json, "revised_prompt": output.revised_prompt}
-    return {name: value for name, value in fields.items() if value is not None} | output.credentials_field
+    return {name: value for name, value in fields.items() if value is not None} | output.further_fields
 
 
 def worst_status(result: GenerationResult) -> str | None:
@@ -177,7 +177,7 @@ def speech(
         "voice": output.voice,
         "seconds": output.seconds,
         "output_format": request.values.get("response_format", "mp3"),
-        "data": [{**data, **output.credentials_field}],
+        "data": [{**data, **output.further_fields}],
         "metadata": _result_metadata(result, row.model, url_expires_at),
     }
 
@@ -251,7 +251,7 @@ def _job(
                 **({"seconds": output.seconds} if output.seconds is not None else {}),
                 **({"lyrics": output.lyrics} if output.lyrics else {}),
                 **({"revised_prompt": output.revised_prompt} if output.revised_prompt else {}),
-                **output.credentials_field,
+                **output.further_fields,
             }
             for url, output in zip(urls, result.outputs, strict=True)
         ]

@@ -34,7 +34,7 @@ _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 # Fields for the gateway itself, which are not part of the canonical request.
 _GATEWAY_FIELDS = (
     "webhook_url", "media_retention", "idempotency_key", "metadata", "model", "stream", "partial_images",
-    "provider", "labels", "provenance",
+    "provider", "labels", "provenance", "deliver_to", "deliver_required",
 )  # fmt: skip
 # Extra fields that OpenAI's clients send and that mean the same as no field.
 _NO_EFFECT = (
@@ -63,6 +63,8 @@ class ValidatedCall(msgspec.Struct, frozen=True):
     body_digest: bytes = b""  # of the raw body; set with replay options
     stream: bool = False
     provider: Mapping[str, Any] | None = None  # the caller's preferences among providers, not yet checked
+    deliver_to: Any = None  # where copies of the outputs go, not yet checked
+    deliver_required: bool | None = None
 
 
 def canonical_digest(validated: ValidatedCall) -> bytes:
@@ -71,7 +73,9 @@ def canonical_digest(validated: ValidatedCall) -> bytes:
     table = TABLES[request.task]
     inputs = [[item.role, input_digest(item.source)] for item in validated.inputs]
     values = {name: value for name, value in request.values.items() if value != table[name].default}
-    others = [request.metadata, validated.webhook_url, validated.retention_seconds]
+    others: list[Any] = [request.metadata, validated.webhook_url, validated.retention_seconds]
+    if validated.deliver_to is not None or validated.deliver_required is not None:
+        others += [validated.deliver_to, validated.deliver_required]
     asked = [request.model, values, request.extras, inputs, others]
     return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
@@ -219,6 +223,8 @@ def _validated_call(
         body_digest=_body_digest(call) if replay else b"",
         stream=values.get("stream", False),
         provider=values.get("provider"),
+        deliver_to=values.get("deliver_to"),
+        deliver_required=values.get("deliver_required"),
     )
 
 

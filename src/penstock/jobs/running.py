@@ -100,6 +100,12 @@ class SendGuard:
         """
         self._sending += 1
 
+    def may_run_again(self) -> None:
+        """Let the job be stopped again: what it has made is stored, and another run goes on from there."""
+        self._sending = 0
+        if self._all_sent:
+            self._all_sent.set()
+
     @property
     def may_stop(self) -> bool:
         return not self._sending

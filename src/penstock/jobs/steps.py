@@ -13,7 +13,7 @@ from penstock.store.lock_order import in_lock_order
 from penstock.values import OrgId
 
 # The queries of a step, in the order of docs/decisions/lock-order.md, after that of the lease.
-_QUERIES = ("set_attempt", "add_attempt", "start_request")
+_QUERIES = ("set_made", "set_attempt", "add_attempt", "start_request")
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -92,6 +92,7 @@ class MediaFiles:
             "width": file.width,
             "height": file.height,
             "revised_prompt": file.revised_prompt,
+            "delivered": msgspec.json.encode(file.copy_fields).decode() if file.copy_fields else None,
             "created_at_ms": self._clock.now_ms(),
             "expires_at_ms": until_ms,
         }

@@ -21,6 +21,7 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True):
     revised_prompt: str | None
     expires_at_ms: int
     credentials: str | None = None  # as JSON
+    delivered: str | None = None  # where its copy is, as JSON
 
 
 class MediaRow(OutputRow, frozen=True, kw_only=True):

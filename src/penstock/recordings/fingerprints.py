@@ -14,7 +14,8 @@ from penstock.schema import Fingerprint, Request
 # Fields that the match `standard` ignores: they do not change the output, except for the prompt, whose wording a test
 # may change.
 IGNORED_FIELDS = frozenset(
-    {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "labels", "media_retention"}
+    "prompt user metadata webhook_url idempotency_key session_id labels media_retention deliver_to "
+    "deliver_required".split()
 )
 # Of speech, the text is the prompt; formats and speeds are made of one recording.
 _SPEECH_IGNORED = frozenset({"input", "response_format", "speed", "stream_format", "sample_rate"})

@@ -233,7 +233,12 @@ def encode_result(result: GenerationResult, files: Sequence[Output]) -> bytes:
         executed_model=result.executed_model,
         upstream_id=result.upstream_id,
         seconds=result.seconds,
-        files=tuple(msgspec.structs.replace(output, media_id="") for output in files),
+        files=tuple(map(_recorded, files)),
         cost=result.cost,
     )
     return msgspec.json.encode(recorded)
+
+
+def _recorded(output: Output) -> Output:
+    """An output without what belongs to its request alone."""
+    return msgspec.structs.replace(output, media_id="", delivered=None, delivery_error=None)

@@ -11,7 +11,7 @@ from penstock.generation_jobs.rows import GenerationRow
 from penstock.generation_jobs.run import start_generation
 from penstock.generations import respond, sounds, validate
 from penstock.generations.accept import accept
-from penstock.generations.plan import PlannedCall, drilled_route, live_plan
+from penstock.generations.plan import PlannedCall, drilled_route, live_plan, with_delivery
 from penstock.generations.repeats import finished_row
 from penstock.generations.retrieve import unfinished_problem
 from penstock.interrupts import ProcessStopped
@@ -22,7 +22,7 @@ from penstock.values import Nanos
 
 _ASYNC = "respond-async"
 _FORMS = ("url", "b64_json")
-_FOR_FILES = ("media_retention", "webhook_url", "idempotency_key")
+_FOR_FILES = ("media_retention", "webhook_url", "idempotency_key", "deliver_to", "deliver_required")
 _PROVENANCE = "Content Credentials are not written into sound, so they cannot be required of it."
 
 
@@ -61,7 +61,7 @@ def read_kept(gateway: Gateway, call: Call, request: SpeechRequest) -> validate.
     policy = validated.request.provenance
     if policy is not None and policy.required:
         raise InvalidRequest(_PROVENANCE, param="provenance")
-    return validated
+    return with_delivery(gateway, call.caller.org_id, validated)
 
 
 async def keep_speech(

@@ -17,7 +17,7 @@ STREAMED_LENGTH_MAX = 20_000  # characters of a text whose caller waits: about t
 # What the gateway does itself, whatever the model can.
 _OWN = (
     "model", "input", "voice", "response_format", "stream_format", "sample_rate", "speed", "session_id", "labels",
-    "metadata", "media_retention", "webhook_url", "idempotency_key", FIELD,
+    "metadata", "media_retention", "webhook_url", "idempotency_key", "deliver_to", "deliver_required", FIELD,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ ALERTS_QUERY = (
     LIMIT,
     *cursors("alert"),
     Query(name="status", one_of=tuple(MESSAGE), about="In this state."),
-    Query(name="event", about="Of this type: `budget.reached`, `balance.low` or `account.failed`."),
+    Query(name="event", about="Of this type: `budget.reached`, `balance.low`, `account.failed` or `delivery.failed`."),
 )
 
 

@@ -13,6 +13,7 @@ from penstock.api.openapi.library_schemas import LIBRARY_SCHEMAS
 from penstock.api.openapi.provenance_schemas import PUBLIC_VERIFICATION, VERIFICATION
 from penstock.api.openapi.schema_parts import (
     CREDENTIALS,
+    DELIVERED,
     FLAG,
     INTEGER,
     MONEY,
@@ -62,7 +63,8 @@ _OUTPUT = closed_object(
         "revised_prompt": or_null(TEXT),
         "content_credentials": or_null(CREDENTIALS),
         "expires_at": TIME,
-    }
+    },
+    optional=DELIVERED,
 )
 _WEBHOOK_MESSAGE = closed_object(
     {

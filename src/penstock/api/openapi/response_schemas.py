@@ -6,6 +6,7 @@ from penstock.api.openapi.account_schemas import ACCOUNT_SCHEMAS
 from penstock.api.openapi.batch_schemas import FAULT
 from penstock.api.openapi.schema_parts import (
     CREDENTIALS,
+    DELIVERED,
     FLAG,
     INTEGER,
     MOMENT,
@@ -52,7 +53,8 @@ _ATTEMPT = closed_object(
     optional={"message": TEXT, "count": INTEGER, "upstream_id": TEXT},
 )
 _IMAGE = closed_object(
-    {}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT, "content_credentials": CREDENTIALS}
+    {},
+    optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT, "content_credentials": CREDENTIALS, **DELIVERED},
 )
 _IMAGE_METADATA = closed_object(
     {**_EXECUTION, "cost": MONEY},
@@ -79,7 +81,7 @@ _IMAGE_STATUS = closed_object(
 )
 _VIDEO_OUTPUT = closed_object(
     {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER},
-    optional={"revised_prompt": TEXT, "content_credentials": CREDENTIALS},
+    optional={"revised_prompt": TEXT, "content_credentials": CREDENTIALS, **DELIVERED},
 )
 _VIDEO_METADATA = open_object(
     _EXECUTION,
@@ -123,7 +125,7 @@ _OPENROUTER_MODEL = closed_object(
 )
 _SOUND_OUTPUT = closed_object(
     {"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER},
-    optional={"seconds": NUMBER, "lyrics": TEXT, "content_credentials": CREDENTIALS},
+    optional={"seconds": NUMBER, "lyrics": TEXT, "content_credentials": CREDENTIALS, **DELIVERED},
 )
 _SOUND = closed_object(
     {
@@ -152,7 +154,9 @@ _SPEECH = closed_object(
         "voice": or_null(TEXT),
         "seconds": or_null(NUMBER),
         "output_format": one_of(*SOUND_FORMATS),
-        "data": array(closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "content_credentials": CREDENTIALS})),
+        "data": array(
+            closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "content_credentials": CREDENTIALS, **DELIVERED})
+        ),
         "metadata": _IMAGE_METADATA,
     }
 )

@@ -52,6 +52,11 @@ def open_object(properties: Mapping[str, Schema], *, optional: Mapping[str, Sche
     return {**closed_object(properties, optional=optional), "additionalProperties": True}
 
 
+# Where the copy of an output is, or why there is none.
+DELIVERED: Mapping[str, Schema] = {
+    "delivered": or_null(closed_object({"url": TEXT, "sha256": TEXT, "etag": or_null(TEXT)})),
+    "delivery_error": TEXT,
+}
 CREDENTIALS: Schema = closed_object(
     {"status": TEXT},
     optional={

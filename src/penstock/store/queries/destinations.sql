@@ -30,8 +30,10 @@ UPDATE destinations SET secret = :secret, last_four = :last_four, version = vers
 WHERE id = :id AND org_id = :org_id;
 
 -- name: set_destination_failure
--- Note why a file could not be copied, or that one could, unless the keys were replaced meanwhile.
-UPDATE destinations SET failure = :failure, failed_at_ms = :failed_at_ms WHERE id = :id AND version = :version;
+-- Note why a file could not be copied, and since when, or that one could, unless the keys were replaced meanwhile.
+UPDATE destinations SET failure = :failure,
+    failed_at_ms = CASE WHEN CAST(:failed_at_ms AS BIGINT) IS NULL THEN NULL ELSE COALESCE(failed_at_ms, :failed_at_ms) END
+WHERE id = :id AND version = :version;
 
 -- name: delete_destination
 -- Delete a destination with its keys. Files that were copied stay where they are.

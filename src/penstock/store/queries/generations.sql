@@ -188,16 +188,25 @@ UPDATE generations SET crashes = CASE WHEN :is_progress = 1 THEN 0 ELSE crashes 
 WHERE id = :id AND lease_token = :lease_token AND lease_until_ms > 0 AND status IN ('queued', 'in_progress')
 RETURNING cancel_requested;
 
+-- name: set_made
+-- Keep what was made while it is copied into a bucket.
+UPDATE generations SET made = :made WHERE id = :id AND status IN ('queued', 'in_progress');
+
+-- name: get_made
+-- What was made for an unfinished generation and is being copied into a bucket.
+SELECT made FROM generations WHERE id = :id;
+
 -- name: complete_generation
 -- Complete a generation. Changes nothing when it has ended or the lease was lost.
 UPDATE generations SET status = 'completed', result = :result, completed_at_ms = :at_ms,
-    expires_at_ms = :expires_at_ms, payload_expires_at_ms = :payload_expires_at_ms, progress = 100, lease_until_ms = 0
+    expires_at_ms = :expires_at_ms, payload_expires_at_ms = :payload_expires_at_ms, progress = 100, lease_until_ms = 0,
+    made = NULL
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: fail_generation
 -- Fail a generation. Changes nothing when it has ended or the lease was lost.
 UPDATE generations SET status = 'failed', error_code = :error_code, error_message = :error_message,
-    completed_at_ms = NULL, payload_expires_at_ms = :payload_expires_at_ms, lease_until_ms = 0
+    completed_at_ms = NULL, payload_expires_at_ms = :payload_expires_at_ms, lease_until_ms = 0, made = NULL
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: keep_generation

@@ -11,11 +11,12 @@
 -- name: add_media
 -- Add a stored file. After a crash the same file may be stored again: its row is updated.
 INSERT INTO media (id, org_id, request_id, role, position, content_type, size_bytes, sha256, width, height,
-    revised_prompt, created_at_ms, expires_at_ms)
+    revised_prompt, delivered, created_at_ms, expires_at_ms)
 VALUES (:id, :org_id, :request_id, :role, :position, :content_type, :size_bytes, :sha256, :width, :height,
-    :revised_prompt, :created_at_ms, :expires_at_ms)
+    :revised_prompt, :delivered, :created_at_ms, :expires_at_ms)
 ON CONFLICT (id) DO UPDATE SET content_type = excluded.content_type, size_bytes = excluded.size_bytes,
-    sha256 = excluded.sha256, width = excluded.width, height = excluded.height, expires_at_ms = excluded.expires_at_ms;
+    sha256 = excluded.sha256, width = excluded.width, height = excluded.height, delivered = excluded.delivered,
+    expires_at_ms = excluded.expires_at_ms;
 
 -- name: get_media
 -- One file, by the id in its signed URL.

@@ -28,7 +28,7 @@ WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :
 
 -- name: list_outputs_of_requests [sqlite]
 -- The outputs of requests that have not expired, in order.
-SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms,
+SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, delivered, expires_at_ms,
     (SELECT credentials FROM seals WHERE seals.request_id = media.request_id AND seals.media_id = media.id
     ORDER BY created_at_ms DESC LIMIT 1) AS credentials
 FROM media INDEXED BY media_by_request
@@ -37,7 +37,7 @@ ORDER BY request_id, position;
 
 -- name: list_outputs_of_requests [postgres]
 -- The outputs of requests that have not expired, in order.
-SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms,
+SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, delivered, expires_at_ms,
     (SELECT credentials FROM seals WHERE seals.request_id = media.request_id AND seals.media_id = media.id
     ORDER BY created_at_ms DESC LIMIT 1) AS credentials FROM media
 WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id AND role = 'output' AND expires_at_ms > :now_ms
