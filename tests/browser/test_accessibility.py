@@ -26,6 +26,7 @@ PAGES = (
     "models/atelier/sketch",
     "providers",
     "labels",
+    "destinations",
     "recordings",
     "webhooks",
     "batches",

@@ -8,6 +8,7 @@ import { Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { AuditLog } from "./pages/audit_log.js";
 import { Batches } from "./pages/batches.js";
+import { Destinations } from "./pages/destinations.js";
 import { Drill } from "./pages/drill.js";
 import { Keys } from "./pages/keys.js";
 import { Labels } from "./pages/labels.js";
@@ -41,6 +42,7 @@ const GROUPS = [
     { name: "models", label: "Models", icon: "cube", page: Models },
     { name: "providers", label: "Providers", icon: "plug", page: Providers, scope: "admin operator" },
     { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
+    { name: "destinations", label: "Destinations", icon: "stack", page: Destinations, scope: "admin" },
     { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
     { name: "keys", label: "Keys", icon: "key", page: Keys },
     { name: "labels", label: "Labels", icon: "sliders", page: Labels },
