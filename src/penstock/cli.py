@@ -44,6 +44,7 @@ _SOURCES = {
         "chat", "chat", _GENERATE, "Send a message to a chat model, and print its response while it arrives."
     ),
     "batch": _Source("batches", "app", _GENERATE, "Run many calls from a file: priced first, paid once each."),
+    "trial": _Source("trials", "app", _GENERATE, "Compare models on the same prompts, with figures."),
     "models": _Source("models", "app", _GENERATE, "List models, or search for one."),
     "mcp": _Source(
         "mcp",

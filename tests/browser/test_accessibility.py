@@ -35,6 +35,8 @@ PAGES = (
     "settings",
     "verify",
     "drill",
+    "trials",
+    "trials/new",
 )
 # What opens a dialog on a page.
 DIALOGS = {

@@ -12,16 +12,27 @@ from penstock.errors import InvalidRequest, quoted
 from penstock.fields import UploadedFile
 from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import get_generation
+from penstock.settings import Settings
 from penstock.trials.records import KINDS
-from penstock.values import OrgId
+from penstock.values import OrgId, Retention
 
 MOST_PROMPTS = 200
 ENDPOINTS: Mapping[str, str] = dict(zip(KINDS, (IMAGES, VIDEOS, CHATS), strict=True))
+_KEPT = "14d"  # outputs, unless the call says otherwise: as long as a link works
 _RECENT = ("limit", "model")
 _DEFAULT_RECENT = 20
 _LOOKED_AT = 5  # times as many requests, because some have no prompt any more, and others the same
 # Of a past request, what says how its output is to look; the rest depends on its model.
 _SHAPE = ("prompt", "size", "aspect_ratio", "resolution", "seconds")
+
+
+def kept_fields(settings: Settings, kind: str) -> dict[str, str]:
+    """The fields by which outputs are kept for as long as people vote, as far as callers may ask for that."""
+    if kind == "chat":
+        return {}
+    longest = settings.media_retention_max
+    is_shorter = Retention.parse(longest).seconds < Retention.parse(_KEPT).seconds
+    return {"media_retention": longest if is_shorter else _KEPT}
 
 
 def read_prompts(kind: str, values: Iterable[Any], parameters: Mapping[str, Any]) -> list[Line]:

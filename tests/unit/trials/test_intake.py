@@ -28,6 +28,8 @@ async def test_a_trial_makes_each_prompt_with_each_model_and_costs_what_it_said(
         assert sorted(charge.prompt for charge in running.lab.invoice) == sorted(prompts)
         assert sorted(charge.prompt for charge in running.annex.invoice) == sorted(prompts)
         assert ended["counts"] == {"total": 6, "completed": 6, "failed": 0, "pending": 0}
+        kept = await running.rows("SELECT MIN(expires_at_ms - completed_at_ms) AS ms FROM generations")
+        assert kept[0]["ms"] >= 13 * DAY_MS
 
 
 async def test_a_repeated_call_with_its_key_makes_one_trial(open_gateway: OpenGateway) -> None:

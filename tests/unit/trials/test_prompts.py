@@ -6,8 +6,15 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
-from penstock.trials.prompts import MOST_PROMPTS, read_file, read_prompts, read_recent
+from penstock.settings import Settings
+from penstock.trials.prompts import MOST_PROMPTS, kept_fields, read_file, read_prompts, read_recent
 from tests.gateway import OpenGateway, sqlite_only
+
+
+def test_outputs_are_kept_while_people_vote_or_as_long_as_callers_may_ask() -> None:
+    assert kept_fields(Settings(), "image") == {"media_retention": "14d"}
+    assert kept_fields(Settings(media_retention_max="36h"), "video") == {"media_retention": "36h"}
+    assert kept_fields(Settings(), "chat") == {}
 
 
 def test_a_prompt_is_a_text_or_the_fields_of_a_call() -> None:

@@ -87,7 +87,7 @@ async def _prompts(gateway: Gateway, call: Call, fields: Mapping[str, Any]) -> l
     if sum(name in fields for name in _SOURCES) != 1:
         raise InvalidRequest("Send `prompts`, `file` or `recent`, one of them.", param="prompts")
     kind = fields.get("kind", KINDS[0])
-    parameters = fields.get("parameters", {})
+    parameters = {**prompts.kept_fields(gateway.settings, kind), **fields.get("parameters", {})}
     if "file" in fields:
         return prompts.read_file(kind, fields["file"], parameters)
     if "recent" in fields:

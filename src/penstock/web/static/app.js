@@ -22,6 +22,7 @@ import { Providers } from "./pages/providers.js";
 import { Recordings } from "./pages/recordings.js";
 import { Requests } from "./pages/requests.js";
 import { Settings } from "./pages/settings.js";
+import { Trials } from "./pages/trials.js";
 import { Verify } from "./pages/verify.js";
 import { Webhooks } from "./pages/webhooks.js";
 import { pageUrl, useRoute } from "./route.js";
@@ -37,6 +38,7 @@ const GROUPS = [
     { name: "library", label: "Library", icon: "wall", page: Library },
     { name: "requests", label: "Requests", icon: "list", page: Requests },
     { name: "batches", label: "Batches", icon: "stack", page: Batches },
+    { name: "trials", label: "Trials", icon: "seal", page: Trials },
   ],
   [
     { name: "models", label: "Models", icon: "cube", page: Models },

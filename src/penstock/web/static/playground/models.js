@@ -1,4 +1,4 @@
-// Choose a model, and up to three more to compare it with.
+// Choose a model, and a few more to compare it with.
 
 import { money } from "../format.js";
 import { Icon } from "../parts/icons.js";
@@ -26,13 +26,13 @@ function Choice({ offered, model, label, onChoose }) {
     </select></div>`;
 }
 
-export function Models({ offered, models, each, onChange }) {
+export function Models({ offered, models, each, onChange, most = MOST }) {
   const ids = models.map(({ id }) => id);
   const others = offered.filter(({ id }) => !ids.includes(id));
   const replace = (place, id) => onChange(ids.map((other, number) => (number === place ? id : other)));
   return html`<div class="field" role="group" aria-label="Models">
     <span class="label"><span>${models.length > 1 ? "Models, side by side" : "Model"}</span>
-      ${ids.length < MOST && others.length > 0 && html`<button type="button" class="button plain small" id="compare"
+      ${ids.length < most && others.length > 0 && html`<button type="button" class="button plain small" id="compare"
           onClick=${() => onChange([...ids, others[0].id])}><${Icon} name="plus" size="12" />Compare</button>`}</span>
     ${models.map((model, place) => html`<div class="row choices" key=${place}>
       <${Choice} offered=${offered.filter(({ id }) => id === model.id || !ids.includes(id))} model=${model}
