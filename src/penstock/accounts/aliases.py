@@ -16,7 +16,7 @@ from penstock.values import OrgId
 
 MAX_ALIASES = 100
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}")
-_COMPATIBLE = "/compat/v1/"  # the paths whose calls name a model to be used
+_COMPATIBLE = "/compat/"  # the paths whose calls name a model to be used
 _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 

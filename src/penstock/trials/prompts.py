@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.payloads import get_payload
+from penstock.audit_log import Act, note_act
 from penstock.batches import lines
 from penstock.batches.lines import CHATS, IMAGES, VIDEOS, BadLine, Line, RowFault
 from penstock.errors import InvalidRequest, quoted
@@ -67,6 +68,9 @@ async def read_recent(
         which = f"of the model `{model}` " if model else ""
         message = f"No completed {kind} request {which}has a prompt that is still stored."
         raise InvalidRequest(message, param="recent")
+    # They may be those of other keys.
+    act = Act("payloads.read", "recent requests", org_id, after={"kind": kind, "requests": len(bodies)})
+    await note_act(gateway.store, gateway.clock.now_ms(), act)
     fixed = ({**body, **parameters} for body in bodies.values())
     return _checked(lines.read_json(fixed, ENDPOINTS[kind], {}), kind, "recent")
 

@@ -1,17 +1,20 @@
 """Blind votes: what a voter sees says nothing about the models, and each vote counts once."""
 
 import asyncio
+import io
 import json
 from base64 import urlsafe_b64decode
 from typing import Any
 
 import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from penstock.errors import NotFound, PermissionDenied
 from penstock.trials import ballots
 from penstock.trials.ballots import next_pair, shown_file, vote
 from penstock.trials.links import make_link, revoke_link
-from tests.fake_providers import faults
+from tests.fake_providers import faults, scripted
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.trials.trial_calls import MODELS, record, retrieve, run
 
@@ -156,3 +159,35 @@ async def test_texts_of_chats_are_compared_too(open_gateway: OpenGateway) -> Non
         assert shown["prompt"] == "hello"
         assert all(shown[side]["text"] and shown[side]["url"] is None for side in ("left", "right"))
         assert "lab" not in json.dumps(shown)
+
+
+async def test_what_a_provider_writes_into_its_files_is_not_in_what_voters_see(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named_png(width: int, height: int, colour: str = "teal") -> bytes:
+        notes = PngInfo()
+        notes.add_text("Software", "annex image-1")
+        file = io.BytesIO()
+        Image.new("RGB", (width, height), colour).save(file, "PNG", pnginfo=notes, icc_profile=b"annex profile")
+        return file.getvalue()
+
+    monkeypatch.setattr(scripted, "png", named_png)
+    async with open_gateway(annex=True) as running:
+        made = await run(running, prompts=["a pear"])
+        shown = await next_pair(running.gateway, await share(running, made["id"]), None)
+        for url in urls(shown):
+            body = bytes((await shown_file(running.gateway, url, None)).body or b"")
+            assert body.startswith(b"RIFF")
+            assert b"annex" not in body
+
+
+async def test_videos_are_shown_under_a_neutral_name(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True) as running:
+        models = ["lab/video-1", "annex/video-1"]
+        made = await run(running, prompts=["a train"], models=models, kind="video", parameters={"seconds": 4})
+        assert made["counts"]["completed"] == 2, made
+        shown = await next_pair(running.gateway, await share(running, made["id"]), None)
+        response = await shown_file(running.gateway, urls(shown)[0], "bytes=0-9")
+        assert (response.status, response.headers["content-type"]) == (206, "video/mp4")
+        assert response.headers["content-disposition"] == 'inline; filename="output.mp4"'
+        assert "med_" not in repr(dict(response.headers))

@@ -68,6 +68,8 @@ async def test_recent_prompts_are_those_of_the_organization_each_once(open_gatew
             {"prompt": "a pear", "size": "32x32"},
             {"prompt": "a plum", "size": "32x32"},
         ]
+        noted = await running.rows("SELECT target FROM audit_events WHERE action = 'payloads.read'")
+        assert [row["target"] for row in noted] == ["recent requests"]
         (newest,) = await read_recent(running.gateway, org_id, "image", {"limit": 1, "model": "image-1"}, {})
         assert newest.body == {"prompt": "a pear", "size": "64x64"}
 

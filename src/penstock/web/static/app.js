@@ -38,7 +38,7 @@ const GROUPS = [
     { name: "library", label: "Library", icon: "wall", page: Library },
     { name: "requests", label: "Requests", icon: "list", page: Requests },
     { name: "batches", label: "Batches", icon: "stack", page: Batches },
-    { name: "trials", label: "Trials", icon: "seal", page: Trials },
+    { name: "trials", label: "Trials", icon: "star", page: Trials },
   ],
   [
     { name: "models", label: "Models", icon: "cube", page: Models },

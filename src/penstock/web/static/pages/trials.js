@@ -30,7 +30,7 @@ function List() {
     <${Panel} label="Trials" flush>
       <${Loaded} of=${page}>${({ data }) => (data.length
         ? html`<${Table} label="Trials" columns=${COLUMNS} rows=${data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
-        : html`<${Empty} icon="seal" title="No trials" action=${html`<a class="button" href="/docs/trials">How trials work</a>`}>Choose prompts
+        : html`<${Empty} icon="star" title="No trials" action=${html`<a class="button" href="/docs/trials">How trials work</a>`}>Choose prompts
             and two to six models. Before anything runs, you see what it costs.<//>`)}<//>
     <//>
   </div>`;
