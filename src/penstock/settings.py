@@ -286,7 +286,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         WebhookUrl, Meta(description="Time-stamp authority (RFC 3161) that says when outputs were signed.")
     ] = ""
     provenance_video_bytes: Annotated[
-        int, Meta(ge=0, le=250_000_000, description="Largest video that is sealed, for which it is held in memory.")
+        int, Meta(ge=0, le=200_000_000, description="Largest video that is sealed, for which it is held in memory.")
     ] = 100_000_000
 
     router: Annotated[

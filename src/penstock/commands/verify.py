@@ -16,7 +16,7 @@ from penstock.provenance.reading import read_origin
 from penstock.provenance.sealer import TASKS
 from penstock.values import OrgId
 
-_MAX_BYTES = 250_000_000  # a child process needs four times as much memory
+_MAX_BYTES = 200_000_000  # of more, a child process might not have the memory
 
 
 def verify(

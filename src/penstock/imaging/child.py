@@ -77,6 +77,8 @@ def run_tasks(memory_bytes: int, tasks: Mapping[str, ChildTask], protections: Se
         _write(replies, reply, parts[1:])
         if isinstance(reply, Failed) and (reply.kind != "refused" or is_stream):
             return
+        parts.clear()  # the files of this task need not be in memory while the next one is read
+        del work, reply
 
 
 def _read(incoming: IO[bytes]) -> list[bytes]:

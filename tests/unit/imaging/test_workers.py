@@ -217,6 +217,18 @@ async def test_a_task_that_needs_too_much_memory_crashes() -> None:
         assert (await pool.run("image.normalise_input", data=png(), for_org=ORG))["width"] == 40
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_the_files_of_a_task_are_gone_when_the_next_one_is_read() -> None:
+    size = 60_000_000
+    async with WorkerPool(2) as pool:
+        peaks = []
+        for _ in range(2):
+            await pool.run("image.is_cleaned_svg", for_org=ORG, data=bytes(size))
+            status = Path(f"/proc/{pool.pids[0]}/status").read_text()
+            peaks.append(int(status.partition("VmHWM:")[2].split()[0]) * 1024)
+        assert peaks[1] - peaks[0] < size // 2
+
+
 async def test_progress_reaches_the_caller() -> None:
     seen: list[float] = []
     small = {**VIDEO, "seconds": 2, "width": 320, "height": 180}
