@@ -56,10 +56,12 @@ def edit_body() -> dict[str, Any]:
 @contextmanager
 def collector_off() -> Iterator[None]:
     gc.collect()
+    gc.freeze()  # what there is from other tests is not looked through for each case
     gc.disable()
     try:
         yield
     finally:
+        gc.unfreeze()
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()

@@ -39,7 +39,6 @@ KEY_ENV = "LAB_API_KEY"
 IMAGE_USD = Decimal("0.04")
 SECOND_USD = Decimal("0.10")
 CHARACTER_USD = Decimal("0.00001")
-CHARACTERS_PER_SECOND = 15
 HEARD_SECOND_USD = Decimal("0.0001")
 SOUND_SECOND_USD = Decimal("0.01")
 
@@ -164,6 +163,7 @@ class ScriptedProvider:
         self.states: Sequence[str] = ("queued", "in_progress 40", "completed")
         self.next_ids: deque[str] = deque()
         self.poll_after_ms: int | None = None  # sent with every video job
+        self.characters_per_second = 15
         self.usage: dict[str, Any] | None = None  # reported with images
         # The account of each credential; then other credentials are refused, and jobs of other accounts are not found.
         self.accounts: dict[str, str] = {}
@@ -378,7 +378,7 @@ def speak(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
         return FakeResponse(_error(f"The voice must be one of {voices}.", "invalid_request_error", "bad_voice"), 400)
     lab.charge("speech", CHARACTER_USD * len(fields["input"]), {"prompt": fields["input"]}, lab.new_id("speech"))
     output_format = fields.get("response_format", "mp3")
-    seconds = len(fields["input"]) / CHARACTERS_PER_SECOND / fields.get("speed", 1)
+    seconds = len(fields["input"]) / lab.characters_per_second / fields.get("speed", 1)
     return FakeResponse(file=sounds.encoded(output_format, seconds), content_type=content_type(output_format))
 
 
