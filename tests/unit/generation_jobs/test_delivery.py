@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from penstock.accounts.alerts import Alerts
-from penstock.errors import DeliveryFailed, Problem
+from penstock.errors import DeliveryFailed, InvalidRequest, Problem
 from penstock.generation_jobs import delivery
+from penstock.generations import endpoints
 from penstock.values import nanos
 from tests.fake_bucket import FakeBucket, fake_bucket
-from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, two_providers
+from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, sqlite_only, two_providers
+from tests.unit.speech.speech_calls import speak
 
 HOOK = "https://hooks.example/penstock"
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
 LOOPBACK: dict[str, Any] = {"egress_allow_cidrs": ("127.0.0.0/8",)}
 
 
@@ -224,3 +229,22 @@ async def test_a_copy_that_crashes_each_worker_is_given_up(open_gateway: OpenGat
             video = await running.wait_for_video(video_id, step_seconds=5)
         assert video["status"] == "completed"
         assert len(running.lab.videos) == 1
+
+
+# ----------------------------------------------------------------------------------------------------- other outputs
+
+
+@sqlite_only
+async def test_edits_sounds_and_kept_speech_are_copied_too(open_gateway: OpenGateway) -> None:
+    async with fake_bucket() as bucket, open_gateway(**LOOPBACK) as running:
+        destination = await bucket.add_to(running)
+        edited = await running.edit(image=PIXEL, deliver_to=destination)
+        assert edited["data"][0]["delivered"]["url"].endswith("/0.png")
+        body = {"model": "lab/sound", "prompt": "rain", "seconds": 2, "deliver_to": destination}
+        made = await endpoints.start_sound(running.gateway, running.call(body, endpoint="/compat/v1/audio/generations"))
+        assert (await running.wait_for_request(made.json["id"]))["status"] == "completed"
+        spoken = (await speak(running, deliver_to=destination, headers={"accept": "application/json"})).json
+        assert spoken["data"][0]["delivered"]["url"].endswith("/0.mp3")
+        assert sorted(path.rpartition(".")[2] for path in bucket.files) == ["mp3", "mp3", "png"]
+        with pytest.raises(InvalidRequest, match="deliver_to"):
+            await speak(running, deliver_to="dst_1")

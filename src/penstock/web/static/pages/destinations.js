@@ -80,7 +80,7 @@ export function Destinations() {
     { name: "State", kind: "state", cell: (destination) => html`<${State} destination=${destination} />` },
     { name: "For", kind: "words", cell: ({ default: isDefault, required }) => html`${isDefault ? "All calls" : "Calls that name it"}${
         required && html`<br /><span class="small soft">required</span>`}` },
-    { name: "Actions", kind: "figure", cell: (destination) => html`<span class="row">
+    { name: "Actions", kind: "actions", cell: (destination) => html`<span class="row">
         ${act("Check", called(destination), () => check(destination))}
         ${act(destination.default ? "End default" : "Make default", called(destination), () => change(destination, { default: !destination.default }))}
         ${act("Replace keys", called(destination), () => setOpen({ kind: "keys", destination }))}
