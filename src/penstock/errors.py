@@ -57,6 +57,8 @@ class Problem(Exception):
         self.should_retry = should_retry
         # True if the request has a record with this error: then the API adds none that says it was rejected.
         self.recorded = recorded
+        # True if what was made is charged, although the caller does not get it.
+        self.charges_outputs = False
 
     def body(self) -> dict[str, dict[str, str]]:
         """Return the JSON body of the response."""
@@ -137,6 +139,14 @@ class InputsNotTaken(InvalidRequest, same_code=True):
 
 class ContentPolicyViolation(InvalidRequest):
     """A provider, or a guard of the operator, refused the prompt, the input or the output."""
+
+
+class OutputRefused(ContentPolicyViolation, same_code=True):
+    """A guard of the operator refused what was made; it says beforehand whether that is charged."""
+
+    def __init__(self, message: str, *, is_charged: bool) -> None:
+        super().__init__(message, should_retry=False)
+        self.charges_outputs = is_charged
 
 
 class RequestTimeout(InvalidRequest):
@@ -261,6 +271,7 @@ class DeliveryFailed(Problem):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, should_retry=False)
+        self.charges_outputs = True
 
 
 class _NothingSent:

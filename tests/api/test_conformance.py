@@ -36,7 +36,8 @@ BEYOND_SCHEMA = {
     "provider", "models", "file", "requests", "endpoint", "defaults", "custom_id", "model",
     "video", "previous_job_id", "callback_url", "trace", "provider.options",
     "file_url", "input_audio", "timestamp_granularities", "include", "stream", "keywords",
-    "languages", "down", "slow", "dearer",
+    "languages", "down", "slow", "dearer", "path", "region", "access_key_id", "secret_access_key",
+    "deliver_to", "deliver_to.path", "deliver_required",
 }  # fmt: skip
 # What is configured on this gateway; what a text in a form must be; and to JSON Schema, 2.0 is an integer.
 BEYOND_WORDS = (

@@ -28,6 +28,7 @@ BODIES = {
     "/v1/label-budgets/{name}/{value}": {"usd_per_month": 1},
     "/v1/aliases/{alias:path}": {"model": "no/such"},
     "/v1/accounts/{account_id}/rotate": {"credential": "another-credential"},
+    "/v1/destinations/{destination_id}/rotate": {"access_key_id": "AKIA", "secret_access_key": "secret"},
 }
 
 

@@ -13,7 +13,7 @@ from penstock.accounts.labels import encode_labels
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import Line, cost_lines, is_callers_risk
 from penstock.accounts.requests import RequestEnd, RequestUsage, request_end_values
-from penstock.errors import Cancelled, DeliveryFailed, Problem, StorageUnavailable
+from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generation_jobs import orphans
@@ -234,14 +234,14 @@ def _recording_row(job: Job, recording: Recording, new: NewResult, now: int) -> 
 
 async def fail(gateway: Gateway, job: Job, problem: Problem) -> None:
     """Fail or cancel a generation and release its hold. What was made for it is a loss; where the price is for the time
-    of a machine that runs what the caller chose, or only the copy of what was made failed, it is charged, unless the
-    failure is the gateway's own.
+    of a machine that runs what the caller chose, or the problem says so, it is charged, unless the failure is the
+    gateway's own.
 
     Raises LeaseLost when another worker runs it, or it ended.
     """
     made = job.history.made
-    is_kept = isinstance(problem, DeliveryFailed)  # the output is there, but not where the caller wants it
-    paid = [attempt for attempt in made if is_kept or is_callers_risk(attempt.part.candidate.model, job.request)]
+    is_charged = problem.charges_outputs
+    paid = [attempt for attempt in made if is_charged or is_callers_risk(attempt.part.candidate.model, job.request)]
     if isinstance(problem, StorageUnavailable):
         paid = []
     lost = [attempt for attempt in made if attempt not in paid]

@@ -1,4 +1,4 @@
-"""What was made for a generation, kept in the store while it is being copied: after a crash it is not made again."""
+"""What was made for a generation, kept in the store until it is announced: after a crash it is not made again."""
 
 from decimal import Decimal
 

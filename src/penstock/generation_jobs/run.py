@@ -15,6 +15,7 @@ from penstock.generation_jobs.finish import NewResult, complete, fail
 from penstock.generation_jobs.job import Job, NewGeneration, new_job, read_job
 from penstock.generation_jobs.made import read_made, store_made
 from penstock.generation_jobs.mailbox import Mailbox
+from penstock.generation_jobs.output_guards import check_outputs, output_guards
 from penstock.generation_jobs.rows import Follow, Mock, Replay
 from penstock.jobs.running import Lease, RunningJob
 from penstock.media.transfer import OutputNotSealed, OutputNotStored
@@ -87,16 +88,19 @@ def _reason(problem: Exception) -> str:
 
 
 async def _make_and_deliver(gateway: Gateway, job: Job) -> NewResult:
-    """Have the outputs made and, if the caller wants that, copied into a bucket."""
+    """Have the outputs made, seen by guards and, if the caller wants that, copied into a bucket."""
     wanted = job.request.delivery
-    if wanted is None:
+    guards = output_guards(gateway, job)
+    if wanted is None and not guards:
         return await _make(gateway, job)
     kept = await read_made(gateway, job)
     if kept is None:
         new = await _make(gateway, job)
         kept = new, await store_made(gateway, job, new)
         failpoint("deliver.after_made")
-    return await deliver(gateway, job, wanted, *kept)
+    if guards:
+        await check_outputs(gateway, job, guards, *kept)
+    return kept[0] if wanted is None else await deliver(gateway, job, wanted, *kept)
 
 
 async def _make(gateway: Gateway, job: Job) -> NewResult:

@@ -13,7 +13,7 @@ from penstock.generation_jobs.run import start_generation
 from penstock.generations import respond, sounds, validate
 from penstock.generations.accept import accept
 from penstock.generations.idempotency_keys import first_look
-from penstock.generations.plan import PlannedCall, estimate, make_plan
+from penstock.generations.plan import PlannedCall, estimate, make_plan, watching_outputs
 from penstock.generations.repeats import repeated_images
 from penstock.generations.retrieve import delayed_image_result, job_result, unfinished_problem, video_created
 from penstock.generations.stream import image_stream
@@ -46,13 +46,14 @@ async def edit_images(gateway: Gateway, call: Call) -> Response:
 
 async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
     if call.dry_run:
-        return estimate(planned)
+        return estimate(gateway, call, planned)
     is_async = "respond-async" in call.headers.get("prefer", "") and not planned.validated.stream
     accepted = await accept(gateway, call, planned, is_awaited=not is_async)
     if accepted.is_repeated:
         digest = await run_aside(call.size_bytes, validate.canonical_digest, planned.validated)
         return await repeated_images(gateway, call, accepted.row, digest, is_async=is_async)
-    partial_images = planned.request.partial_images
+    # What a guard has not seen is not shown.
+    partial_images = 0 if watching_outputs(gateway, call, planned.request) else planned.request.partial_images
     mailbox = Mailbox(PartialImages(partial_images) if partial_images else None)
     assert accepted.lease is not None, "the process that accepts an image makes it"
     running = start_generation(gateway, accepted.lease, accepted.new, mailbox)
@@ -110,7 +111,7 @@ async def _start_job(gateway: Gateway, call: Call, job: _Job) -> Response:
         validated = await run_aside(call.size_bytes, job.validate, call, gateway.settings)
         planned = await make_plan(gateway, call, validated, (job.task,))
     if call.dry_run:
-        return estimate(planned)
+        return estimate(gateway, call, planned)
     accepted = await accept(gateway, call, planned)
     if accepted.is_repeated:
         return await _repeated_response(gateway, call, accepted.row, job)

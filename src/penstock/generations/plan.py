@@ -17,6 +17,7 @@ from penstock.generations.candidates import check_candidates, find_candidates, o
 from penstock.generations.deliver_to import read_delivery
 from penstock.generations.input_sources import InputSource
 from penstock.generations.validate import ValidatedCall
+from penstock.guards.configured import Guard
 from penstock.models.preferences import FIELD
 from penstock.models.routing import Choice, Route
 from penstock.recordings.fingerprints import make_fingerprint
@@ -101,8 +102,8 @@ def _check_match_fields(options: ReplayOptions, request: Request) -> None:
             )
 
 
-def estimate(planned: PlannedCall) -> Response:
-    """The response to a dry run: the price, with nothing run and nothing held."""
+def estimate(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
+    """The response to a dry run: the price, with nothing run and nothing held, and who may refuse the outputs."""
     choice = planned.choice
     assert choice is not None, "a dry run has no replay options"
     route = choice.route
@@ -114,7 +115,16 @@ def estimate(planned: PlannedCall) -> Response:
     request = planned.request
     found = quote(route.first.model, request)
     is_signed = request.task != "sound" and request.provenance is not None and request.provenance.mode == "sign"
-    return respond.estimate(request.model, route.first.provider.slug, found, tried, route.left_out, is_signed=is_signed)
+    guards = watching_outputs(gateway, call, request)
+    return respond.estimate(
+        request.model, route.first.provider.slug, found, tried, route.left_out, is_signed=is_signed, guards=guards
+    )
+
+
+def watching_outputs(gateway: Gateway, call: Call, request: Request) -> list[Guard]:
+    """The guards that see what is made for a call before anybody gets it."""
+    kind = "edit" if request.task == "upscale" else request.task
+    return gateway.guards.watching(kind, call.caller.org_id, "output")
 
 
 # ----------------------------------------------------------------------------------------------------------- providers

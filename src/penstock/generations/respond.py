@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from penstock.generation_jobs.rows import GenerationRow, ShownRow
+from penstock.guards.configured import Guard
 from penstock.imaging.formats import FORMATS
 from penstock.long_bodies.base64_pieces import FileAsBase64
 from penstock.models.routing import LeftOut
@@ -30,11 +31,15 @@ def estimate(
     left_out: Sequence[LeftOut],
     *,
     is_signed: bool = False,
+    guards: Sequence[Guard] = (),
 ) -> Response:
     """The response to a dry run; the components add up to the total exactly. `candidates` are all that would be tried,
-    in their order, each a `tried_candidate`. `is_signed`: the outputs would get Content Credentials.
+    in their order, each a `tried_candidate`. `is_signed`: the outputs would get Content Credentials. `guards` may
+    refuse the outputs.
     """
-    expected = {"content_credentials": "expected"} if is_signed else {}
+    expected: dict[str, Any] = {"content_credentials": "expected"} if is_signed else {}
+    if guards:
+        expected["output_guards"] = [{"name": each.name, "charge_refused": each.charge_refused} for each in guards]
     components = [
         {
             "type": line.type,

@@ -11,6 +11,7 @@ from penstock.typed_config import Misconfigured, Text, convert
 from penstock.values import OrgId
 
 GuardedKind = Literal["image", "edit", "video", "chat", "speech", "sound"]
+_SHOWN_KINDS = ("image", "edit", "video")  # whose outputs guards can see
 _SERVICE_URL = r"^(?!.*\s)https?://[^\s/?#@]+(/[^\s#]*)?$"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -39,9 +40,11 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     orgs: tuple[Text, ...] = ()  # ids of organizations; empty: all
     rules: Rules | None = None
     http: Service | None = None
+    when: Literal["input", "output"] = "input"
     on_hit: Literal["refuse", "flag"] = "refuse"
     on_error: Literal["closed", "open"] = "closed"
     show_reason: bool = False
+    charge_refused: bool = True  # of outputs: the provider was paid
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the types cannot check."""
@@ -50,7 +53,12 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.http and self.http.url.startswith("http:") and urlsplit(self.http.url).hostname not in _LOOPBACK:
             raise ValueError("must have an https URL in `http`; plain http may go only to this machine")
 
-    def watches(self, kind: str, org_id: OrgId) -> bool:
+        if self.when == "output" and (self.http is None or not set(self.kinds) <= set(_SHOWN_KINDS)):
+            raise ValueError("must have `http` and only the kinds `image`, `edit`, `video`, where `when` is `output`")
+
+    def watches(self, kind: str, org_id: OrgId, when: str) -> bool:
+        if self.when != when or (when == "output" and kind not in _SHOWN_KINDS):
+            return False
         return (not self.kinds or kind in self.kinds) and (not self.orgs or org_id in self.orgs)
 
 

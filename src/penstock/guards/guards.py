@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -36,9 +36,28 @@ class Guards:
         self._clock = clock
         self._metrics = metrics
 
-    def watching(self, kind: str, org_id: OrgId) -> list[Guard]:
-        """The guards of a call."""
-        return [guard for guard in self._guards if guard.watches(kind, org_id)]
+    def watching(self, kind: str, org_id: OrgId, when: Literal["input", "output"] = "input") -> list[Guard]:
+        """The guards of a call, or of what is made for it."""
+        return [guard for guard in self._guards if guard.watches(kind, org_id, when)]
+
+    async def judge_output(self, guard: Guard, call_id: str, question: dict[str, Any]) -> Verdict:
+        """What a guard says about an output. Raises GuardFailed if it says nothing and must answer."""
+        assert guard.http is not None, "guards of outputs are services"
+        whole = {"id": call_id, "guard": guard.name, **question}
+        try:
+            found = await services.ask(self._client, self._signers, self._clock, guard.http, whole, call_id)
+        except GuardFailed as problem:
+            log.warning("guard failed", guard=guard.name, reason=str(problem), request_id=call_id)
+            if guard.on_error == "open":
+                return _PASS
+            self._metrics.count_verdict(guard.name, "error")
+            raise GuardFailed(f"the guard `{guard.name}` of this gateway does not answer") from None
+        if found.verdict == "refuse" and guard.on_hit == "flag":
+            found = Verdict("flag", found.reason)
+        self._metrics.count_verdict(guard.name, found.verdict)
+        if found.verdict != "pass":
+            log.info("guard", guard=guard.name, verdict=found.verdict, request_id=call_id)
+        return found
 
     async def check(
         self,

@@ -16,7 +16,7 @@ from penstock.webhooks.events import OPERATOR, RecentSigners
 
 _MAX_ANSWER_BYTES = 64 * 1024
 _MAX_PROMPT_CHARACTERS = 100_000
-_MAX_IMAGE_BYTES = 1024 * 1024
+MAX_IMAGE_BYTES = 1024 * 1024
 _MAX_IMAGES = 4
 
 
@@ -74,7 +74,7 @@ def describe(kind: str, model: str, prompt: str, labels: dict[str, str], user: s
 
 def encoded_images(inputs: Sequence[InputFile]) -> list[dict[str, str]]:
     """Input images that are small enough to be sent."""
-    images = [each for each in inputs if each.content_type.startswith("image/") and len(each.data) <= _MAX_IMAGE_BYTES]
+    images = [each for each in inputs if each.content_type.startswith("image/") and len(each.data) <= MAX_IMAGE_BYTES]
     return [
         {"content_type": image.content_type, "data": b64encode(image.data).decode()} for image in images[:_MAX_IMAGES]
     ]

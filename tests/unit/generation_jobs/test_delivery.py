@@ -88,7 +88,7 @@ async def test_a_bucket_that_is_away_for_a_while_is_waited_for(open_gateway: Ope
 
 @pytest.mark.parametrize("task", ["image", "video"])
 async def test_after_its_time_an_output_is_announced_without_a_copy(open_gateway: OpenGateway, task: str) -> None:
-    async with fake_bucket() as bucket, open_gateway(**LOOPBACK, delivery_seconds=600.0) as running:
+    async with fake_bucket() as bucket, open_gateway(**LOOPBACK, delivery_seconds=120.0) as running:
         destination = await bucket.add_to(running)
         bucket.refusals = [503]
         started = running.clock.monotonic()
@@ -96,8 +96,8 @@ async def test_after_its_time_an_output_is_announced_without_a_copy(open_gateway
             output, tried_for = (await _image_while_time_passes(running, destination))["data"][0], 30
         else:
             video_id = (await running.video(deliver_to=destination)).json["id"]
-            output, tried_for = (await running.wait_for_video(video_id))["output"], 600
-        assert tried_for / 2 < running.clock.monotonic() - started < tried_for * 2
+            output, tried_for = (await running.wait_for_video(video_id))["output"], 120
+        assert tried_for / 2 < running.clock.monotonic() - started < tried_for * 10
         assert (output["delivered"], output["delivery_error"]) == (
             None,
             "the bucket answered with status 503 (Refused)",
@@ -129,7 +129,7 @@ async def _check_alert(running: RunningGateway, destination: str) -> None:
 
 @pytest.mark.parametrize("task", ["image", "video"])
 async def test_required_copies_fail_the_call_which_is_charged(open_gateway: OpenGateway, task: str) -> None:
-    async with fake_bucket() as bucket, open_gateway(**LOOPBACK) as running:
+    async with fake_bucket() as bucket, open_gateway(**LOOPBACK, delivery_seconds=60.0) as running:
         destination = await bucket.add_to(running, required=True)
         bucket.refusals = [503]
         if task == "image":

@@ -13,10 +13,10 @@ RULES = {"rules": {"words": ["x"]}}
 
 def test_a_guard_watches_the_kinds_and_organizations_that_it_names() -> None:
     all_of, some = read_guards({"a": RULES, "b": {**RULES, "kinds": ["video"], "orgs": ["org_1"]}})
-    assert all_of.watches("chat", OrgId("org_2"))
-    assert some.watches("video", OrgId("org_1"))
-    assert not some.watches("image", OrgId("org_1"))
-    assert not some.watches("video", OrgId("org_2"))
+    assert all_of.watches("chat", OrgId("org_2"), "input")
+    assert some.watches("video", OrgId("org_1"), "input")
+    assert not some.watches("image", OrgId("org_1"), "input")
+    assert not some.watches("video", OrgId("org_2"), "input")
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,22 @@ def test_a_guard_watches_the_kinds_and_organizations_that_it_names() -> None:
         ({"http": {"url": "https://guard.test/", "timeout_seconds": 11}}, "timeout_seconds"),
         ({**RULES, "kinds": ["films"]}, "kinds"),
         ({**RULES, "on_hit": "warn"}, "on_hit"),
+        ({**RULES, "when": "output"}, "must have `http`"),
+        ({"http": {"url": "https://guard.test/"}, "when": "output", "kinds": ["chat"]}, "only the kinds"),
+        ({**RULES, "when": "after"}, "when"),
         ({"rules": {"word": ["x"]}}, "word"),
     ],
 )
 def test_mistakes_are_named(table: Any, words: str) -> None:
     with pytest.raises(Misconfigured, match=words.replace("(", r"\(")):
         read_guards({"a": table})
+
+
+def test_a_guard_of_outputs_watches_no_calls() -> None:
+    (guard,) = read_guards({"a": {"http": {"url": "https://guard.test/"}, "when": "output"}})
+    assert guard.watches("video", OrgId("org_1"), "output")
+    assert not guard.watches("video", OrgId("org_1"), "input")
+    assert not guard.watches("speech", OrgId("org_1"), "output"), "it has nothing to see"
 
 
 def test_plain_http_may_go_to_this_machine() -> None:

@@ -164,6 +164,7 @@ _NESTED: Mapping[str, Schema] = {
     "mask": _or_null(_IMAGE),
     "file": _or_null({"type": "string", "pattern": "^data:"}),
     "provenance": _PROVENANCE,
+    "deliver_to": {"anyOf": [TEXT, closed_object({"bucket": TEXT}, optional={"path": TEXT}), {"type": "null"}]},
     "video": {"anyOf": [_URL, open_object({"id": TEXT})]},
     "frame_images": _or_null(
         array(open_object({**_OPENROUTER_IMAGE, "frame_type": one_of("first_frame", "last_frame")}))

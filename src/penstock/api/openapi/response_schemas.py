@@ -216,7 +216,10 @@ _ESTIMATE = closed_object(
         ),
         "left_out": array(closed_object({"provider": TEXT, "model": TEXT, "reason": TEXT})),
     },
-    optional={"content_credentials": always("expected")},
+    optional={
+        "content_credentials": always("expected"),
+        "output_guards": array(closed_object({"name": TEXT, "charge_refused": FLAG})),
+    },
 )
 _COMPLETION = open_object(
     {
