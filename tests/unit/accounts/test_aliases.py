@@ -62,3 +62,15 @@ async def test_a_key_that_may_use_the_alias_may_use_its_model(open_gateway: Open
             caller = caller_with(running.caller, model_aliases={"hero": "image-1"}, models=models)
             assert with_alias(running.call({"model": "hero"}, caller=caller)).caller.may_use("image-1") is may
             assert not models or caller.may_use("image-1") is (models == ("image-1",))
+
+
+@sqlite_only
+async def test_other_processes_notice_an_alias_within_two_seconds(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        keys = running.gateway.keys
+        bearer = f"Bearer {running.key}"
+        assert (await keys.authenticate(bearer)).model_aliases == {}
+        await set_alias(running.gateway.store, running.clock, running.caller.org_id, "hero", "image-1")
+        assert (await keys.authenticate(bearer)).model_aliases == {}
+        running.clock.advance(2)
+        assert (await keys.authenticate(bearer)).model_aliases == {"hero": "image-1"}

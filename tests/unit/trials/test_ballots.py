@@ -151,7 +151,7 @@ async def test_only_outputs_that_are_there_are_compared(open_gateway: OpenGatewa
 
 
 async def test_texts_of_chats_are_compared_too(open_gateway: OpenGateway) -> None:
-    async with open_gateway(annex=True, payloads="all") as running:
+    async with open_gateway(annex=True) as running:
         models = ["lab/chat", "annex/lab/chat"]
         made = await run(running, prompts=["hello"], models=models, kind="chat", parameters={})
         assert made["counts"]["completed"] == 2
