@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 READY = "const vote = document.querySelector('#left-wins'); return Boolean(vote) && !vote.disabled"
 PRESS = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: arguments[0], bubbles: true }))"
 SOURCES = "return [...document.querySelectorAll('figure img')].map((image) => image.src)"
+LOADED = "return [...document.querySelectorAll('.made img')].filter(({ naturalWidth }) => naturalWidth).length"
 IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 
 
@@ -72,6 +73,8 @@ def test_a_file_of_prompts_becomes_a_rule_that_sends_calls_to_the_model_that_won
 
     browser.open(here)
     browser.until(lambda: "100 %" in browser.text("table"), "the votes are not counted")
+    browser.click("#show-outputs")
+    browser.until(lambda: browser.run(LOADED) == 4, "the outputs are not shown")
     browser.click('button[aria-label="Use atelier/sketch"]')
     browser.until(lambda: browser.has("#saving"), "it does not say what is saved")
     assert "saves $0.039 a month: 1 call cost $0.04" in browser.text("#saving").replace("\n", " ")

@@ -8,6 +8,7 @@ import { KINDS, Status } from "../parts/status.js";
 import { Facts, Table } from "../parts/table.js";
 import { go, pageUrl } from "../route.js";
 import { html, useState } from "../view.js";
+import { Outputs } from "./trial_outputs.js";
 
 const REFRESH_MS = 2000;
 const REASONS = { max_cost: "the budget is used up", insufficient_balance: "the balance is used up", key_revoked: "its key was revoked", caller: "by a caller", not_started: "not started yet" };
@@ -134,6 +135,7 @@ export function Trial({ id, own }) {
         <${Problem} problem=${problem} /></div><//>
       <${Panel} title="Results" label="Results" flush><${Table} label="Results" columns=${columns(isAdmin ? setUsing : null)} rows=${data.results} rowKey=${({ model }) => model} /><//>
       <${Link} trial=${data} onChange=${loaded.reload} />
+      <${Outputs} trial=${data} />
       <${Aliases} isAdmin=${isAdmin} round=${round} onChange=${changed} />`}<//>
     <p class="soft"><a href="/docs/trials">How trials work</a></p>
     ${using && html`<${Verdict} key=${using} trial=${trial} model=${using} onClose=${() => setUsing(null)} onDone=${changed} />`}
