@@ -6,7 +6,7 @@ import os
 import random
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ import pytest
 import trustme
 
 from penstock import cache
+from penstock.long_bodies.long_body import StreamedBody
 from penstock.net.errors import UNREACHABLE, UrlBlocked
 from penstock.net.guard import EgressRules
+from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     LOOPBACK,
     MIB,
@@ -347,3 +349,57 @@ async def test_proxy_variables_and_netrc_are_ignored(tmp_path: Path, request: py
         assert await child.wait() == 0
     assert (len(server.requests), other.connections) == (4, 0)
     assert not any(b"authorization" in request.lower() for request in server.requests)
+
+
+# ------------------------------------------------------------------------------------------------------ streamed bodies
+
+
+def streamed(pieces: int, read: list[int], *, length: int | None = None) -> StreamedBody:
+    """A body of so many mebibytes, which counts the pieces that were read of it."""
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        for number in range(pieces):
+            read.append(number)
+            yield bytes(MIB)
+
+    return StreamedBody(chunks(), pieces * MIB if length is None else length)
+
+
+async def test_a_streamed_body_arrives_whole() -> None:
+    read: list[int] = []
+    async with serve(responding()) as server, open_client() as client:
+        request = HttpRequest("PUT", f"{server.url}/x", {}, streamed(3, read))
+        reply = await client.send_guarded(request, timeout_seconds=30, egress=LOOPBACK)
+        assert (reply.status, reply.body) == (200, b"image")
+        head, _, body = server.requests[0].partition(b"\r\n\r\n")
+        assert b"content-length: 3145728" in head
+        assert body == bytes(3 * MIB)
+
+
+async def test_a_streamed_body_is_read_no_further_than_the_server_takes_it() -> None:
+    """A refusal before the end of a large file ends the sending, and the file is never in memory as a whole."""
+
+    async def refuse(connection: Connection) -> None:
+        await connection.read_head()
+        await connection.respond(b"no", status=403)
+        await connection.wait_closed()
+
+    read: list[int] = []
+    async with serve(refuse) as server, open_client() as client:
+        request = HttpRequest("PUT", f"{server.url}/x", {}, streamed(1000, read))
+        reply = await client.send_guarded(request, timeout_seconds=30, egress=LOOPBACK)
+    assert (reply.status, reply.body) == (403, b"no")
+    assert len(read) < 500
+
+
+async def test_a_streamed_body_whose_source_fails_closes_the_connection() -> None:
+    async def broken() -> AsyncGenerator[bytes]:
+        yield bytes(MIB)
+        raise OSError("the disk is gone")
+
+    async with serve(responding()) as server, open_client() as client:
+        request = HttpRequest("PUT", f"{server.url}/x", {}, StreamedBody(broken(), 2 * MIB))
+        with pytest.raises(OSError, match="the disk is gone"):
+            await client.send_guarded(request, timeout_seconds=30, egress=LOOPBACK)
+        ok = await client.send_guarded(HttpRequest("GET", server.url), timeout_seconds=30, egress=LOOPBACK)
+        assert (ok.status, server.connections) == (200, 2)
