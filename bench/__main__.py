@@ -27,6 +27,8 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "telemetry": ["--calls", "200", "--rounds", "1"],
     "sqlite_writers": ["--works", "640"],
     "chat": ["--short"],
+    "speech": ["--short"],
+    "listening": None,  # needs a recogniser that is no dependency
     "videos": ["--short"],
     "batches": ["--short"],
     "ends": ["--videos", "50", "--rounds", "1"],

@@ -40,7 +40,7 @@ def convert(
     tempo = _Tempo(rate, speed, layout) if speed != 1 else None
     frame_size = SAMPLE_BYTES * CHANNELS_OF[layout]
     written = 0
-    with Encoder(target, rate, emit, layout) as encoder:
+    with Encoder(target, rate, emit, layout, is_generated=True) as encoder:
         for file in pieces.files():
             resampler = AudioResampler(format="s16", layout=layout, rate=rate)
             for frame in frames(file, source, source_rate):

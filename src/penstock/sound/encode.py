@@ -30,6 +30,7 @@ _CODECS: Mapping[SoundFormat, _Codec] = {
     "aac": _Codec("adts", "aac", 96_000),
     "flac": _Codec("flac", "flac"),
 }
+GENERATED = "AI-generated"
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
 
 
@@ -49,8 +50,11 @@ class Encoder:
         layout: Layout = "mono",
         *,
         bit_rate: int | None = None,
+        is_generated: bool = False,
     ) -> None:
-        """With a `bit_rate` the file has that one all the time, if its format has any."""
+        """With a `bit_rate` the file has that one all the time, if its format has any. One that `is_generated` says so,
+        in the comment of formats that have comments.
+        """
         self._format = output_format
         self._rate = rate
         self._layout = layout
@@ -58,6 +62,7 @@ class Encoder:
         self._position = 0
         self._container: Any = None
         self._bit_rate = bit_rate
+        self._is_generated = is_generated
         if output_format in _CODECS:
             self._open(_CODECS[output_format])
         elif output_format == "wav":
@@ -66,6 +71,8 @@ class Encoder:
     def _open(self, codec: _Codec) -> None:
         options = {"flush_packets": "1", **codec.options}
         self._container = av.open(_Output(self._emit), "w", format=codec.container, options=options)
+        if self._is_generated:
+            self._container.metadata["comment"] = GENERATED
         constant = {"vbr": "off"} if self._bit_rate and codec.codec == "libopus" else {}
         self._stream = self._container.add_stream(codec.codec, rate=self._rate, layout=self._layout, options=constant)
         if codec.bit_rate:

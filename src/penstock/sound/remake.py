@@ -19,8 +19,9 @@ _RATE_MAX = max(SAMPLE_RATES)
 
 
 def remake(data: bytes, target: SoundFormat) -> dict[str, Any]:
-    """The file in another format, and its seconds; the task of a child process. Raises BadSound for what is not sound,
-    and for a file without samples.
+    """The file in another format, marked as generated, and its seconds; the task of a child process.
+
+    Raises BadSound for what is not sound, and for a file without samples.
     """
     found = sound_format(data[:HEAD_BYTES])
     if found is None:
@@ -36,7 +37,7 @@ def remake(data: bytes, target: SoundFormat) -> dict[str, Any]:
                 layout: Layout = "mono" if len(frame.layout.channels) == 1 else "stereo"
                 rate = encoded_rate(target, min(frame.sample_rate, _RATE_MAX))
                 resampler = AudioResampler(format="s16", layout=layout, rate=rate)
-                encoder = Encoder(target, rate, made.extend, layout)
+                encoder = Encoder(target, rate, made.extend, layout, is_generated=True)
             for plain in resampler.resample(frame):
                 encoder.add(frame_bytes(plain))
                 samples += plain.samples

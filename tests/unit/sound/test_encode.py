@@ -1,8 +1,11 @@
 """Samples become files that other programs read."""
 
+from io import BytesIO
+
+import av
 import pytest
 
-from penstock.sound.encode import Encoder, encoded_rate
+from penstock.sound.encode import GENERATED, Encoder, encoded_rate
 from penstock.sound.formats import SOUND_FORMATS, WITH_RATE, SoundFormat
 from tests import sounds
 
@@ -17,6 +20,17 @@ def test_a_tone_stays_a_tone(output_format: SoundFormat, rate: int) -> None:
     assert sounds.container_of(data) == output_format
     assert sounds.seconds_of(data, found, rate) == pytest.approx(1, abs=0.16)
     assert sounds.hertz_of(data, found, rate) == pytest.approx(220, rel=0.01)
+
+
+@pytest.mark.parametrize("output_format", ["mp3", "opus", "flac"])
+def test_what_was_generated_says_so(output_format: SoundFormat) -> None:
+    for is_generated in (True, False):
+        made = bytearray()
+        with Encoder(output_format, 24000, made.extend, is_generated=is_generated) as encoder:
+            encoder.add(sounds.tone(0.5))
+        with av.open(BytesIO(bytes(made))) as opened:
+            said = {**opened.metadata, **opened.streams.audio[0].metadata}
+        assert (GENERATED in said.values()) == is_generated
 
 
 def test_opus_is_encoded_at_a_rate_that_it_has() -> None:

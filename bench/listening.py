@@ -1,0 +1,127 @@
+"""Have a recogniser that knows nothing of Penstock listen to the built-in voice.
+
+    python -m bench.listening [--voice echo]
+
+Needs `pocketsphinx`, which is no dependency of the project: `pip install pocketsphinx`. It tells the sentences apart
+that it is given as a closed list, and writes down the words of the sentences in any order. Neither says how pleasant a
+voice is. The sentences are Harvard sentences, published for tests of speech in 1969.
+"""
+
+import argparse
+import random
+import sys
+from array import array
+from typing import Any
+
+from penstock_atelier.voice.speak import speak
+from penstock_atelier.voice.synthesis import RATE
+
+SENTENCES = (
+    "the birch canoe slid on the smooth planks",
+    "glue the sheet to the dark blue background",
+    "it is easy to tell the depth of a well",
+    "these days a chicken leg is a rare dish",
+    "rice is often served in round bowls",
+    "the juice of lemons makes fine punch",
+    "the box was thrown beside the parked truck",
+    "four hours of steady work faced us",
+    "a large size in stockings is hard to sell",
+    "the boy was there when the sun rose",
+    "a rod is used to catch pink salmon",
+    "the source of the huge river is the clear spring",
+    "kick the ball straight and follow through",
+    "help the woman get back to her feet",
+    "a pot of tea helps to pass the evening",
+    "smoky fires lack flame and heat",
+    "the soft cushion broke the man's fall",
+    "the salt breeze came across from the sea",
+    "the girl at the booth sold fifty bonds",
+    "the small pup gnawed a hole in the sock",
+    "the fish twisted and turned on the bent hook",
+    "press the pants and sew a button on the vest",
+    "the swan dive was far short of perfect",
+    "the beauty of the view stunned the young boy",
+    "two blue fish swam in the tank",
+    "her purse was full of useless trash",
+    "the colt reared and threw the tall rider",
+    "it snowed rained and hailed the same morning",
+    "read verse out loud for pleasure",
+    "hoist the load to your left shoulder",
+)
+_HEARD_RATE = 16_000
+
+
+def said(text: str, voice: str) -> bytes:
+    """The sentence at the rate of the recogniser, by linear interpolation."""
+    made = bytearray()
+    speak(made.extend, text=text.capitalize() + ".", voice=voice, speed=1.0)
+    samples = array("h", bytes(made))
+    step = RATE / _HEARD_RATE
+    places = (at * step for at in range(int((len(samples) - 1) / step)))
+    return array("h", (_between(samples, place) for place in places)).tobytes()
+
+
+def _between(samples: Any, place: float) -> int:
+    first = int(place)
+    part = place - first
+    return int(samples[first] * (1 - part) + samples[first + 1] * part)
+
+
+def noise(seconds: float) -> bytes:
+    source = random.Random(7)
+    return array("h", (source.randint(-6000, 6000) for _ in range(int(seconds * _HEARD_RATE)))).tobytes()
+
+
+class Recogniser:
+    """Listens within one of several grammars."""
+
+    def __init__(self, **grammars: str) -> None:
+        from pocketsphinx import Decoder  # type: ignore[import-not-found]
+
+        self._decoder = Decoder(samprate=_HEARD_RATE, loglevel="FATAL", lm=None)
+        for name, grammar in grammars.items():
+            self._decoder.add_jsgf_string(name, f"#JSGF V1.0; grammar {name}; public <said> = {grammar};")
+
+    def heard(self, grammar: str, samples: bytes) -> str:
+        """What it makes of a sound; empty if nothing fits."""
+        self._decoder.activate_search(grammar)
+        self._decoder.start_utt()
+        self._decoder.process_raw(samples, full_utt=True)
+        self._decoder.end_utt()
+        found = self._decoder.hyp()
+        return str(found.hypstr) if found else ""
+
+
+def word_errors(wanted: list[str], found: list[str]) -> int:
+    """How many words must be added, removed or replaced."""
+    costs = list(range(len(found) + 1))
+    for row, word in enumerate(wanted, 1):
+        before, costs[0] = costs[0], row
+        for column, other in enumerate(found, 1):
+            change = before + (word != other)
+            before = costs[column]
+            costs[column] = min(change, costs[column] + 1, costs[column - 1] + 1)
+    return costs[-1]
+
+
+def main(voice: str) -> None:
+    words = sorted({word for sentence in SENTENCES for word in sentence.split()})
+    recogniser = Recogniser(sentences=" | ".join(SENTENCES), words=f"({' | '.join(words)})+")
+    told, errors, count = 0, 0, 0
+    for sentence in SENTENCES:
+        samples = said(sentence, voice)
+        told += recogniser.heard("sentences", samples) == sentence
+        errors += word_errors(sentence.split(), recogniser.heard("words", samples).split())
+        count += len(sentence.split())
+    mistaken = sum(recogniser.heard("sentences", noise(2.5 + 0.1 * number)) != "" for number in range(5))
+    print(f"{voice}: {told} of {len(SENTENCES)} sentences told apart; white noise taken for one {mistaken} of 5 times")
+    print(f"{voice}: {100 * errors / count:.0f} % word errors among {len(words)} words in any order")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--voice", default="echo")
+    try:
+        main(parser.parse_args().voice)
+    except ModuleNotFoundError as missing:
+        sys.exit(f"{missing}. It is no dependency of the project: pip install pocketsphinx")
