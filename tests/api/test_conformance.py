@@ -37,7 +37,8 @@ BEYOND_SCHEMA = {
     "video", "previous_job_id", "callback_url", "trace", "provider.options",
     "file_url", "input_audio", "timestamp_granularities", "include", "stream", "keywords",
     "languages", "down", "slow", "dearer", "path", "region", "access_key_id", "secret_access_key",
-    "deliver_to", "deliver_to.path", "deliver_required",
+    "deliver_to", "deliver_to.path", "deliver_required", "alias", "voter", "prompts", "recent", "recent.limit",
+    "recent.model",
 }  # fmt: skip
 # What is configured on this gateway; what a text in a form must be; and to JSON Schema, 2.0 is an integer.
 BEYOND_WORDS = (
