@@ -45,6 +45,7 @@ BEYOND_WORDS = (
     "NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer",
     "The setting `alert_url` is empty", "which this gateway does not know", "written as JSON",
     "`model` is required", "has no table `oidc`", "Only the session of a person",
+    "another name than its model", "what an earlier response gave",
 )  # fmt: skip
 PART_OF_A_MESSAGE = re.compile(r"messages\[\d+\]\.content\[\d+\]\.(?!(type|text)$).+")
 LONG = 2000

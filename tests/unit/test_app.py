@@ -176,6 +176,7 @@ _SWEEPS = {
     "delete expired media",
     "delete expired uploads",
     "delete old batches",
+    "delete old trials",
     "look for alerts",
     "delete stray files",
 }
