@@ -21,7 +21,7 @@ REMEDIES: Mapping[str, str] = {
     "CONFLICT": "The message says what is in the way, such as a request that still runs. Wait for that, then repeat "
     "the call.",
     "CONTENT_POLICY_VIOLATION": "Change the prompt or the images. Other providers are not asked, and nothing is "
-    "charged.",
+    "charged, unless the message says that a [guard](guards.md#what-was-made) refused what was made.",
     "DELIVERY_FAILED": "The [bucket](delivery.md) could not be written in time, and the call requires the copy. The "
     "output was made and is charged. `POST /v1/destinations/{id}/check` says what is wrong with the bucket.",
     "HEADERS_TOO_LARGE": "Send fewer or shorter headers; cookies of the same host are the usual reason.",

@@ -306,7 +306,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         WebhookUrl,
         Meta(
             description="HTTPS URL that gets a signed webhook when 80 or 100 percent of a monthly budget are used, or "
-            "a balance is low, or a vendor refuses an account; empty: none."
+            "a balance is low, or an account or a bucket fails; empty: none."
         ),
     ] = ""
     alert_balance_usd: Annotated[
@@ -360,7 +360,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     models: Annotated[dict[str, Any], Meta(description="Changes to models: price, weight, aliases and more.")] = {}
 
     oidc: Annotated[dict[str, Any], Meta(description="The issuer with which people sign in; see People.")] = {}
-    guards: Annotated[dict[str, Any], Meta(description="Rules and services that check calls; see Guards.")] = {}
+    guards: Annotated[dict[str, Any], Meta(description="Rules and services that check calls and outputs.")] = {}
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the types cannot check."""
