@@ -1,6 +1,6 @@
 """Have a recogniser that knows nothing of Penstock listen to the built-in voice.
 
-    python -m bench.listening [--voice echo]
+    python -m bench.listening [--voice echo] [--sentences 30]
 
 Needs `pocketsphinx`, which is no dependency of the project: `pip install pocketsphinx`. It tells the sentences apart
 that it is given as a closed list, and writes down the words of the sentences in any order. Neither says how pleasant a
@@ -104,24 +104,26 @@ def word_errors(wanted: list[str], found: list[str]) -> int:
     return costs[-1]
 
 
-def main(voice: str) -> None:
+def main(voice: str, chosen: tuple[str, ...]) -> None:
     words = sorted({word for sentence in SENTENCES for word in sentence.split()})
     recogniser = Recogniser(sentences=" | ".join(SENTENCES), words=f"({' | '.join(words)})+")
     told, errors, count = 0, 0, 0
-    for sentence in SENTENCES:
+    for sentence in chosen:
         samples = said(sentence, voice)
         told += recogniser.heard("sentences", samples) == sentence
         errors += word_errors(sentence.split(), recogniser.heard("words", samples).split())
         count += len(sentence.split())
     mistaken = sum(recogniser.heard("sentences", noise(2.5 + 0.1 * number)) != "" for number in range(5))
-    print(f"{voice}: {told} of {len(SENTENCES)} sentences told apart; white noise taken for one {mistaken} of 5 times")
+    print(f"{voice}: {told} of {len(chosen)} sentences told apart; white noise taken for one {mistaken} of 5 times")
     print(f"{voice}: {100 * errors / count:.0f} % word errors among {len(words)} words in any order")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--voice", default="echo")
+    parser.add_argument("--sentences", type=int, default=len(SENTENCES), help="how many of them are said")
+    options = parser.parse_args()
     try:
-        main(parser.parse_args().voice)
+        main(options.voice, SENTENCES[: options.sentences])
     except ModuleNotFoundError as missing:
         sys.exit(f"{missing}. It is no dependency of the project: pip install pocketsphinx")

@@ -295,16 +295,9 @@ def _measure_conversion(gateway: Gateway, key: str, sizes: Sizes, pid: int) -> N
     more = statistics.median(made) - statistics.median(passed)
     print(f"{gateway.name:12}first sound of a converted stream {more:.1f} ms later", flush=True)
     mp3 = gateway.request(key, "samples", response_format="mp3")
-    seconds = 3 * PIECES * PACES["samples"][2]
-    spent = processor_seconds(pid)
     heard, _ = uvloop.run(open_streams(GATEWAY_PORT, mp3, sizes.converted, 0.5, pid))
-    spent = processor_seconds(pid) - spent
     gap = 1000 * max(each.gap for each in heard)
-    print(
-        f"{gateway.name:12}{sizes.converted} converted streams: the longest gap {gap:.0f} ms; one takes "
-        f"{100 * spent / sizes.converted / seconds:.1f} % of a core",
-        flush=True,
-    )
+    print(f"{gateway.name:12}{sizes.converted} converted streams: the longest gap {gap:.0f} ms", flush=True)
 
 
 def _measure_own_voice(gateway: Gateway, key: str, sizes: Sizes) -> None:

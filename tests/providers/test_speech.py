@@ -15,6 +15,7 @@ from tests.fake_providers.server import serving
 from tests.fake_providers.speech import SpeechVendors, seconds
 from tests.gateway import Installation, RunningGateway, sqlite_only
 from tests.providers.recordings import known_providers
+from tests.providers.sound_clients import client_fields, is_described, not_in_client
 from tests.unit.chat.chat_calls import last_record
 
 TEXT = "The quick brown fox jumps over the lazy dog."
@@ -86,6 +87,9 @@ async def test_each_format_and_speed_of_each_vendor(installation: Installation, 
             assert sounds.seconds_of(sound, found) == pytest.approx(seconds(TEXT) / speed, rel=0.04, abs=0.1)
             assert sounds.hertz_of(sound, found) == pytest.approx(220, rel=0.02)
         assert not vendors.received("others")
+        requests = [request for endpoint in vendors.endpoints.values() for request in endpoint.received]
+        assert len(requests) >= 9
+        assert not_in_client(provider_of(vendor), "speech", requests) == []
 
 
 @sqlite_only
@@ -115,3 +119,17 @@ async def test_a_long_text_is_cut_for_each_vendor(installation: Installation, ve
     async with vendor_gateway(installation, vendor) as (running, _):
         sound = await sound_of(await speak(running, model=MODELS[vendor], input=text, response_format="pcm"))
         assert sounds.seconds_of(sound, "pcm") == pytest.approx(seconds(text), rel=0.04)
+
+
+def test_requests_of_most_vendors_are_compared_with_their_own_clients() -> None:
+    described = {slug for slug in map(provider_of, MODELS) if is_described(slug, "speech")}
+    assert described == {"openai", "groq", "mistral", "elevenlabs", "deepgram"}
+
+
+@pytest.mark.parametrize(("task", "modes"), [("sound", ()), ("music", ("text-to-music",))])
+def test_elevenlabs_effects_and_music_have_the_names_of_its_client(task: str, modes: tuple[str, ...]) -> None:
+    models = [model for model in known_providers()["elevenlabs"].models if model.op.task == "sound"]
+    chosen = [model.op for model in models if model.op.settings.get("modes", ()) == modes]
+    assert chosen
+    sent = {name for op in chosen for row in op.params for name in row.to} | {op.model_field for op in chosen}
+    assert {name.removeprefix("?").partition(".")[0] for name in sent if name} <= client_fields("elevenlabs", task)

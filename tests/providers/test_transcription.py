@@ -17,6 +17,7 @@ from tests.fake_providers.listening import TEXT, WORDS, ListeningVendors
 from tests.fake_providers.server import serving
 from tests.gateway import Installation, RunningGateway, sqlite_only
 from tests.providers.recordings import known_providers
+from tests.providers.sound_clients import not_in_client
 from tests.unit.chat.chat_calls import last_record
 from tests.unit.transcription.listen_calls import decoded, into_english, listen, text_of
 
@@ -63,9 +64,12 @@ async def hear(running: RunningGateway, vendor: str, *fields: tuple[str, str], s
 
 @pytest.mark.parametrize("vendor", list(MODELS))
 async def test_each_vendor_gets_what_it_takes_and_its_text_is_read(installation: Installation, vendor: str) -> None:
-    async with vendor_gateway(installation, vendor) as (running, _):
+    async with vendor_gateway(installation, vendor) as (running, vendors):
         fields = (("prompt", "A fox"), ("temperature", "0.2"), ("keywords[]", "fox"), ("languages[]", "en"))
         assert decoded(await hear(running, vendor, *fields, ("user", "u-1")))["text"] == TEXT
+        requests = [request for endpoint in vendors.endpoints.values() for request in endpoint.received]
+        assert requests
+        assert not_in_client(vendor.partition("-")[0], "transcription", requests) == []
 
 
 @pytest.mark.parametrize("vendor", TIMED)

@@ -18,6 +18,7 @@ RATES = range(4_000, 192_001)
 CHANNELS = range(1, 9)
 _PCM_BYTES = 8192  # of raw samples that make one frame
 _READ_BYTES = 4096
+_SELF_EVIDENT = ("mp3", "aac")  # each frame says what it is: nothing is read ahead, so that streams begin at once
 
 
 class BadSound(Exception):
@@ -36,6 +37,8 @@ def frames(file: IO[bytes] | Any, source: str, rate: int = 0) -> Iterator[AudioF
         return
     demuxer = DEMUXERS[source]
     options = {"format_whitelist": demuxer, "protocol_whitelist": "", "probesize": "65536"}
+    if source in _SELF_EVIDENT:
+        options["analyzeduration"] = "1"
     try:
         with av.open(file, "r", format=demuxer, options=options, buffer_size=_READ_BYTES) as container:
             stream = next(iter(container.streams.audio), None)

@@ -42,6 +42,8 @@ async def caller_sound(
     elif is_plain and {found, request.output_format} <= {"pcm", "wav"} and rate and _same(rate, request):
         sound = _with_other_header(whole, found, rate, request)
     else:
+        if found == "wav" and rate:  # FFmpeg reads 64 KiB of a WAV before it says anything
+            found, whole = "pcm", _samples(whole, found, rate)
         sound = _converted(gateway, plan, request, whole, for_org, found, rate, wait_seconds)
     async with aclosing(sound):
         async for data in sound:
@@ -119,11 +121,19 @@ async def _with_other_header(
     """Samples behind one header, or without any; the files of several parts follow each other."""
     if request.output_format == "wav":
         yield wave.header(rate)
+    async for samples in _samples(pieces, found, rate):
+        if samples:
+            yield samples
+
+
+async def _samples(pieces: AsyncIterator[bytes], found: str, rate: int) -> AsyncGenerator[bytes, None]:
+    """The samples of plain WAV files, or of what has no header; an empty piece stays the end of a file."""
     begin = b""
     in_header = found == "wav"
     async for data in pieces:
         if not data:
             begin, in_header = b"", found == "wav"
+            yield b""
         elif not in_header:
             yield data
         else:

@@ -1,5 +1,6 @@
 """Which sounds are passed on, which get another header, and which are converted."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from penstock.chat.stream import StreamBroken
 from penstock.errors import Unavailable
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.providers.speech import named_formats
+from penstock.sound.formats import SoundFormat
 from penstock.speech.conversion import caller_sound
 from penstock.speech.plan import make_plan
 from penstock.values import OrgId
@@ -24,8 +27,6 @@ class NoPool:
 
 
 async def converted(pieces: list[bytes], pool: Any = None, formats: str = "pcm wav mp3", **changes: Any) -> bytes:
-    from penstock.providers.speech import named_formats
-
     spoken = model(formats=named_formats("response_format", formats))
     asked = request(**changes)
     plan = make_plan(spoken, asked)
@@ -64,6 +65,28 @@ async def test_a_wav_file_with_another_rate_is_resampled_for_pcm() -> None:
     assert sounds.hertz_of(made, "pcm") == pytest.approx(220, rel=0.01)
 
 
+@pytest.mark.parametrize(("provided", "wanted"), [("wav", "mp3"), ("mp3", "opus"), ("aac", "flac")])
+async def test_a_converted_sound_begins_before_much_of_it_has_come(provided: SoundFormat, wanted: SoundFormat) -> None:
+    sound = sounds.encoded(provided, 8.0)
+    is_heard = asyncio.Event()
+
+    async def source() -> AsyncIterator[bytes]:
+        yield sound[:12_288]
+        await is_heard.wait()
+        yield sound[12_288:]
+        yield b""
+
+    asked = request(output_format=wanted)
+    plan = make_plan(model(formats=named_formats("response_format", provided)), asked)
+    made = b""
+    async with WorkerPool(2) as pool, asyncio.timeout(60):
+        gateway: Any = SimpleNamespace(sound_pool=pool)
+        async for data in caller_sound(gateway, plan, asked, source(), OrgId("org")):
+            is_heard.set()
+            made += data
+    assert sounds.seconds_of(made) == pytest.approx(8, abs=0.2)
+
+
 @pytest.mark.parametrize("pieces", [[], [b""], [b"no sound at all", b""], [b"ab", b""]])
 async def test_what_is_no_sound_is_refused(pieces: list[bytes]) -> None:
     with pytest.raises(StreamBroken):
@@ -80,8 +103,6 @@ async def test_what_the_provider_breaks_off_stays_its_failure_while_it_is_conver
     async def source() -> AsyncIterator[bytes]:
         yield sounds.encoded("flac", 1.0)[:3000]
         raise StreamBroken("went away")
-
-    from penstock.providers.speech import named_formats
 
     asked = request(output_format="mp3")
     plan = make_plan(model(formats=named_formats("response_format", "flac")), asked)
