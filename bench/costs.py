@@ -1,12 +1,14 @@
 """What a call costs the gateway: processor time, syncs, commits, statements and thread changes, with a profile.
 
-    python -m bench.costs [--kind image] [--database sqlite] [--calls 2000] [--rounds 3] [--gateway PYTHON] [--profile]
+    python -m bench.costs [--kind image] [--database sqlite] [--calls 2000] [--rounds 3] [--gateway PYTHON] [--company]
+        [--profile]
 
 Kinds: `chat`, `chat-stream` (in four pieces), `image` (a PNG of 64 x 64 as a URL), `image-b64` (the same as base64),
 `large-image` (2.7 MB of base64).
 The gateway runs in its own process; this one is the provider and the caller, with 64 calls at a time (8 of large
 images). Processor time is that of the gateway's process, so other work on the machine changes it little. `--gateway`
-names the Python of another installation to compare with, and may be repeated; their rounds take turns. `--profile`
+names the Python of another installation to compare with, and may be repeated; their rounds take turns. `--company`
+compares with a gateway of the same version whose calls have two labels and are spread over three accounts. `--profile`
 prints the functions in which the event loop spends its time; it makes everything slower, so the figures above it mean
 nothing. With `--database postgres --processes N`, N processes share the port; processor time and calls a second are
 those of all of them.
@@ -26,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -236,11 +239,27 @@ class Provider(asyncio.Protocol):
             self._write(b"0\r\n\r\n")
 
 
-async def call(port: int, key: str, kind: Kind, calls: int) -> None:
+LABELS = "x-service-labels: customer=acme,project=spring\r\n"
+
+
+def adopt(installation: "Installation") -> None:
+    """Declare two labels, which every call has from now on, and add two accounts to the one of the environment."""
+    headers = {"authorization": f"Bearer {installation.key}", "content-type": "application/json"}
+    labels = {"declared_labels": [{"name": "customer", "budget": True}, {"name": "project"}]}
+    accounts = [{"provider": "lab", "name": name, "credential": f"{name}-credential"} for name in ("east", "west")]
+    for method, path, body in (("PUT", "labels", labels), *(("POST", "accounts", account) for account in accounts)):
+        url = f"http://127.0.0.1:{installation.port}/v1/{path}"
+        asked = urllib.request.Request(url, msgspec.json.encode(body), headers, method=method)
+        with urllib.request.urlopen(asked):
+            pass
+    installation.headers = LABELS
+
+
+async def call(port: int, key: str, kind: Kind, calls: int, headers: str = "") -> None:
     """Make so many calls with so many callers at a time."""
     body = msgspec.json.encode(kind.body)
     request = (
-        f"POST {kind.path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n"
+        f"POST {kind.path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n{headers}"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     ).encode() + body
     remaining = iter(range(calls))
@@ -274,6 +293,7 @@ class Installation:
     process: "subprocess.Popen[str]"
     folder: Path
     key: str
+    headers: str = ""  # of each call
     microseconds: list[float] = field(default_factory=list)
     calls_per_second: list[float] = field(default_factory=list)
     counts: dict[str, float] = field(default_factory=dict)
@@ -367,22 +387,25 @@ async def measure(options: argparse.Namespace, databases: list[str]) -> None:
     Provider.pieces = kind.pieces
     server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0, backlog=4096)
     provider_port = server.sockets[0].getsockname()[1]
-    pythons = [sys.executable, *(options.gateway or ())]
+    pythons = [sys.executable, *([sys.executable] if options.company else ()), *(options.gateway or ())]
     variables = {"PENSTOCK_PROCESSES": str(options.processes)} if options.processes > 1 else None
     with ExitStack() as stack:
         installed = [
             stack.enter_context(start(python, provider_port, database, options.profile, variables))
             for python, database in zip(pythons, databases, strict=True)
         ]
+        if options.company:
+            await asyncio.to_thread(adopt, installed[1])
         for installation in installed:
-            await call(installation.port, installation.key, kind, max(100, options.calls // 5))  # not counted
+            few = max(100, options.calls // 5)
+            await call(installation.port, installation.key, kind, few, installation.headers)  # not counted
         for _ in range(options.rounds):
             for installation in installed:
                 before = installation.read_counts()
                 busy = installation.processor_seconds()
                 threads = installation.thread_ticks()
                 started = time.perf_counter()
-                await call(installation.port, installation.key, kind, options.calls)
+                await call(installation.port, installation.key, kind, options.calls, installation.headers)
                 used = installation.processor_seconds() - busy
                 installation.calls_per_second.append(options.calls / (time.perf_counter() - started))
                 after = installation.read_counts()
@@ -394,9 +417,8 @@ async def measure(options: argparse.Namespace, databases: list[str]) -> None:
             spread = f"{min(installation.microseconds):.0f}-{max(installation.microseconds):.0f}"
             counts = ", ".join(f"{name} {count:.2f}" for name, count in installation.counts.items())
             median = statistics.median(installation.microseconds)
-            print(
-                f"{installation.python}\n  {median:.0f} µs a call ({spread}); {counts}; {installation.peak_mib:.0f} MiB"
-            )
+            print(f"{installation.python}{', labels and accounts' if installation.headers else ''}")
+            print(f"  {median:.0f} µs a call ({spread}); {counts}; {installation.peak_mib:.0f} MiB")
             print(f"  {statistics.median(installation.calls_per_second):.0f} calls a second")
             for name, ticks in installation.threads.most_common(8):
                 print(f"    {name:30} {ticks / os.sysconf('SC_CLK_TCK') / options.calls * 1e6:6.0f} µs")
@@ -406,7 +428,7 @@ async def measure(options: argparse.Namespace, databases: list[str]) -> None:
 def main(options: argparse.Namespace) -> None:
     import uvloop
 
-    count = 1 + len(options.gateway or ())
+    count = 1 + options.company + len(options.gateway or ())
     if options.database == "sqlite":
         uvloop.run(measure(options, [""] * count))
         return
@@ -432,5 +454,6 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--gateway", action="append", metavar="PYTHON")
+    parser.add_argument("--company", action="store_true")
     parser.add_argument("--profile", action="store_true")
     main(parser.parse_args())

@@ -61,7 +61,12 @@ DAY_MS = 86_400_000
 
 def month_text(at_ms: int) -> str:
     """The month (UTC) of a time, such as `2026-11`."""
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m")
+    return _month_of_day(at_ms // DAY_MS)
+
+
+@lru_cache(maxsize=64)
+def _month_of_day(day: int) -> str:
+    return datetime.fromtimestamp(day * (DAY_MS // 1000), UTC).strftime("%Y-%m")
 
 
 def iso(at_ms: int) -> str:

@@ -38,7 +38,6 @@ from penstock.upstream.failures import AttemptFailed, Failure, failure_in_body
 from penstock.upstream.faults import HEADER
 from penstock.upstream.replies import MALFORMED, without_plain_key
 from penstock.upstream.watch import AttemptWatch
-from penstock.values import ZERO
 
 _CHAT_FORM = ChatForm()
 # Fields by which routers are told to use other models than the one that is named, when that one fails.
@@ -88,9 +87,8 @@ async def complete_chat(
         chat = await inline_images(
             chat, route, gateway.media_transfer, call.caller.org_id, max_bytes=gateway.settings.json_bytes
         )
-    amount = ZERO
-    for candidate in route.candidates:
-        amount = max(amount, max_cost(candidate.token_prices, chat, output_tokens))
+    priced = {id(candidate.model): candidate for candidate in route.candidates}  # once for accounts of the same model
+    amount = max(max_cost(candidate.token_prices, chat, output_tokens) for candidate in priced.values())
     modality = "vision" if chat.images else None
     reserved = ReservedChat(gateway, await reserve(gateway, call, request, amount, modality), chat=chat, form=form)
     response = await first_response(reserved, route, partial(_ask, reserved))

@@ -129,6 +129,8 @@ class AccountLimits:
 
     def wait(self, concurrent: int | None, per_minute: int | None) -> Wait | None:
         """Why the account takes no call now, by these limits of the operator and by what was learned; or None."""
+        if concurrent is None and per_minute is None and not self._has_learned:
+            return None
         self._grow()
         is_open = self.open + self._open_elsewhere
         if concurrent is not None and is_open >= concurrent:
@@ -142,6 +144,10 @@ class AccountLimits:
             return Wait(max(seconds, for_token), is_set=True)
         seconds = max(seconds, for_token)
         return Wait(seconds) if seconds else None
+
+    @property
+    def _has_learned(self) -> bool:
+        return self.rate is not None or self.concurrent is not None or self._paused_until > 0
 
     def free_share(self, concurrent: int | None) -> float:
         """The free part of what the account takes at a time, never nothing."""
