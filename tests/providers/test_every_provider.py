@@ -47,6 +47,8 @@ OURS = {
     "provider",
     "labels",
     "provenance",
+    "deliver_to",
+    "deliver_required",
 }
 # None of them has a provider's price list.
 OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}

@@ -59,7 +59,7 @@ def test_a_complete_table_has_one_row_for_every_standard_field(task: Task) -> No
     """Fields that steer the gateway, and those that tables know by another name, aside."""
     elsewhere = set(
         "model webhook_url media_retention idempotency_key metadata session_id size aspect_ratio resolution stream "
-        "partial_images provider labels provenance".split()
+        "partial_images provider labels provenance deliver_to deliver_required".split()
     )
     standard = {row.name for row in TABLES[task].values() if not row.alias_of} - elsewhere
     names = [row.name for row in complete_table(task)]
