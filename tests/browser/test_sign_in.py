@@ -36,7 +36,7 @@ def test_a_first_visit_asks_only_this_gateway_and_paints(served: Serving, browse
         "return performance.getEntriesByType('resource').map((each) => [each.name, each.transferSize])"
     )
     assert [name for name, _ in resources if not name.startswith(served.url + "/")] == []
-    assert sum(size for _, size in resources) < 200_000, resources
+    assert sum(size for _, size in resources) < 230_000, resources
     sign_in(browser, served.url, served.key)
     browser.until(lambda: browser.has("main h1"), "no page is shown")
     names = browser.run("return performance.getEntriesByType('resource').map((each) => each.name)")
