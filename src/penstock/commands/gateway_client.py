@@ -93,15 +93,8 @@ class GatewayClient(Connection):
             raise CallFailed("the id of a request is needed, such as that in the response to a call")
         return self.get(f"/v1/requests/{request_id}")
 
-    def get_video(self, video_id: str) -> JobState:
-        """Read a video that may be unfinished; the gateway says when to ask again."""
-        return self._get_job(video_id, "video")
-
-    def get_sound(self, sound_id: str) -> JobState:
-        """Read a sound that may be unfinished; the gateway says when to ask again."""
-        return self._get_job(sound_id, "sound")
-
-    def _get_job(self, job_id: str, kind: Kind) -> JobState:
+    def get_job(self, job_id: str, kind: Kind) -> JobState:
+        """Read a job that may be unfinished; the gateway says when to ask again."""
         reply = self.send(calls.get(generation_path(job_id, kind)), RETRIES)
         return JobState(reply.body, None if reply.body["status"] in ("completed", "failed") else reply.poll_seconds)
 

@@ -17,8 +17,9 @@ from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 
 from penstock import __version__
 from penstock.client.failures import CallFailed
+from penstock.client.results import Kind
 from penstock.commands.call_options import given, image_url
-from penstock.commands.gateway_client import GatewayClient, JobState
+from penstock.commands.gateway_client import GatewayClient
 from penstock.imaging.formats import SVG_TYPE
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.values import OrgId
@@ -176,7 +177,7 @@ class _Tools:
         fields = given({"seconds": _number_text(seconds), "size": size, "input_reference": references})
         body = {"model": model, "prompt": prompt, **fields, **(parameters or {})}
         created = await asyncio.to_thread(self._gateway.post, _VIDEOS, body)
-        return _job_blocks(await _await_job(self._gateway.get_video, created.body["id"], context))
+        return _job_blocks(await _await_job(self._gateway, created.body["id"], "video", context))
 
     async def make_speech(
         self,
@@ -195,7 +196,7 @@ class _Tools:
         fields = given({"voice": voice, "response_format": response_format})
         body = {"model": model, "input": text, **fields, **(parameters or {})}
         created = await asyncio.to_thread(self._gateway.start, _SPEECH, body)
-        return _job_blocks(await _await_job(self._gateway.get_sound, created.body["id"], context))
+        return _job_blocks(await _await_job(self._gateway, created.body["id"], "sound", context))
 
     async def transcribe_audio(
         self,
@@ -232,7 +233,7 @@ class _Tools:
         fields = given({"seconds": _number_text(seconds), "lyrics": lyrics, "output_format": output_format})
         body = {"model": model, "prompt": prompt, **fields, **(parameters or {})}
         created = await asyncio.to_thread(self._gateway.post, _SOUNDS, body)
-        return _job_blocks(await _await_job(self._gateway.get_sound, created.body["id"], context))
+        return _job_blocks(await _await_job(self._gateway, created.body["id"], "sound", context))
 
     async def list_voices(self, model: str | None = None, search: str | None = None) -> str:
         """List voices, with the models that have them and the names of OpenAI's voices that they speak for.
@@ -282,10 +283,10 @@ class _Tools:
         return [image_url(image) for image in images]
 
 
-async def _await_job(get: Callable[[str], JobState], job_id: str, context: Context) -> dict[str, Any]:
+async def _await_job(gateway: GatewayClient, job_id: str, kind: Kind, context: Context) -> dict[str, Any]:
     """A video or a sound when it has ended."""
     while True:
-        state = await asyncio.to_thread(get, job_id)
+        state = await asyncio.to_thread(gateway.get_job, job_id, kind)
         if state.pause_seconds is None:
             return state.job
         await context.report_progress(state.job.get("progress") or 0, 100, state.job["status"])

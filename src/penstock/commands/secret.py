@@ -6,14 +6,14 @@ from penstock.audit_log import Act, note_act
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, load_settings, with_store
 from penstock.commands.output import Json, report
-from penstock.destinations.destinations import reseal_destinations
-from penstock.models.vendor_accounts import reseal_accounts
 from penstock.settings import Settings
-from penstock.store.base import Store
+from penstock.store.base import Store, Transaction
 from penstock.vault import Vault, rotate_secret
 from penstock.webhooks.events import WebhookSecrets
 
 app = typer.Typer(no_args_is_help=True, help="Rotate the master secret.")
+# The tables with a column `secret`, sealed for the id of its row: the queries that list and update it.
+_SEALED_TABLES = (("list_accounts", "reseal_account"), ("list_destinations", "reseal_destination"))
 
 
 @app.command("rotate")
@@ -58,9 +58,23 @@ def _reseal(settings: Settings) -> int:
     async def work(store: Store, vault: Vault) -> int:
         await note_act(store, Clock().now_ms(), Act("master_secret.resealed", "master secret"))
         count = await WebhookSecrets(store, vault, Clock()).reseal()
-        return count + await reseal_accounts(store, vault) + await reseal_destinations(store, vault)
+        return count + sum([await reseal_rows(store, vault, *queries) for queries in _SEALED_TABLES])
 
     return with_store(settings, work)
+
+
+async def reseal_rows(store: Store, vault: Vault, listing: str, update: str) -> int:
+    """Encrypt the secrets of a table with the newest master secret; return how many were of an older one."""
+    stale = [row for row in await store.slow(listing) if not vault.is_current(row["secret"])]
+
+    async def work(tx: Transaction) -> int:
+        count = 0
+        for row in sorted(stale, key=lambda row: str(row["id"])):
+            secret = vault.seal(vault.open(row["secret"], row["id"]), row["id"])
+            count += await tx.run(update, id=row["id"], seen=row["secret"], secret=secret)
+        return count
+
+    return await store.write(work)
 
 
 def _reseal_text(count: int) -> str:

@@ -1,16 +1,12 @@
 """Make effects and music from the command line."""
 
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from penstock.client.failures import CallFailed
 from penstock.commands.call_options import (
-    STDOUT,
     DryRun,
     Fields,
     Model,
@@ -19,14 +15,14 @@ from penstock.commands.call_options import (
     check_output,
     default_model,
     given,
-    output_paths,
     parse_fields,
     print_estimate,
     prompt_text,
 )
 from penstock.commands.data_folder import Config, Data
 from penstock.commands.gateway_client import GatewayClient, Key, Url, find_gateway
-from penstock.commands.output import Json, is_piped_out, percentage, print_json, save_parts, say, size_text, usd
+from penstock.commands.jobs import save_job, wait_for_job
+from penstock.commands.output import Json
 from penstock.sound.formats import FILE_FORMATS
 
 _PATH = "/compat/v1/audio/generations"
@@ -67,7 +63,7 @@ def sound(
         }
         resume = _start(gateway, body, dry_run, as_json)
     if resume is not None:
-        _save(gateway, _await(gateway, resume, "sound"), output, as_json)
+        _finish(gateway, resume, "sound", output, as_json)
 
 
 def music(
@@ -105,7 +101,7 @@ def music(
         body = {"model": model or default_model(gateway, "text-to-music"), **given(asked), **parse_fields(fields)}
         resume = _start(gateway, body, dry_run, as_json)
     if resume is not None:
-        _save(gateway, _await(gateway, resume, "music"), output, as_json)
+        _finish(gateway, resume, "music", output, as_json)
 
 
 def _format(output: Path | None) -> str | None:
@@ -121,44 +117,17 @@ def _start(gateway: GatewayClient, body: dict[str, Any], dry_run: bool, as_json:
     return str(gateway.post(_PATH, body).body["id"])
 
 
-def _await(gateway: GatewayClient, sound_id: str, command: str) -> dict[str, Any]:
-    """Poll a sound until it has ended, as often as the gateway asks for."""
-    try:
-        with percentage("Starting") as bar:
-            while (state := gateway.get_sound(sound_id)).pause_seconds is not None:
-                found = state.job
-                text = f"{found['model']} {found['status'].replace('_', ' ')}"
-                bar.update(description=text, completed=found.get("progress") or 0)
-                time.sleep(state.pause_seconds)
-            return state.job
-    except KeyboardInterrupt:
-        say(f"The sound is still being made. To wait for it again: penstock {command} --resume {sound_id}")
-        raise
+def _finish(gateway: GatewayClient, sound_id: str, command: str, output: Path | None, as_json: bool) -> None:
+    """Wait for a sound and save it."""
+    left = f"The sound is still being made. To wait for it again: penstock {command} --resume {sound_id}"
+    found = wait_for_job(gateway, sound_id, "sound", left)
+    save_job(gateway, found, "sound", output, as_json, ending=_ending, about=_about)
 
 
-def _save(gateway: GatewayClient, found: Mapping[str, Any], output: Path | None, as_json: bool) -> None:
-    if found["status"] == "failed":
-        raise CallFailed(f"{found['error']['message']} ({found['error']['code']})")
-    files: list[Path] = []
-    if output == STDOUT or (output is None and is_piped_out() and not as_json):
-        for _, part in gateway.download(f"{_PATH}/{found['id']}/content"):
-            sys.stdout.buffer.write(part)
-        sys.stdout.buffer.flush()
-    elif output or not as_json:
-        files = _save_files(gateway, found, output)
-    if as_json:
-        print_json({**found, "files": [str(file) for file in files]})
-        return
-    metadata = found["metadata"]
-    say(f"{metadata['executed_model']}, {usd(metadata['cost'])}, request {found['id']}")
+def _ending(item: Mapping[str, Any]) -> str:
+    content_type = str(item["content_type"])
+    return {"audio/mpeg": "mp3"}.get(content_type, content_type.removeprefix("audio/"))
 
 
-def _save_files(gateway: GatewayClient, found: Mapping[str, Any], output: Path | None) -> list[Path]:
-    outputs = found.get("outputs") or [found["output"]]
-    ending = {"audio/mpeg": "mp3"}.get(outputs[0]["content_type"], outputs[0]["content_type"].removeprefix("audio/"))
-    files = output_paths(output, {"id": found["id"], "output_format": ending}, len(outputs))
-    for item, file in zip(outputs, files, strict=True):
-        size = save_parts(gateway.download(item["url"]), file)
-        length = f"{item['seconds']:g} s, " if item.get("seconds") else ""
-        say(f"Saved {file} ({length}{size_text(size)})")
-    return files
+def _about(item: Mapping[str, Any]) -> str:
+    return f"{item['seconds']:g} s, " if item.get("seconds") else ""

@@ -97,7 +97,7 @@ def _job_parts(gateway: GatewayClient, body: dict[str, Any]) -> Iterator[tuple[s
     """Have a long text spoken by a job, and yield the sound, with the id of the request, when it is whole."""
     started = str(gateway.start(_PATH, body).body["id"])
     with percentage("Starting") as bar:
-        while (state := gateway.get_sound(started)).pause_seconds is not None:
+        while (state := gateway.get_job(started, "sound")).pause_seconds is not None:
             bar.update(description=f"{body['model']} speaks", completed=state.job.get("progress") or 0)
             time.sleep(state.pause_seconds)
     if error := state.job["error"]:

@@ -1,16 +1,11 @@
 """Make videos from the command line."""
 
-import sys
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from penstock.client.failures import CallFailed
 from penstock.commands.call_options import (
-    STDOUT,
     DryRun,
     Fields,
     Inputs,
@@ -23,14 +18,14 @@ from penstock.commands.call_options import (
     default_model,
     given,
     input_urls,
-    output_paths,
     parse_fields,
     print_estimate,
     prompt_text,
 )
 from penstock.commands.data_folder import Config, Data
-from penstock.commands.gateway_client import GatewayClient, Key, Url, find_gateway
-from penstock.commands.output import Json, is_piped_out, percentage, print_json, save_parts, say, size_text, usd
+from penstock.commands.gateway_client import Key, Url, find_gateway
+from penstock.commands.jobs import save_job, wait_for_job
+from penstock.commands.output import Json
 
 
 def video(
@@ -68,49 +63,10 @@ def video(
             print_estimate(gateway.post("/compat/v1/videos", body, dryRun=True), as_json)
             return
         resume = gateway.post("/compat/v1/videos", body).body["id"]
-    _save_video(gateway, _await_video(gateway, str(resume)), output, as_json)
+    left = f"The video keeps rendering. To wait for it again: penstock video --resume {resume}"
+    found = wait_for_job(gateway, str(resume), "video", left)
+    save_job(gateway, found, "video", output, as_json, ending=lambda item: "mp4", about=lambda item: _about(found))
 
 
-def _await_video(gateway: GatewayClient, video_id: str) -> dict[str, Any]:
-    """Poll a video until it has ended, as often as the gateway asks for."""
-    try:
-        with percentage("Starting") as bar:
-            while (state := gateway.get_video(video_id)).pause_seconds is not None:
-                found = state.job
-                text = f"{found['model']} {found['status'].replace('_', ' ')}"
-                bar.update(description=text, completed=found.get("progress") or 0)
-                time.sleep(state.pause_seconds)
-            return state.job
-    except KeyboardInterrupt:
-        say(f"The video keeps rendering. To wait for it again: penstock video --resume {video_id}")
-        raise
-
-
-def _save_video(gateway: GatewayClient, found: Mapping[str, Any], output: Path | None, as_json: bool) -> None:
-    if found["status"] == "failed":
-        raise CallFailed(f"{found['error']['message']} ({found['error']['code']})")
-    files: list[Path] = []
-    if output == STDOUT or (output is None and is_piped_out() and not as_json):
-        _write_to_stdout(gateway, found)
-    elif output or not as_json:
-        files = _save_files(gateway, found, output)
-    if as_json:
-        print_json({**found, "files": [str(file) for file in files]})
-        return
-    metadata = found["metadata"]
-    say(f"{metadata['executed_model']}, {usd(metadata['cost'])}, request {found['id']}")
-
-
-def _write_to_stdout(gateway: GatewayClient, found: Mapping[str, Any]) -> None:
-    for _, part in gateway.download(f"/compat/v1/videos/{found['id']}/content"):
-        sys.stdout.buffer.write(part)
-    sys.stdout.buffer.flush()
-
-
-def _save_files(gateway: GatewayClient, found: Mapping[str, Any], output: Path | None) -> list[Path]:
-    outputs = found.get("outputs") or [found["output"]]
-    files = output_paths(output, {"id": found["id"], "output_format": "mp4"}, len(outputs))
-    for item, file in zip(outputs, files, strict=True):
-        size = save_parts(gateway.download(item["url"]), file)
-        say(f"Saved {file} ({found['size']}, {found['seconds']} s, {size_text(size)})")
-    return files
+def _about(found: Mapping[str, Any]) -> str:
+    return f"{found['size']}, {found['seconds']} s, "

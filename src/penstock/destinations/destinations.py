@@ -248,20 +248,6 @@ async def open_destinations(
     return destinations
 
 
-async def reseal_destinations(store: Store, vault: Vault) -> int:
-    """Encrypt all keys with the newest master secret; return how many were encrypted with an older one."""
-    stale = [row for row in await store.slow("list_destinations") if not vault.is_current(row["secret"])]
-
-    async def work(tx: Transaction) -> int:
-        count = 0
-        for row in sorted(stale, key=lambda row: str(row["id"])):
-            secret = vault.seal(vault.open(row["secret"], row["id"]), row["id"])
-            count += await tx.run("reseal_destination", id=row["id"], seen=row["secret"], secret=secret)
-        return count
-
-    return await store.write(work)
-
-
 async def _end_default(tx: Transaction, rows: Any) -> None:
     """Another destination becomes that of calls that name none."""
     for row in rows:

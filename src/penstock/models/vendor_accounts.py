@@ -361,20 +361,6 @@ class VendorAccounts:
         }
 
 
-async def reseal_accounts(store: Store, vault: Vault) -> int:
-    """Encrypt all credentials with the newest master secret; return how many were encrypted with an older one."""
-    stale = [row for row in await store.slow("list_accounts") if not vault.is_current(row["secret"])]
-
-    async def work(tx: Transaction) -> int:
-        count = 0
-        for row in sorted(stale, key=lambda row: str(row["id"])):
-            secret = vault.seal(vault.open(row["secret"], row["id"]), row["id"])
-            count += await tx.run("reseal_account", id=row["id"], seen=row["secret"], secret=secret)
-        return count
-
-    return await store.write(work)
-
-
 def _is_of(org_id: OrgId | None, owner: Owner) -> bool:
     return owner is ANYBODY or org_id == owner
 

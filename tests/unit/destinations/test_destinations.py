@@ -5,8 +5,9 @@ from unittest.mock import patch
 import pytest
 
 from penstock.clock import Clock
+from penstock.commands.secret import reseal_rows
 from penstock.destinations.bucket import BucketClient, Probe
-from penstock.destinations.destinations import Destinations, reseal_destinations
+from penstock.destinations.destinations import Destinations
 from penstock.errors import NotFound
 from penstock.net.guard import NO_EXCEPTIONS
 from penstock.store.base import Store
@@ -54,4 +55,5 @@ async def test_keys_are_sealed_and_other_processes_notice_changes(database: Data
 
 async def _reseal(store: Store) -> None:
     both = Vault(SECOND, FIRST)
-    assert [await reseal_destinations(store, both), await reseal_destinations(store, both)] == [1, 0]
+    queries = ("list_destinations", "reseal_destination")
+    assert [await reseal_rows(store, both, *queries), await reseal_rows(store, both, *queries)] == [1, 0]

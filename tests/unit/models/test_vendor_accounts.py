@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from penstock.accounts.alerts import Alerts
 from penstock.accounts.usage import Accounts, UsageFilters
 from penstock.chat.endpoint import complete_chat
+from penstock.commands.secret import reseal_rows
 from penstock.errors import Conflict, InvalidRequest, ModelDisabled, NotFound, Problem, RateLimited
 from penstock.generations import endpoints
-from penstock.models.vendor_accounts import VendorAccounts, reseal_accounts
+from penstock.models.vendor_accounts import VendorAccounts
 from penstock.upstream.account_limits import Wait
 from penstock.values import DAY_MS
 from tests.fake_providers import faults
@@ -391,7 +392,10 @@ async def test_credentials_are_sealed_and_in_no_record(open_gateway: OpenGateway
         second = await add(running, SECOND)
         with pytest.raises(Conflict):
             await running.gateway.accounts.rotate(second, FIRST)
-        assert await reseal_accounts(running.gateway.store, running.gateway.accounts._vault) == 0
+        assert (
+            await reseal_rows(running.gateway.store, running.gateway.accounts._vault, "list_accounts", "reseal_account")
+            == 0
+        )
         assert account
 
 
