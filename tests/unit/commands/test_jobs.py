@@ -55,7 +55,7 @@ def test_whoever_leaves_is_told_how_to_go_on(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs.time, "sleep", interrupt)
+    monkeypatch.setattr("time.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         jobs.wait_for_job(gateway(JobState(ENDED, 1.0)), "req_1", "video", "penstock video --resume req_1")
     assert "penstock video --resume req_1" in capsys.readouterr().err
