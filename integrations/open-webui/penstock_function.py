@@ -205,24 +205,27 @@ class Gateway:
         return answer.json()["total_cost_micros"] / 1e6
 
     async def made(self, call, page):
-        """Start a call, and wait until it has ended; cancel it if the user stops it."""
-        headers = {"Idempotency-Key": page.call_key(call.body)}
-        if call.path != VIDEOS:
-            headers["Prefer"] = "respond-async"
-        state = (await self._send("POST", call.path, call.body, headers)).json()
-        path = f"{call.shown_at}/{state['id']}"
+        """Start a call, and wait until it has ended; cancel it if the user stops it, also while it is being started."""
+        start = asyncio.create_task(self._start(call, page))
         try:
+            state = await asyncio.shield(start)
             while not is_ended(state):
                 await page.status(f"{call.body['model']}: {state.get('progress') or 0} %")
                 await asyncio.sleep(1)
-                state = (await self._send("GET", path)).json()
+                state = (await self._send("GET", f"{call.shown_at}/{state['id']}")).json()
         except asyncio.CancelledError:
             with suppress(Refused):
-                await self._send("DELETE", path)
+                await self._send("DELETE", f"{call.shown_at}/{(await start)['id']}")
             raise
         if error := state.get("error"):
             raise Refused(f"{error['message']} ({error['code']})")
         return state
+
+    async def _start(self, call, page):
+        headers = {"Idempotency-Key": page.call_key(call.body)}
+        if call.path != VIDEOS:
+            headers["Prefer"] = "respond-async"
+        return (await self._send("POST", call.path, call.body, headers)).json()
 
     async def file(self, output):
         """The content and the type of an output. Its URL is signed, and gets no key."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ class Chat:
         self.asked: list[str] = []
         self.answer = answer
         self.stored: list[tuple[bytes, str]] = []
+        self.on_status: Callable[[str], None] = self.statuses.append
 
         async def store(_: Any, content: bytes, media_type: str) -> str:
             self.stored.append((content, media_type))
@@ -34,7 +36,7 @@ class Chat:
 
     async def emit(self, event: Any) -> None:
         assert event["type"] == "status"
-        self.statuses.append(event["data"]["description"])
+        self.on_status(event["data"]["description"])
 
     async def ask(self, event: Any) -> Any:
         assert event["type"] == "confirmation"
@@ -144,20 +146,46 @@ async def test_what_is_refused_is_told(module: Any, served: Serving) -> None:
 
 async def test_a_user_who_stops_it_cancels_the_video(module: Any, served: Serving) -> None:
     chat = Chat(module, served)
+    shown = asyncio.Event()
+    chat.on_status = lambda text: shown.set() if text.endswith(" %") else None
     task = asyncio.create_task(chat.say("atelier/clip", "a stopped walk --seconds 8", "stop"))
-    path = "/v1/requests?session_id=c_1&kind=video"
-    while not any(row["status"] in ("pending", "processing") for row in await rows(served, path)):
-        assert not task.done(), task
+    await shown.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    while "cancelled" not in {row["status"] for row in await rows(served, path)}:
-        assert task.done()
+    assert await ended(served, "stopped") == "cancelled"
 
 
-async def rows(served: Serving, path: str) -> list[dict[str, Any]]:
-    found = await asyncio.to_thread(served.call, "GET", path)
-    return list(found.json["data"])
+async def test_a_user_who_stops_it_before_the_gateway_has_answered_cancels_the_video_too(
+    module: Any, served: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, accepted, answered = Chat(module, served), asyncio.Event(), asyncio.Event()
+    send = module.Gateway._send
+
+    async def send_slowly(self: Any, method: str, path: str, body: Any = None, headers: Any = None) -> Any:
+        answer = await send(self, method, path, body, headers)
+        if method == "POST" and "dryRun" not in path:
+            accepted.set()
+            await answered.wait()
+        return answer
+
+    monkeypatch.setattr(module.Gateway, "_send", send_slowly)
+    task = asyncio.create_task(chat.say("atelier/clip", "an early halt --seconds 8", "halt"))
+    await accepted.wait()
+    task.cancel()
+    answered.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await ended(served, "halt") == "cancelled"
+
+
+async def ended(served: Serving, word: str) -> str:
+    """The status that the video with this word in its prompt ends with."""
+    status = "pending"
+    while status in ("pending", "processing"):
+        found = await asyncio.to_thread(served.call, "GET", f"/v1/requests?search={word}&kind=video")
+        [status] = [row["status"] for row in found.json["data"]]
+    return status
 
 
 @pytest.mark.parametrize(
