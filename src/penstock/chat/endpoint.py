@@ -11,7 +11,6 @@ from penstock.chat.failover import first_response
 from penstock.chat.form import ChatForm, ResponseForm
 from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
-from penstock.chat.messages import texts_of
 from penstock.chat.pass_through import ResponsesApi
 from penstock.chat.pricing import Bill, estimated_usage, make_bill, max_cost, max_sound_tokens
 from penstock.chat.provider_api import CompletionsApi, ProviderApi
@@ -27,6 +26,7 @@ from penstock.errors import PermissionDenied
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
 from penstock.generations.plan import drilled_route
+from penstock.guards.texts import NAMES, joined
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.long_bodies import json_outline
 from penstock.long_bodies.long_body import LongBody
@@ -40,6 +40,8 @@ from penstock.upstream.replies import MALFORMED, without_plain_key
 from penstock.upstream.watch import AttemptWatch
 
 _CHAT_FORM = ChatForm()
+# The fields that a model reads, of a chat call and of a call of the Responses API.
+_READ = ("instructions", "input", "messages", "tools", "functions", "response_format", "text", "prediction", "prompt")
 # Fields by which routers are told to use other models than the one that is named, when that one fails.
 _OTHER_MODELS = ("models", "fallbacks", "route", "preset")
 
@@ -98,7 +100,8 @@ async def complete_chat(
 async def _ask_guards(gateway: Gateway, call: Call, chat: ChatRequest, labels: Mapping[str, str]) -> None:
     org_id = call.caller.org_id
     if gateway.guards.watching("chat", org_id):
-        text = "\n".join(texts_of(chat.body.get("messages") or ()))
+        written = chat.responses.body if chat.responses else chat.body
+        text = "\n".join((joined(*(written.get(name) for name in _READ), skipped=NAMES), joined(chat.extras))).rstrip()
         user = chat.body.get("user")
         await gateway.guards.check(
             call.id, org_id, "chat", chat.model, text, has_images=bool(chat.images), labels=labels, user=user

@@ -1,7 +1,7 @@
 """Check the messages of a chat call, and find the text, the images and the sounds in them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
@@ -165,14 +165,6 @@ def _check_other_part_fields(number: int, where: str, part: Mapping[str, Any]) -
     for name in part:
         if name != part["type"] and names_file(name):
             _refuse(number, f"{where}.{name}", f"is not a field of a part of type `{part['type']}`")
-
-
-def texts_of(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The texts of checked messages."""
-    for message in messages:
-        content = message.get("content")
-        parts = [{"text": content}] if isinstance(content, str) else content or ()
-        yield from (part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def lacks_text(message: Mapping[str, Any]) -> bool:

@@ -32,6 +32,7 @@ from penstock.generation_jobs.rows import (
 from penstock.generations.plan import PlannedCall
 from penstock.generations.reused_outputs import reused_output_rows
 from penstock.generations.validate import canonical_digest
+from penstock.guards.texts import joined
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
 from penstock.schema import JOB_TASKS, Call, Input, PlannedCandidate, Request
@@ -93,7 +94,7 @@ async def _ask_guards(gateway: Gateway, call: Call, planned: PlannedCall) -> Non
         call.caller.org_id,
         kind,
         request.model,
-        "\n".join(text for text in texts if isinstance(text, str)),
+        joined(*texts, request.extras),
         inputs=planned.inputs,
         labels=request.labels,
         user=request.values.get("user"),

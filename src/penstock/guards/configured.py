@@ -10,7 +10,7 @@ from msgspec import Meta
 from penstock.typed_config import Misconfigured, Text, convert
 from penstock.values import OrgId
 
-GuardedKind = Literal["image", "edit", "video", "chat", "speech", "sound"]
+GuardedKind = Literal["image", "edit", "video", "chat", "speech", "sound", "transcription"]
 _SHOWN_KINDS = ("image", "edit", "video")  # whose outputs guards can see
 _SERVICE_URL = r"^(?!.*\s)https?://[^\s/?#@]+(/[^\s#]*)?$"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

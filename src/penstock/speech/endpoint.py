@@ -13,6 +13,7 @@ from penstock.chat.streamed_call import caller_disconnected, process_stopped
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.plan import drilled_route
+from penstock.guards.texts import joined
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route
@@ -72,9 +73,9 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         return with_replay_header(await keep_speech(gateway, call, kept, planned.choice, holds), planned.status)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
-    await gateway.guards.check(
-        call.id, call.caller.org_id, _TASK, request.model, request.text, labels=labels, user=request.records.get("user")
-    )
+    text = joined(request.text, request.values.get("instructions"), request.extras)
+    user = request.records.get("user")
+    await gateway.guards.check(call.id, call.caller.org_id, _TASK, request.model, text, labels=labels, user=user)
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
     drill = call.headers.get(HEADER, "")
     recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels, drill=drill)

@@ -18,6 +18,7 @@ from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.plan import drilled_route
+from penstock.guards.texts import joined
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.models.routing import Route
 from penstock.net.guard import egress_rules
@@ -86,6 +87,7 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
         return estimate(planned)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
+    await _ask_guards(gateway, call, request, labels)
     amount = ZERO if planned is None else max(map(planned.most, planned.choice.route.candidates))
     reserved = await _reserve(gateway, call, request, labels, amount)
     if planned is None:
@@ -94,6 +96,13 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
         return await _replayed(gateway, reserved, request, sound.seconds, replay)
     route = drilled_route(gateway, call, reserved.reservation.request, planned.choice.route)
     return await first_response(reserved, route, partial(_ask, reserved, planned, replay))
+
+
+async def _ask_guards(gateway: Gateway, call: Call, request: ListenRequest, labels: Mapping[str, str]) -> None:
+    """Have the guards read what a caller writes beside the sound. Raises ContentPolicyViolation and Unavailable."""
+    text = joined(request.written.get("prompt"), request.written.get("keywords"), request.extras)
+    user = request.records.get("user")
+    await gateway.guards.check(call.id, call.caller.org_id, TASK, request.model, text, labels=labels, user=user)
 
 
 async def _reserve(

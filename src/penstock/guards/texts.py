@@ -1,0 +1,30 @@
+"""Find the texts that callers and chat models wrote, in calls and in answers."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+# Fields of messages and of answers that have names, places and contents of files in place of text.
+NAMES = frozenset({
+    "role", "type", "id", "object", "status", "model", "call_id", "tool_call_id", "item_id", "finish_reason", "url",
+    "image_url", "format", "file_data", "data", "b64_json", "result", "encrypted_content", "signature",
+})  # fmt: skip
+
+
+def texts_in(value: Any, skipped: Collection[str] = ()) -> Iterator[str]:
+    """The texts in JSON in their order, however deep they are, but for those that are values of skipped fields."""
+    left = [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, str):
+            if found and not found.startswith("data:"):
+                yield found
+        elif isinstance(found, dict):
+            fields = reversed(found.items())
+            left.extend(inner for name, inner in fields if name not in skipped or not isinstance(inner, str))
+        elif isinstance(found, list | tuple):
+            left.extend(reversed(found))
+
+
+def joined(*values: Any, skipped: Collection[str] = ()) -> str:
+    """All texts in these values, one a line."""
+    return "\n".join(texts_in(values, skipped))

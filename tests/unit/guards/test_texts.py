@@ -1,0 +1,27 @@
+"""Whatever somebody wrote is found, wherever it is; names and contents of files are not."""
+
+from typing import Any
+
+from penstock.guards.texts import NAMES, joined, texts_in
+
+
+def test_texts_are_found_in_their_order_and_at_any_depth() -> None:
+    deep: Any = "the end"
+    for _ in range(5000):
+        deep = [{"content": deep}]
+    call = {"messages": [{"role": "user", "content": [{"type": "text", "text": "one"}, "two"]}], "n": 3, "more": deep}
+    assert list(texts_in(call, NAMES)) == ["one", "two", "the end"]
+    assert next(texts_in(call)) == "user"
+
+
+def test_names_and_contents_of_files_are_no_texts_of_messages() -> None:
+    parts = [
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "output", "result": "AAAA", "id": "item_1", "note": "data:image/png;base64,AAAA"},
+    ]
+    assert joined(parts, None, "", "end", skipped=NAMES) == "end"
+
+
+def test_a_skipped_name_hides_no_object() -> None:
+    parameters = {"properties": {"data": {"type": "string", "description": "hidden"}}}
+    assert joined(parameters, skipped=NAMES) == "hidden"
