@@ -29,6 +29,9 @@ MODALITY = {
 # --------------------------------------------------------------------------------------------------------------- calls
 
 
+EACH_VALUE = "*"  # in place of a value of a label: the budget of each that has none of its own
+
+
 class DeclaredLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A label that calls of an organization may have."""
 
@@ -56,20 +59,26 @@ class Caller:
     image_response_format: str | None = None  # of calls that name none; None: as the settings say
     labels: Mapping[str, str] = field(default_factory=dict)  # of all calls of the key
     declared_labels: tuple[DeclaredLabel, ...] = ()  # by its organization
+    budgeted_labels: frozenset[tuple[str, str]] = frozenset()  # names and values that have budgets, or EACH_VALUE
     provenance: str | None = None  # what its organization asks of Content Credentials; None: as the settings say
     model_aliases: Mapping[str, str] = field(default_factory=dict)  # of its organization, and what each stands for
     session_id: str | None = None  # of the pages, where a cookie was sent instead of the key
     user_id: str | None = None  # whose session it is; None: of whoever has the key
     session_until_ms: int | None = None
-    # Whether the key has a limit that calls are counted for, or its organization a budget of the month, or labels whose
-    # values may have one. It follows from the others.
-    is_limited: bool = field(init=False)
+    is_limited: bool = field(init=False)  # whether calls of the key or its organization are counted; from the others
 
     def __post_init__(self) -> None:
         counted = (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day, self.nanos_per_month)
-        has_limit = counted != (None, None, None, None) or self.org_nanos_per_month is not None
-        is_limited = has_limit or any(label.budget for label in self.declared_labels)
+        is_limited = counted != (None, None, None, None) or self.org_nanos_per_month is not None
         object.__setattr__(self, "is_limited", is_limited)
+
+    def is_counted(self, labels: Mapping[str, str]) -> bool:
+        """Whether a call with these labels has a limit or a budget, for which it is accepted by itself."""
+        budgeted = self.budgeted_labels
+        return self.is_limited or (
+            bool(budgeted)
+            and any((name, EACH_VALUE) in budgeted or (name, labels[name]) in budgeted for name in labels)
+        )
 
     def may_use(self, model: str) -> bool:
         """Whether a model is among those that the key is limited to."""

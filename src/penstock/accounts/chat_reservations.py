@@ -72,7 +72,7 @@ class ChatReservations:
     """Reserves money for chat calls.
 
     On SQLite one process alone serves the database, so money is reserved in memory: nobody else can spend it, and a
-    crash forgets the reservation together with the call. On Postgres, or for a key with limits that must be counted,
+    crash forgets the reservation together with the call. On Postgres, or for a call with limits that must be counted,
     the reservation is a hold in the store.
     """
 
@@ -89,7 +89,7 @@ class ChatReservations:
     def reserve_at_once(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation | None:
         """Reserve the highest possible cost of a call in memory, if nothing has to be read or written for that."""
         caller = call.caller
-        if self.store.dialect == "postgres" or caller.is_limited or self.is_blocked:
+        if self.store.dialect == "postgres" or caller.is_counted(request.labels) or self.is_blocked:
             return None
         if caller.prepaid:
             balance = self._balance(caller.org_id)
@@ -104,11 +104,12 @@ class ChatReservations:
         Raises InsufficientBalance, RateLimited, or StorageUnavailable while the store cannot be written.
         """
         caller = call.caller
-        in_store = self.store.dialect == "postgres" or caller.is_limited
+        is_counted = caller.is_counted(request.labels)
+        in_store = self.store.dialect == "postgres" or is_counted
         reservation = Reservation(call, request, amount, modality, in_store)
         if in_store:
             with self.holding(caller.org_id, amount), nothing_sent():
-                if caller.is_limited:
+                if is_counted:
                     await self.store.write(partial(self._hold_within_limits, reservation), org_id=caller.org_id)
                 else:
                     await self._holds.add(reservation, caller.org_id)
@@ -165,9 +166,10 @@ class ChatReservations:
         return Nanos(balance.reserved + sum(uncharged.values()))
 
     async def _hold_within_limits(self, reservation: Reservation, tx: Transaction) -> None:
-        """Hold for a call whose key or organization has limits, which are counted call by call."""
+        """Hold for a call whose key, organization or labels have limits, which are counted call by call."""
         caller = reservation.call.caller
-        await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
+        if caller.is_limited:
+            await limits.check_limits(tx, caller, reservation.amount, self.clock.now_ms())
         await self._hold_all(tx, [reservation])
         await limits.check_budgets(tx, caller, reservation.request.labels, self.clock.now_ms())
 

@@ -22,7 +22,7 @@ from penstock.accounts.key_records import (
     key_facts,
     key_record,
 )
-from penstock.accounts.labels import decode_declared, decode_labels
+from penstock.accounts.labels import budgeted_labels, decode_declared, decode_labels
 from penstock.accounts.limits import day_start_ms, month_start_ms
 from penstock.audit_log import Act, Note, changed, write_audited
 from penstock.clock import Clock
@@ -78,6 +78,7 @@ class CallerRow(msgspec.Struct, frozen=True, kw_only=True):
     org_nanos_per_month: int | None
     labels: str | None
     declared_labels: str | None
+    label_budgets: str | None
     provenance: str | None
     model_aliases: str | None
 
@@ -341,6 +342,7 @@ class Keys:
 
 
 def caller_of(row: CallerRow) -> Caller:
+    declared = decode_declared(row.declared_labels)
     return Caller(
         org_id=row.org_id,
         key_id=row.key_id,
@@ -355,7 +357,8 @@ def caller_of(row: CallerRow) -> Caller:
         replay_mode=row.replay_mode,
         image_response_format=row.image_response_format,
         labels=decode_labels(row.labels),
-        declared_labels=decode_declared(row.declared_labels),
+        declared_labels=declared,
+        budgeted_labels=budgeted_labels(declared, row.label_budgets),
         provenance=row.provenance,
         model_aliases=decode_aliases(row.model_aliases),
     )

@@ -9,10 +9,10 @@ from penstock.accounts.labels import read_declared
 from penstock.audit_log import Act, Note, write_audited
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, quoted
+from penstock.schema import EACH_VALUE
 from penstock.store.base import Store, Transaction
 from penstock.values import Nanos, OrgId, dollars, month_text
 
-EACH_VALUE = "*"
 DEFAULT_PERCENTS = (80, 100)
 _MAX_PERCENTS = 5
 

@@ -12,7 +12,7 @@ from penstock.audit_log import Note, changed, write_audited
 from penstock.cache import Cache
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, quoted
-from penstock.schema import Call, DeclaredLabel
+from penstock.schema import EACH_VALUE, Call, DeclaredLabel
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
 
@@ -24,11 +24,13 @@ OTHER = "__other__"
 MAX_VALUE_CHARS = 128
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
 _NAME_RULE = "a lowercase letter and up to 31 lowercase letters, digits, `_`, `.` and `-`"
+_MAX_BUDGETS = 200  # that are read with a key, as the query says
 _MAX_CACHED = 1000  # labels whose values are known
 _CACHE_SECONDS = 3600.0
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
+_decode_budgets = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _decode_declared = msgspec.json.Decoder(tuple[DeclaredLabel, ...]).decode
 
 
@@ -182,6 +184,17 @@ class LabelValues:
 
 def decode_declared(stored: str | None) -> tuple[DeclaredLabel, ...]:
     return () if stored is None else _decode_declared(stored)
+
+
+def budgeted_labels(declared: Iterable[DeclaredLabel], budgets: str | None) -> frozenset[tuple[str, str]]:
+    """The names and values that have budgets, from a JSON list of all that an organization has set. Of an organization
+    with many, each value of a label that may have budgets counts as one that has.
+    """
+    names = {label.name for label in declared if label.budget}
+    found = _decode_budgets(budgets) if names and budgets else []
+    if len(found) > _MAX_BUDGETS:
+        return frozenset((name, EACH_VALUE) for name in names)
+    return frozenset(pair for pair in found if pair[0] in names)
 
 
 def checked_declarations(value: Any) -> tuple[DeclaredLabel, ...]:

@@ -147,7 +147,7 @@ async def _store(gateway: Gateway, new_call: "_NewCall", planned: PlannedCall) -
     caller = new_call.call.caller
     key = planned.validated.idempotency_key
     with gateway.chat_reservations.holding(caller.org_id, planned.plan.hold), nothing_sent(), span("accept"):
-        if not (key or caller.is_limited or planned.claims_recording):
+        if not (key or caller.is_counted(new_call.request.labels) or planned.claims_recording):
             accepted, acceptance = _rows(gateway, new_call, planned)
             await gateway.acceptances.add(acceptance)
             return accepted

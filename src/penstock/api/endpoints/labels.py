@@ -61,6 +61,7 @@ async def set_label_budget(gateway: Gateway, call: Call) -> Response:
     value = call.path["value"]
     percents = fields.get("alert_percents", DEFAULT_PERCENTS)
     await set_budget(gateway.store, gateway.clock, org_id, name, value, limit, percents)
+    gateway.keys.forget_org(org_id)
     budgets = await list_budgets(gateway.store, org_id, gateway.clock.now_ms())
     found = next((budget for budget in budgets if (budget.name, budget.value) == (name, value)), None)
     if found is None:
@@ -70,4 +71,5 @@ async def set_label_budget(gateway: Gateway, call: Call) -> Response:
 
 async def remove_label_budget(gateway: Gateway, call: Call) -> Response:
     await remove_budget(gateway.store, gateway.clock, call.caller.org_id, call.path["name"], call.path["value"])
+    gateway.keys.forget_org(call.caller.org_id)
     return Response(status=204)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from penstock.accounts.focus import COLUMNS, FocusExport
 from penstock.accounts.forecast import HISTORY_DAYS, forecast_record
-from penstock.accounts.label_budgets import EACH_VALUE, list_budgets
+from penstock.accounts.label_budgets import list_budgets
 from penstock.accounts.limits import month_start_ms, next_month_ms
 from penstock.accounts.orgs import get_org
 from penstock.accounts.request_filters import Filters
@@ -18,7 +18,7 @@ from penstock.api.route import Query
 from penstock.audit_log import Act, note_act
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
-from penstock.schema import Call, Response
+from penstock.schema import EACH_VALUE, Call, Response
 from penstock.values import DAY_MS, Nanos, iso, nanos
 
 FORECAST_QUERY = (LABEL_FILTER,)

@@ -1,10 +1,17 @@
 -- API keys: found by digest, listed by ranges of ids.
 
 -- part: caller_columns
--- What a call needs of its key, and how its organization is billed.
+-- What a call needs of its key, how its organization is billed, and which labels have budgets.
     keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
-    keys.nanos_per_month, keys.models, keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels, orgs.billing,
-    orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance, orgs.model_aliases
+    keys.nanos_per_month, keys.models, keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels,
+    orgs.billing, orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance, orgs.model_aliases,
+-- [sqlite]
+    (SELECT json_group_array(json_array(budgets.name, budgets.value))
+-- [postgres]
+    (SELECT CAST(json_agg(json_build_array(budgets.name, budgets.value)) AS TEXT)
+-- [both]
+        FROM (SELECT name, value FROM label_budgets WHERE label_budgets.org_id = keys.org_id LIMIT 201) AS budgets
+    ) AS label_budgets
 
 -- name: get_caller
 -- The active key with this digest, unless its person is deactivated.

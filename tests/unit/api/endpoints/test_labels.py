@@ -94,3 +94,17 @@ async def test_budgets_are_set_listed_and_removed(tmp_path: Path) -> None:
         assert [(await here.admin("DELETE", path)).status for _ in range(2)] == [204, 404]
         plain = await here.served.call("PUT", path, key=here.mine.plain.key, body={"usd_per_month": 5})
         assert plain.status == 403
+
+
+async def test_a_budget_holds_for_the_next_call_of_a_key_that_is_in_use(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        await declare(here, {"name": "customer", "budget": True})
+        body = {**IMAGE, "labels": {"customer": "a"}}
+        path = "/v1/label-budgets/customer/a"
+        statuses = []
+        for method, budget in ((None, None), ("PUT", {"usd_per_month": 0}), ("DELETE", None)):
+            if method:
+                assert (await here.admin(method, path, budget)).status in (200, 204)
+            made = await here.served.call("POST", IMAGES, key=here.mine.plain.key, body=body)
+            statuses.append((made.status, made.code if made.status != 200 else None))
+        assert statuses == [(200, None), (429, "RATE_LIMITED"), (200, None)]
