@@ -44,7 +44,7 @@ async def serve(kind: str, listener: socket.socket, keys: "Queue[Any]") -> None:
     from penstock.accounts.orgs import create_org
     from penstock.api.asgi import AsgiApp
     from penstock.api.route import Route
-    from penstock.app import build_gateway
+    from penstock.app.build import build_gateway
     from penstock.http_server.server import serve as serve_app
     from penstock.schema import Call, Response
     from penstock.settings import Settings

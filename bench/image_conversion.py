@@ -26,7 +26,9 @@ from PIL import Image
 
 from bench.processes import ALL_CORES, run_process, wait_for_port
 from penstock.api.asgi import AsgiApp
-from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.http_server.server import serve
 from penstock.imaging import convert, sniff
 from penstock.imaging.formats import OUTPUT_FORMATS

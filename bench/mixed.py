@@ -24,7 +24,9 @@ import psycopg
 
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
-from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.chat.endpoint import complete_chat
 from penstock.clock import Clock
 from penstock.gateway import Gateway

@@ -67,7 +67,7 @@ class RecordingClock(Clock):
 
 def run_gateway() -> None:
     """Run `penstock serve` with that clock, and look up every name as 127.0.0.1."""
-    from penstock import app
+    from penstock.app import build
     from penstock.cli import main as penstock
     from penstock.net.client import HttpClient
 
@@ -76,7 +76,7 @@ def run_gateway() -> None:
 
     HttpClient._resolve = resolve_to_loopback  # type: ignore[method-assign]
     if os.environ.get("BENCH_DUE"):
-        app.Clock = RecordingClock  # type: ignore[attr-defined]
+        build.Clock = RecordingClock  # type: ignore[attr-defined]
     if path := os.environ.get("BENCH_PROFILE"):
         _profile_between_signals(Path(path))
     penstock()

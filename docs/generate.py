@@ -29,7 +29,7 @@ NOTE = "<!-- Written by `make docs`; change the code or docs/generate.py instead
 
 # What people look for first, and where it is.
 PLACES = {
-    "the list of all endpoints": ("api/routes.py",),
+    "the list of all endpoints": ("api/routes.py", "api/compat_routes.py", "api/native_routes.py"),
     "the check of an API key": ("accounts/keys.py",),
     "a limit of requests or of money": ("accounts/limits.py", "api/rates.py"),
     "what a request costs": ("accounts/prices.py", "chat/pricing.py"),

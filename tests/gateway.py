@@ -34,7 +34,9 @@ from penstock import failpoints
 from penstock.accounts.audit import audit
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
-from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.errors import StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
@@ -369,6 +371,10 @@ class Installation:
     key: str = ""
     lab_settings: dict[str, Any] = field(default_factory=dict)  # more settings of the provider `lab`
     environ: dict[str, str] = field(default_factory=lambda: {KEY_ENV: KEY})
+
+    def own_settings(self, **changes: Any) -> Settings:
+        """The defaults on this folder and database."""
+        return Settings(data=self.data, database=self.database, secret=MASTER, **changes)
 
     @asynccontextmanager
     async def open(

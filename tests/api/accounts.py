@@ -9,7 +9,9 @@ from typing import Any
 from penstock.accounts.key_records import ADMIN
 from penstock.accounts.keys import NewKey
 from penstock.accounts.orgs import create_org
-from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.clock import Clock
 from penstock.gateway import Gateway
 from penstock.settings import Settings

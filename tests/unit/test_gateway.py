@@ -2,7 +2,8 @@
 
 from dataclasses import fields
 
-from penstock.app import build_gateway, ensure_first_key
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.gateway import Gateway
 from penstock.settings import Settings
 from tests.gateway import MASTER, Installation, OpenGateway

@@ -55,7 +55,7 @@ def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any
     with quick_imports():
         import asyncio  # all imported here because some commands need no store
 
-        from penstock.app import open_store_and_vault
+        from penstock.app.opening import open_store_and_vault
         from penstock.audit_log import Actor, act_as
 
     async def run() -> T:
@@ -77,7 +77,7 @@ def check_data(settings: Settings) -> None:
 
 async def org_id(store: "Store", named: str | None, settings: Settings) -> OrgId:
     """Return the named organization, or the first one, which is created if the gateway never ran here."""
-    from penstock.app import ensure_first_org
+    from penstock.app.first_start import ensure_first_org
     from penstock.clock import Clock
 
     return OrgId(named) if named else await ensure_first_org(store, settings, Clock())

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import typer
 
-from penstock.app import open_store_and_vault
+from penstock.app.opening import open_store_and_vault
 from penstock.client.failures import CallFailed
 from penstock.clock import Clock
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings

@@ -200,7 +200,9 @@ def _key_of(settings: Settings, is_operator: bool) -> str:
         check_data(settings)
     except RuntimeError as problem:
         raise CallFailed(f"{problem}, or a running gateway with --url and --key") from None
-    from penstock.app import ensure_terminal_key  # imported here because it is slow, and a given key needs none of it
+    from penstock.app.first_start import (
+        ensure_terminal_key,  # imported here because it is slow, and a given key needs none of it
+    )
 
     with as_owner(settings.data):
         return asyncio.run(ensure_terminal_key(settings, is_operator=is_operator))

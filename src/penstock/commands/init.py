@@ -2,7 +2,8 @@
 
 import asyncio
 
-from penstock.app import ensure_first_org, open_store_and_vault
+from penstock.app.first_start import ensure_first_org
+from penstock.app.opening import open_store_and_vault
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.output import Json, report

@@ -17,7 +17,9 @@ import typer
 
 from penstock.accounts.request_filters import Filters
 from penstock.api.endpoints.provider_trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
-from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.exchanges import Exchanges
 from penstock.commands.gateway_client import GatewayClient, Key, Url, running_gateway, say_that_none_runs

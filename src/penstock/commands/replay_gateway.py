@@ -15,7 +15,9 @@ from penstock import settings_loading
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
 from penstock.api.asgi import AsgiApp
-from penstock.app import build_gateway, ensure_first_key, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import ensure_first_key
 from penstock.gateway import Gateway
 from penstock.http_server import server
 from penstock.recordings import files, folders

@@ -19,9 +19,7 @@ _SEALED_TABLES = (("list_accounts", "reseal_account"), ("list_destinations", "re
 @app.command("rotate")
 def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Create a new master secret. It encrypts and signs from now on; what the older ones signed stays valid."""
-    from penstock.app import (
-        lock_data_folder,  # imported here because it is slow, and a refused rotation needs none of it
-    )
+    from penstock.app.opening import lock_data_folder  # imported here because it is slow, and a refused call needs none
 
     settings = load_settings(data=data, config=config)
     with_store(settings, _nothing)  # refuses a folder without data, and a secret that is not that of the database

@@ -20,7 +20,10 @@ import uvloop
 from penstock.api.asgi import AsgiApp
 from penstock.api.endpoints.metrics import publish_forever
 from penstock.api.routes import WORKER_ROUTES
-from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
+from penstock.app.background import run_background_work
+from penstock.app.build import build_gateway
+from penstock.app.first_start import Welcome, ensure_first_key
+from penstock.app.opening import lock_data_folder
 from penstock.commands.data_folder import URL_FILE, Config, Data, load_settings
 from penstock.commands.owner import stay_owner
 from penstock.environment import ENVIRONMENT

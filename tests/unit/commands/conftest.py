@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app import open_store_and_vault
+from penstock.app.opening import open_store_and_vault
 from penstock.settings import Settings
 from tests.command_line import Ended, penstock
 from tests.fake_providers.scripted import scripted_provider_in_thread

@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from penstock.app import ensure_first_org, lock_data_folder, open_store_and_vault
+from penstock.app.first_start import ensure_first_org
+from penstock.app.opening import lock_data_folder, open_store_and_vault
 from penstock.clock import Clock
 from penstock.settings import Settings
 from penstock.vault import SECRET_FILE

@@ -14,7 +14,8 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.app import Welcome, lock_data_folder
+from penstock.app.first_start import Welcome
+from penstock.app.opening import lock_data_folder
 from penstock.commands import serve
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
@@ -101,7 +102,7 @@ def test_serve_prints_its_url_imports_little_serves_and_exits_with_0(tmp_path: P
         assert process.wait(timeout=30) == 0
     assert "Your first API key, which is shown only once:" in printed
     assert "/compat/v1/images/generations" in printed
-    assert "penstock.app" in imported.split()
+    assert "penstock.app.build" in imported.split()
     assert NOT_FOR_A_START & set(imported.split()) == set()
 
 

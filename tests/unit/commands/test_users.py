@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from penstock.app import open_store_and_vault
+from penstock.app.opening import open_store_and_vault
 from penstock.clock import Clock
 from penstock.people.oidc import Identity, SignInFailed
 from penstock.people.users import Users

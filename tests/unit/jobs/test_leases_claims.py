@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.app import _run_jobs
+from penstock.app.background import _run_jobs
 from penstock.errors import StorageUnavailable
 from penstock.jobs.leases import Jobs
 from penstock.store.base import Store

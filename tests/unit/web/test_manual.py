@@ -37,5 +37,5 @@ def test_links_lead_to_pages_of_the_gateway() -> None:
     assert manual.linked_url("SECURITY.md", "docs/deploy.md") == "/docs/deploy"
     assert manual.linked_url("docs/images.md", "#n") == "#n"
     assert manual.linked_url("docs/images.md", "https://example.com/a.md") == "https://example.com/a.md"
-    assert manual.linked_url("docs/tour.md", "../src/penstock/app.py") is None
+    assert manual.linked_url("docs/tour.md", "../src/penstock/gateway.py") is None
     assert manual.linked_url("docs/tour.md", "../../../etc/passwd") is None

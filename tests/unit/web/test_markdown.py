@@ -4,7 +4,7 @@ from penstock.web import markdown
 
 PAGE = """# Apples & pears
 
-Read [images](images.md#n), [the code](../src/penstock/app.py) and [a site](https://example.com).
+Read [images](images.md#n), [the code](../src/penstock/gateway.py) and [a site](https://example.com).
 
 <!-- not shown --> <b>raw</b>
 
@@ -34,7 +34,7 @@ def test_headings_have_anchors_that_differ() -> None:
 def test_links_and_images_lead_to_the_gateway() -> None:
     html = markdown.render("docs/fruit.md", PAGE).html
     assert '<a href="/docs/images#n">images</a>' in html
-    assert '<span class="in-repository" title="In the repository: ../src/penstock/app.py">the code</span>' in html
+    assert '<span class="in-repository" title="In the repository: ../src/penstock/gateway.py">the code</span>' in html
     assert '<a href="https://example.com">a site</a>' in html
     assert '<img src="/docs/images/overview.webp" alt="A view"' in html
 

@@ -1,0 +1,113 @@
+"""The paths that clients of OpenAI, OpenRouter and others call, with one row for each method."""
+
+from penstock.api.endpoints import (
+    files,
+    models,
+    openai_batches,
+    voices,
+)
+from penstock.api.endpoints.generations import (
+    CALL_HEADERS,
+    DRY_RUN,
+    SOUNDS_QUERY,
+    SPEECH_QUERY,
+    VIDEOS_QUERY,
+    list_sounds,
+    list_videos,
+)
+from penstock.api.endpoints.models import MODEL_QUERY, MODELS_QUERY
+from penstock.api.route import Route
+from penstock.chat import repeats
+from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SOUND, SPEECH, TRANSCRIPTION, TRANSLATION, VIDEO
+from penstock.generations import changed_videos, endpoints, openrouter_videos, retrieve, sounds
+from penstock.generations.cancel import cancel_sound, cancel_video
+from penstock.generations.changed_videos import CHANGED_VIDEO, REMIX
+from penstock.generations.openrouter_videos import OPENROUTER_VIDEO
+from penstock.speech.endpoint import MODALITY, create_speech
+from penstock.transcription.endpoint import transcribe, translate
+
+# fmt: off
+COMPAT_ROUTES: tuple[Route, ...] = (
+    Route("POST", "/compat/v1/images/generations", endpoints.make_images, "Make images", takes="json", fields=IMAGE,
+          query=DRY_RUN, headers=CALL_HEADERS, gives="ImageResult", also=((200, "Estimate"), (202, "ImageStatus")),
+          modality="image", kind="image", generation=True, drains=True),
+    Route("POST", "/compat/v1/images/edits", endpoints.edit_images, "Edit images", takes="json or form", fields=EDIT,
+          query=DRY_RUN, headers=CALL_HEADERS, gives="ImageResult", also=((200, "Estimate"), (202, "ImageStatus")),
+          modality="image", kind="edit", generation=True, drains=True),
+    Route("GET", "/compat/v1/images/{id}", retrieve.image_status, "Retrieve images", gives="ImageStatus"),
+    Route("POST", "/compat/v1/videos", endpoints.start_video, "Start a video", takes="json or form", fields=VIDEO,
+          query=DRY_RUN, headers=CALL_HEADERS, gives="VideoCreated", status=202, also=((200, "Estimate"),),
+          modality="video", kind="video", generation=True, drains=True),
+    Route("POST", "/compat/v1/videos/edits", changed_videos.edit_video, "Edit a video", takes="json or form",
+          fields=CHANGED_VIDEO, query=DRY_RUN, headers=CALL_HEADERS, gives="VideoCreated", status=202,
+          also=((200, "Estimate"),), modality="video", kind="video", generation=True, drains=True),
+    Route("POST", "/compat/v1/videos/extensions", changed_videos.extend_video, "Extend a video", takes="json or form",
+          fields=CHANGED_VIDEO, query=DRY_RUN, headers=CALL_HEADERS, gives="VideoCreated", status=202,
+          also=((200, "Estimate"),), modality="video", kind="video", generation=True, drains=True),
+    Route("POST", "/compat/v1/videos/{id}/remix", changed_videos.remix_video, "Remix a video", takes="json",
+          fields=REMIX, query=DRY_RUN, headers=CALL_HEADERS, gives="VideoCreated", status=202, also=((200, "Estimate"),),
+          modality="video", kind="video", generation=True, drains=True),
+    Route("POST", f"{openrouter_videos.PATH}/videos", openrouter_videos.start_openrouter_video, "Start a video in OpenRouter's shape",
+          takes="json", fields=OPENROUTER_VIDEO, query=DRY_RUN, headers=CALL_HEADERS, gives="OpenRouterJob", status=202,
+          also=((200, "Estimate"),), modality="video", kind="video", generation=True, drains=True),
+    Route("GET", f"{openrouter_videos.PATH}/videos/models", openrouter_videos.list_openrouter_video_models,
+          "List video models in OpenRouter's shape", gives="OpenRouterModels"),
+    Route("GET", f"{openrouter_videos.PATH}/videos/{{id}}", openrouter_videos.openrouter_video,
+          "Retrieve a video in OpenRouter's shape", gives="OpenRouterJob"),
+    Route("GET", f"{openrouter_videos.PATH}/videos/{{id}}/content", files.download_openrouter_video, "Download a video at OpenRouter's path",
+          query=files.CONTENT_QUERY, gives="file"),
+    Route("GET", "/compat/v1/videos", list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
+    Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
+    Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video",
+          query=files.CONTENT_QUERY, gives="file"),
+    Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204,
+          also=((200, "VideoDeleted"),)),
+    Route("POST", "/compat/v1/chat/completions", repeats.complete_chat, "Complete a chat", takes="json", fields=CHAT,
+          query=DRY_RUN, headers=CALL_HEADERS, gives="ChatCompletion", also=((200, "Estimate"),), kind="chat",
+          generation=True, drains=True),
+    Route("POST", "/compat/v1/responses", repeats.create_response, "Create a response", takes="json",
+          fields=RESPONSES, query=DRY_RUN, headers=CALL_HEADERS, gives="ModelResponse", also=((200, "Estimate"),),
+          kind="chat", generation=True, drains=True),
+    Route("POST", "/compat/v1/audio/speech", create_speech, "Speak a text", takes="json", fields=SPEECH,
+          query=SPEECH_QUERY, headers=CALL_HEADERS, gives="Speech", gives_sound=True,
+          also=((200, "Estimate"), (202, "Sound")), modality=MODALITY, kind="speech", generation=True, drains=True),
+    Route("POST", "/compat/v1/audio/transcriptions", transcribe, "Transcribe a sound", takes="json or form",
+          fields=TRANSCRIPTION, query=DRY_RUN, headers=CALL_HEADERS, gives="Transcription", gives_text=True,
+          also=((200, "Estimate"),), modality=MODALITY, kind="transcription", generation=True, drains=True),
+    Route("POST", "/compat/v1/audio/translations", translate, "Translate a sound into English", takes="json or form",
+          fields=TRANSLATION, query=DRY_RUN, headers=CALL_HEADERS, gives="Transcription", gives_text=True,
+          also=((200, "Estimate"),), modality=MODALITY, kind="transcription", generation=True, drains=True),
+    Route("GET", "/compat/v1/audio/voices", voices.list_voices, "List voices", query=voices.VOICES_QUERY,
+          gives="VoiceList", is_voice_list=True),
+    Route("GET", "/compat/v1/audio/models", voices.list_speech_models, "List speech models", gives="SpeechModelList",
+          is_voice_list=True),
+    Route("POST", "/compat/v1/audio/generations", endpoints.start_sound, "Make a sound or music", takes="json",
+          fields=SOUND, query=DRY_RUN, headers=CALL_HEADERS, gives="Sound", status=202,
+          also=((200, "Estimate"), (200, "Sound")), modality=MODALITY, kind="sound", generation=True, drains=True),
+    Route("GET", "/compat/v1/audio/generations", list_sounds, "List sounds", query=SOUNDS_QUERY, gives="SoundList"),
+    Route("GET", "/compat/v1/audio/generations/{id}", sounds.sound, "Retrieve a sound", gives="Sound"),
+    Route("GET", "/compat/v1/audio/generations/{id}/content", files.download_sound, "Download a sound",
+          query=files.SOUND_QUERY, gives="file"),
+    Route("DELETE", "/compat/v1/audio/generations/{id}", cancel_sound, "Cancel a sound", status=204,
+          also=((200, "SoundDeleted"),)),
+    Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
+    Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
+          query=MODEL_QUERY, gives="Model"),
+
+    Route("POST", "/compat/v1/files", openai_batches.upload_file, "Upload a file", takes="form",
+          fields=openai_batches.FILE_FIELDS, gives="File", drains=True),
+    Route("GET", "/compat/v1/files", openai_batches.list_uploads, "List files",
+          query=openai_batches.COMPAT_LIST_QUERY, gives="FileList"),
+    Route("GET", "/compat/v1/files/{file_id}", openai_batches.retrieve_upload, "Retrieve a file", gives="File"),
+    Route("GET", "/compat/v1/files/{file_id}/content", openai_batches.download_upload, "Download a file",
+          gives="jsonl"),
+    Route("DELETE", "/compat/v1/files/{file_id}", openai_batches.delete_upload, "Delete a file", gives="FileDeleted"),
+    Route("POST", "/compat/v1/batches", openai_batches.create_openai_batch, "Create a batch of an uploaded file",
+          takes="json", fields=openai_batches.COMPAT_BATCH_FIELDS, gives="OpenAiBatch", drains=True),
+    Route("GET", "/compat/v1/batches", openai_batches.list_openai_batches, "List batches in OpenAI's shape",
+          query=openai_batches.COMPAT_LIST_QUERY[:2], gives="OpenAiBatchList"),
+    Route("GET", "/compat/v1/batches/{batch_id}", openai_batches.retrieve_openai_batch,
+          "Retrieve a batch in OpenAI's shape", gives="OpenAiBatch"),
+    Route("POST", "/compat/v1/batches/{batch_id}/cancel", openai_batches.cancel_openai_batch,
+          "Cancel a batch as OpenAI's clients do", gives="OpenAiBatch"),
+)

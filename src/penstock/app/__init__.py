@@ -1,0 +1,1 @@
+"""A gateway as a whole: built from its settings, started and kept running."""
