@@ -1,5 +1,6 @@
 """Which candidates can serve a chat call, and what each may cost; `models.routing` puts them in order."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 
@@ -11,6 +12,7 @@ from penstock.chat.provider_body import check_supported
 from penstock.chat.request import ChatRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.guards.configured import Guard
 from penstock.models.preferences import FIELD, read_preferences
 from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model
@@ -50,8 +52,8 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest, *, is_mock
     return RoutedChat(chat, choice)
 
 
-def estimate(gateway: Gateway, routed: RoutedChat) -> Response:
-    """The response to a dry run."""
+def estimate(gateway: Gateway, routed: RoutedChat, guards: Sequence[Guard]) -> Response:
+    """The response to a dry run; the guards may refuse the answer."""
     chat = routed.chat
     route = routed.route
     output_tokens = gateway.settings.chat_output_tokens
@@ -62,7 +64,7 @@ def estimate(gateway: Gateway, routed: RoutedChat) -> Response:
         for candidate in route.candidates
     ]
     found = quote(route.first.token_prices, chat, output_tokens)
-    return respond.estimate(chat.model, route.first.provider.slug, found, tried, route.left_out)
+    return respond.estimate(chat.model, route.first.provider.slug, found, tried, route.left_out, guards=guards)
 
 
 def _has_own_providers(model: Model) -> bool:

@@ -1,6 +1,5 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
-from collections.abc import Mapping
 from functools import partial
 
 from penstock.accounts.labels import call_labels
@@ -9,6 +8,7 @@ from penstock.accounts.response_items import ResponseItem
 from penstock.chat.candidates import estimate, route_chat
 from penstock.chat.failover import first_response
 from penstock.chat.form import ChatForm, ResponseForm
+from penstock.chat.guarded import check_answer, check_call, readers
 from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
 from penstock.chat.pass_through import ResponsesApi
@@ -20,13 +20,12 @@ from penstock.chat.request import ChatRequest, read_chat_request
 from penstock.chat.reserved import ReservedChat, reserve
 from penstock.chat.responses_request import ResponsesRequest
 from penstock.chat.sounds import measured_sounds
-from penstock.chat.streamed_call import caller_disconnected, forward_stream, process_stopped
+from penstock.chat.streamed_call import caller_disconnected, forward_stream, held_back, process_stopped
 from penstock.chat.written import spoken_seconds, whole_text_bytes
 from penstock.errors import PermissionDenied
 from penstock.event_loop import LONG_BYTES, run_aside
 from penstock.gateway import Gateway
 from penstock.generations.plan import drilled_route
-from penstock.guards.texts import NAMES, joined
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.long_bodies import json_outline
 from penstock.long_bodies.long_body import LongBody
@@ -40,8 +39,6 @@ from penstock.upstream.replies import MALFORMED, without_plain_key
 from penstock.upstream.watch import AttemptWatch
 
 _CHAT_FORM = ChatForm()
-# The fields that a model reads, of a chat call and of a call of the Responses API.
-_READ = ("instructions", "input", "messages", "tools", "functions", "response_format", "text", "prediction", "prompt")
 # Fields by which routers are told to use other models than the one that is named, when that one fails.
 _OTHER_MODELS = ("models", "fallbacks", "route", "preset")
 
@@ -64,7 +61,7 @@ async def complete_chat(
         is_mock = replay is not None and replay.status == "mocked"
         routed = None if replay and replay.found else await route_chat(gateway, call, chat, is_mock=is_mock)
     if call.dry_run and routed:
-        return estimate(gateway, routed)
+        return estimate(gateway, routed, readers(gateway, call, chat))
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
     values = {}
@@ -78,7 +75,7 @@ async def complete_chat(
         labels=labels,
         drill=call.headers.get(HEADER, ""),
     )
-    await _ask_guards(gateway, call, chat, labels)
+    await check_call(gateway, call, chat, labels)
     if replay and not routed:
         return await replay_chat(gateway, call, chat, form, request, replay)
     assert routed is not None, "it is not replayed"
@@ -94,18 +91,9 @@ async def complete_chat(
     modality = "vision" if chat.images else None
     reserved = ReservedChat(gateway, await reserve(gateway, call, request, amount, modality), chat=chat, form=form)
     response = await first_response(reserved, route, partial(_ask, reserved))
+    if response.chunks is not None and readers(gateway, call, chat):
+        response = await held_back(reserved, response)
     return await with_source(gateway, call, replay, response) if replay else response
-
-
-async def _ask_guards(gateway: Gateway, call: Call, chat: ChatRequest, labels: Mapping[str, str]) -> None:
-    org_id = call.caller.org_id
-    if gateway.guards.watching("chat", org_id):
-        written = chat.responses.body if chat.responses else chat.body
-        text = "\n".join((joined(*(written.get(name) for name in _READ), skipped=NAMES), joined(chat.extras))).rstrip()
-        user = chat.body.get("user")
-        await gateway.guards.check(
-            call.id, org_id, "chat", chat.model, text, has_images=bool(chat.images), labels=labels, user=user
-        )
 
 
 def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
@@ -174,6 +162,7 @@ async def _forward_whole(
     except MALFORMED:
         raise _unreadable(candidate, "returned a malformed response") from None
     watch.note_tokens(bill.tokens)
+    await check_answer(reserved, body, bill, candidate)
     reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body, items=items)
     whole = body if isinstance(body, bytes) else LongBody([body])
     return Response(body=whole, headers=candidate.executed_model_header)

@@ -19,13 +19,17 @@ Ask = Callable[[Candidate], Awaitable[Response]]
 async def first_response(reserved: ReservedCall, route: Route, ask: Ask) -> Response:
     """Return the response of the first candidate that gives one; raise the problem if none does.
 
-    `ask` settles the call if it responds, or raises CallerGone, because what that costs depends on the candidate.
+    `ask` settles the call if it responds, or raises CallerGone or a problem that it has recorded, because what that
+    costs depends on the candidate.
     """
     try:
         response = await _ask_in_order(reserved, route, ask)
     except CallerGone:
         raise
     except Problem as problem:
+        if problem.recorded:
+            await reserved.free_place()
+            raise
         status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
         reserved.settle(status, problem=problem, response_bytes=len(msgspec.json.encode(problem.body())))
         await reserved.free_place()

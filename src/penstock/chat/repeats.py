@@ -94,12 +94,16 @@ def _digest(body: object) -> bytes:
 
 
 async def _make(gateway: Gateway, call: Call, make: Handler, claim: Claim) -> Response:
-    """Make the first call. If it is refused, or fails before its response begins, it does not use up its key."""
+    """Make the first call. If it is refused, or fails before its response begins, it does not use up its key, unless
+    it is charged: a guard has refused its answer.
+    """
     try:
         return await make(gateway, call)
     except CallerGone:  # it is charged for what it asked
         raise
-    except Problem:
+    except Problem as problem:
+        if problem.charges_outputs:
+            raise
         with suppress(StorageUnavailable):  # the record of the call says that it may be made again
             await release_key(gateway.store, claim)
         raise

@@ -10,6 +10,7 @@ import structlog
 
 from penstock.accounts.response_items import ResponseItem
 from penstock.chat.form import ResponseForm
+from penstock.chat.guarded import check_answer
 from penstock.chat.kept_items import items_of
 from penstock.chat.pricing import Bill
 from penstock.chat.request import ChatRequest
@@ -110,8 +111,9 @@ async def replay_chat(
     call.release_body()
     reserved = ReservedChat(gateway, reservation, chat=chat, form=form)
     items = await run_aside(len(data), _recorded_items, data, is_stream) if reserved.keeps_items else []
-    tokens = {"input": 0, "cached": 0, "output": 0}
-    reserved.settle("completed", bill=Bill(tokens, (), ZERO), response_bytes=len(data), response=data, items=items)
+    bill = Bill({"input": 0, "cached": 0, "output": 0}, (), ZERO)
+    await check_answer(reserved, data, bill, None)
+    reserved.settle("completed", bill=bill, response_bytes=len(data), response=data, items=items)
     await reserved.free_place()
     headers = {"x-service-executed-model": recorded.executed_model, **response_headers("replayed", found.id)}
     if not is_stream:

@@ -1,11 +1,12 @@
 """Forward a chat call whose response is streamed: pass the provider's events on, and settle the call at the end."""
 
 from collections.abc import AsyncGenerator, Awaitable
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
 from penstock.chat.form import SentBytes
+from penstock.chat.guarded import check_answer, readers
 from penstock.chat.kept_items import items_of
 from penstock.chat.pricing import Bill, Usage, estimated_usage, make_bill, max_sound_tokens
 from penstock.chat.provider_api import ProviderApi, StreamRelay
@@ -82,9 +83,35 @@ async def forward_stream(
         raise
     watch.note_first_byte()
     watch.keep_open()
-    stream = _StreamedCall(reserved, candidate, api, source, relay, times, watch)
+    is_held_back = bool(readers(gateway, call, reserved.chat))
+    stream = _StreamedCall(reserved, candidate, api, source, relay, times, watch, is_held_back)
     headers = {**STREAM_HEADERS, **candidate.executed_model_header}
     return Response(chunks=CallersStream(stream.pass_on(first)), headers=headers, media_type="text/event-stream")
+
+
+async def held_back(reserved: ReservedChat, response: Response) -> Response:
+    """The response with its whole stream, once guards have read it: nothing of it is sent before. Raises the problem
+    by which it ends. A caller who leaves meanwhile pays for what was received.
+    """
+    chunks: Any = response.chunks
+    pieces: list[bytes] = []
+    try:
+        with reserved.gateway.interrupts.allowed(reserved.reservation.call.line):
+            async for piece in chunks:
+                pieces.append(piece)
+    except ProcessStopped:
+        raise process_stopped() from None
+    except Problem:
+        await reserved.free_place()
+        raise
+    finally:
+        await chunks.aclose()
+    return msgspec.structs.replace(response, chunks=_all_of(pieces))
+
+
+async def _all_of(pieces: list[bytes]) -> AsyncGenerator[bytes, None]:
+    for piece in pieces:
+        yield piece
 
 
 class CallersStream:
@@ -119,6 +146,8 @@ class _StreamedCall(msgspec.Struct, frozen=True):
     relay: StreamRelay
     times: WaitingTimes
     watch: AttemptWatch
+    is_held_back: bool  # guards read all of it before the caller gets anything
+    settled: list[bool] = msgspec.field(default_factory=list)  # not empty once it is
 
     async def pass_on(self, first: bytes) -> AsyncGenerator[bytes, None]:
         """Yield the events for the caller; settle the call and close the connection however the stream ends. A stream
@@ -129,9 +158,8 @@ class _StreamedCall(msgspec.Struct, frozen=True):
         disconnects or reads too slowly pays for what was sent.
         """
         problem: Problem | None = caller_disconnected()
-        sent = SentBytes(stores=self.reserved.stores_payload)
+        sent = SentBytes(stores=self.reserved.stores_payload or self.is_held_back)
         bill: Bill | None = None
-        is_settled = False
         try:
             try:
                 shown = self._without_key(translate_events(self.api.feed, first))
@@ -157,13 +185,12 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                 last = await run_aside(sent.size, translate_events, self.api.finish, usage, bill.cost)
                 shown += self._without_key(last)
                 sent.count(shown)
-                self._settle(bill, problem, sent)
-                is_settled = True
+                await self._complete(bill, sent)
                 await self.reserved.free_place()
                 yield shown
             except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
                 problem = self._note_problem(error)
-                yield self.api.fail(problem)
+                yield self._failed(problem)
         finally:
             try:
                 is_answered = self.relay.is_answered
@@ -172,14 +199,30 @@ class _StreamedCall(msgspec.Struct, frozen=True):
                     self._note_rate()
             finally:
                 bill = bill or self._bill_of_part(problem)
-                if not is_settled:
-                    self._settle(bill, problem, sent)
+                if not self.settled:
+                    self._settle(bill, problem or caller_disconnected(), sent)
             if isinstance(problem, Cancelled | Unavailable):
                 self.watch.fail(INTERRUPTED)
             self.watch.note_answer(self.relay.answered)
             self.watch.note_tokens(bill.tokens)
             self.watch.end()
             await self.source.aclose()
+
+    async def _complete(self, bill: Bill, sent: SentBytes) -> None:
+        """Settle a call whose stream ended well, once guards have read it. Raises what they say against it."""
+        if self.is_held_back:
+            try:
+                await check_answer(self.reserved, sent.stored, bill, self.candidate)
+            except Problem:
+                self.settled.append(True)
+                raise
+        self._settle(bill, None, sent)
+
+    def _failed(self, problem: Problem) -> bytes:
+        """The last events of a stream that did not end well. Raises the problem if nothing of the stream was sent."""
+        if self.is_held_back:
+            raise problem from None
+        return self.api.fail(problem)
 
     async def _end(self) -> bytes:
         """The last events of a stream that the provider has ended without [DONE], or without the last line break.
@@ -304,19 +347,21 @@ class _StreamedCall(msgspec.Struct, frozen=True):
 
     def _settle(self, bill: Bill, problem: Problem | None, sent: SentBytes) -> None:
         """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
+        self.settled.append(True)
         if isinstance(problem, Cancelled) and self.reserved.gateway.interrupts.is_stopped:
             problem = process_stopped()  # which did not come to be sent, because the caller did not read
         is_charged = problem is None or isinstance(problem, Cancelled)
         if not is_charged:
             self.reserved.losses.append(bill.cost)
         is_cancelled = isinstance(problem, Cancelled | Unavailable)
-        keeps_items = is_charged and self.reserved.keeps_items
+        is_shown = problem is None or not self.is_held_back
+        keeps_items = is_charged and is_shown and self.reserved.keeps_items
         self.reserved.settle(
             "completed" if problem is None else "cancelled" if is_cancelled else "upstream_failure",
             candidate=self.candidate,
             bill=bill if is_charged else None,
             response_bytes=sent.size,
-            response=bytes(sent.stored),
+            response=bytes(sent.stored) if is_shown else b"",
             items=items_of(self.api.output_json()) if keeps_items else (),
             problem=problem,
         )

@@ -7,11 +7,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from penstock.errors import quoted
 from penstock.typed_config import Misconfigured, Text, convert
 from penstock.values import OrgId
 
 GuardedKind = Literal["image", "edit", "video", "chat", "speech", "sound", "transcription"]
-_SHOWN_KINDS = ("image", "edit", "video")  # whose outputs guards can see
+_SHOWN_KINDS = ("image", "edit", "video")  # whose outputs are shown to services
+_WRITTEN_KINDS = ("chat", "transcription")  # whose outputs are texts
 _SERVICE_URL = r"^(?!.*\s)https?://[^\s/?#@]+(/[^\s#]*)?$"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -45,6 +47,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     on_error: Literal["closed", "open"] = "closed"
     show_reason: bool = False
     charge_refused: bool = True  # of outputs: the provider was paid
+    buffer_stream: bool = True  # of outputs: whether a streamed answer is held back until it was read
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the types cannot check."""
@@ -53,13 +56,19 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.http and self.http.url.startswith("http:") and urlsplit(self.http.url).hostname not in _LOOPBACK:
             raise ValueError("must have an https URL in `http`; plain http may go only to this machine")
 
-        if self.when == "output" and (self.http is None or not set(self.kinds) <= set(_SHOWN_KINDS)):
-            raise ValueError("must have `http` and only the kinds `image`, `edit`, `video`, where `when` is `output`")
+        if self.when == "output":
+            known = _WRITTEN_KINDS if self.http is None else (*_SHOWN_KINDS, *_WRITTEN_KINDS)
+            if not set(self.kinds) <= set(known):
+                raise ValueError(f"must have only the kinds {quoted(known)} where `when` is `output`")
 
     def watches(self, kind: str, org_id: OrgId, when: str) -> bool:
-        if self.when != when or (when == "output" and kind not in _SHOWN_KINDS):
+        if self.when != when or (when == "output" and not self._sees(kind)):
             return False
         return (not self.kinds or kind in self.kinds) and (not self.orgs or org_id in self.orgs)
+
+    def _sees(self, kind: str) -> bool:
+        """Whether it can judge outputs of a kind: rules read texts only."""
+        return kind in _WRITTEN_KINDS or (kind in _SHOWN_KINDS and self.http is not None)
 
 
 def read_guards(written: Mapping[str, Any]) -> tuple[Guard, ...]:

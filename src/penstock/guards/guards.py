@@ -1,15 +1,15 @@
 """Ask all guards of a call at once; the strictest verdict decides."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import structlog
 
 from penstock.clock import Clock
-from penstock.errors import ContentPolicyViolation, Unavailable
+from penstock.errors import ContentPolicyViolation, OutputRefused, Unavailable
 from penstock.guards import verdicts as services
-from penstock.guards.configured import Guard, Service, read_guards
+from penstock.guards.configured import Guard, read_guards
 from penstock.guards.rules import CompiledRules
 from penstock.guards.verdicts import GuardFailed, Verdict
 from penstock.net.client import HttpClient
@@ -19,8 +19,16 @@ from penstock.telemetry.metrics import Metrics
 from penstock.values import InputFile, OrgId
 from penstock.webhooks.events import RecentSigners, WebhookSecrets
 
+Step = Callable[[], Awaitable[None]]
 log = structlog.get_logger()
+WAITING_CALLER_SECONDS = 30.0  # how long guards of outputs are asked again while a caller waits
+_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS_MAX = 60.0
 _PASS = Verdict("pass")
+
+
+async def _nothing() -> None:
+    pass
 
 
 class Guards:
@@ -40,24 +48,11 @@ class Guards:
         """The guards of a call, or of what is made for it."""
         return [guard for guard in self._guards if guard.watches(kind, org_id, when)]
 
-    async def judge_output(self, guard: Guard, call_id: str, question: dict[str, Any]) -> Verdict:
-        """What a guard says about an output. Raises GuardFailed if it says nothing and must answer."""
-        assert guard.http is not None, "guards of outputs are services"
-        whole = {"id": call_id, "guard": guard.name, **question}
-        try:
-            found = await services.ask(self._client, self._signers, self._clock, guard.http, whole, call_id)
-        except GuardFailed as problem:
-            log.warning("guard failed", guard=guard.name, reason=str(problem), request_id=call_id)
-            if guard.on_error == "open":
-                return _PASS
-            self._metrics.count_verdict(guard.name, "error")
-            raise GuardFailed(f"the guard `{guard.name}` of this gateway does not answer") from None
-        if found.verdict == "refuse" and guard.on_hit == "flag":
-            found = Verdict("flag", found.reason)
-        self._metrics.count_verdict(guard.name, found.verdict)
-        if found.verdict != "pass":
-            log.info("guard", guard=guard.name, verdict=found.verdict, request_id=call_id)
-        return found
+    def reading(self, kind: str, org_id: OrgId, *, is_stream: bool) -> list[Guard]:
+        """The guards that read what is written for a call before its caller does."""
+        return [guard for guard in self.watching(kind, org_id, "output") if guard.buffer_stream or not is_stream]
+
+    # ----------------------------------------------------------------------------------------------------- calls
 
     async def check(
         self,
@@ -81,46 +76,134 @@ class Guards:
             return
         question = services.describe(kind, model, prompt, dict(labels or {}), user)
         has_images = has_images or bool(inputs)
-        verdicts = await asyncio.gather(
-            *(self._verdict(guard, call_id, question, prompt, inputs, has_images) for guard in guards)
-        )
-        for guard, verdict in zip(guards, verdicts, strict=True):
-            self._metrics.count_verdict(guard.name, verdict.verdict)
-            if verdict.verdict != "pass":
-                log.info("guard", guard=guard.name, verdict=verdict.verdict, request_id=call_id)
+
+        async def ask(guard: Guard) -> Verdict:
+            if guard.http is None:
+                return self._by_rules(guard, call_id, model, prompt, "prompt", has_images=has_images)
+            images = {"images": services.encoded_images(inputs)} if guard.http.sends_images else {}
+            return await self._by_service(guard, call_id, {**question, **images})
+
+        try:
+            verdicts = await asyncio.gather(*map(ask, guards))
+        except GuardFailed as problem:
+            raise Unavailable(f"The {str(problem).removeprefix('the ')}.") from None
         for guard, verdict in zip(guards, verdicts, strict=True):
             if verdict.verdict == "refuse":
-                reason = f": {verdict.reason}" if guard.show_reason and verdict.reason else ""
-                raise ContentPolicyViolation(f"The guard `{guard.name}` of this gateway refused the call{reason}.")
-        is_flagged = any(verdict.verdict == "flag" for verdict in verdicts)
-        report_guards("flag" if is_flagged else "pass")
+                raise ContentPolicyViolation(
+                    f"The guard `{guard.name}` of this gateway refused the call{_reason(guard, verdict)}."
+                )
+        _report(verdicts)
 
-    async def _verdict(
+    # --------------------------------------------------------------------------------------------------- outputs
+
+    async def check_text(self, guards: Sequence[Guard], call_id: str, question: Mapping[str, Any], text: str) -> None:
+        """Return if what was written for a call may be shown to its caller, who waits.
+
+        Raises OutputRefused if a guard refuses it, and Unavailable if one that must answer does not.
+        """
+        passed: set[str] = set()
+        shown = {**question, **services.describe_text(text)}
+
+        async def ask() -> None:
+            await self.judge_output(guards, call_id, shown, passed, text=text)
+
+        await self.insist(ask, self._clock.steady_ms() + WAITING_CALLER_SECONDS * 1000)
+
+    async def insist(
         self,
-        guard: Guard,
+        ask: Callable[[], Awaitable[None]],
+        until_ms: float,
+        before_pause: Callable[[], Awaitable[None]] = _nothing,
+    ) -> None:
+        """Ask about what was made until every guard has answered that must, with growing pauses. Raises Unavailable
+        when the time is over, and what `ask` raises.
+        """
+        pause = _PAUSE_SECONDS
+        while True:
+            try:
+                return await ask()
+            except GuardFailed as problem:
+                if self._clock.steady_ms() + pause * 1000 >= until_ms:
+                    message = f"The output was made, but {problem}; nothing is charged."
+                    raise Unavailable(message, should_retry=False) from None
+                await before_pause()
+                await self._clock.sleep(pause)
+                pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+
+    async def judge_output(
+        self,
+        guards: Sequence[Guard],
         call_id: str,
-        question: dict[str, Any],
-        prompt: str,
-        inputs: Sequence[InputFile],
-        has_images: bool,
+        question: Mapping[str, Any],
+        passed: set[str],
+        *,
+        text: str = "",
+    ) -> None:
+        """Ask those guards about an output that have not let it pass, and note which do.
+
+        Raises OutputRefused if one refuses it, and GuardFailed if one must be asked again.
+        """
+        left = [guard for guard in guards if guard.name not in passed]
+
+        async def ask(guard: Guard) -> Verdict:
+            if guard.http is None:
+                return self._by_rules(guard, call_id, question["model"], text, "output")
+            return await self._by_service(guard, call_id, question)
+
+        answers = await asyncio.gather(*map(ask, left), return_exceptions=True)
+        verdicts = [answer for answer in answers if isinstance(answer, Verdict)]
+        for guard, answer in zip(left, answers, strict=True):
+            if isinstance(answer, Verdict) and answer.verdict == "refuse":
+                raise refused_output(guard, answer)
+            if isinstance(answer, Verdict):
+                passed.add(guard.name)
+        _report(verdicts)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    # -------------------------------------------------------------------------------------------------- verdicts
+
+    def _by_rules(
+        self, guard: Guard, call_id: str, model: str, text: str, what: str, *, has_images: bool = False
     ) -> Verdict:
-        if guard.http is None:
-            reason = self._rules[guard.name].reason(question["model"], prompt, has_images=has_images)
-            return _PASS if reason is None else Verdict(guard.on_hit, reason)
+        reason = self._rules[guard.name].reason(model, text, what=what, has_images=has_images)
+        return self._counted(guard, call_id, _PASS if reason is None else Verdict(guard.on_hit, reason))
+
+    async def _by_service(self, guard: Guard, call_id: str, question: Mapping[str, Any]) -> Verdict:
+        """What a service says. Raises GuardFailed if it says nothing and must answer."""
+        assert guard.http is not None, "the other guards are rules"
+        whole = {"id": call_id, "guard": guard.name, **question}
         try:
-            found = await self._ask(guard.http, guard.name, call_id, question, inputs)
+            found = await services.ask(self._client, self._signers, self._clock, guard.http, whole, call_id)
         except GuardFailed as problem:
             log.warning("guard failed", guard=guard.name, reason=str(problem), request_id=call_id)
             if guard.on_error == "open":
-                return _PASS
+                return self._counted(guard, call_id, _PASS)
             self._metrics.count_verdict(guard.name, "error")
-            raise Unavailable(f"The guard `{guard.name}` of this gateway does not answer.") from None
-        return Verdict("flag", found.reason) if found.verdict == "refuse" and guard.on_hit == "flag" else found
+            raise GuardFailed(f"the guard `{guard.name}` of this gateway does not answer") from None
+        if found.verdict == "refuse" and guard.on_hit == "flag":
+            found = Verdict("flag", found.reason)
+        return self._counted(guard, call_id, found)
 
-    async def _ask(
-        self, asked: Service, name: str, call_id: str, question: dict[str, Any], inputs: Sequence[InputFile]
-    ) -> Verdict:
-        whole = {"id": call_id, "guard": name, **question}
-        if asked.sends_images:
-            whole["images"] = services.encoded_images(inputs)
-        return await services.ask(self._client, self._signers, self._clock, asked, whole, call_id)
+    def _counted(self, guard: Guard, call_id: str, verdict: Verdict) -> Verdict:
+        self._metrics.count_verdict(guard.name, verdict.verdict)
+        if verdict.verdict != "pass":
+            log.info("guard", guard=guard.name, verdict=verdict.verdict, request_id=call_id)
+        return verdict
+
+
+def refused_output(guard: Guard, verdict: Verdict) -> OutputRefused:
+    """What a caller is told of an output that a guard refused."""
+    charge = "it was made, and what it cost is charged" if guard.charge_refused else "nothing is charged"
+    message = f"The guard `{guard.name}` of this gateway refused the output{_reason(guard, verdict)}; {charge}."
+    return OutputRefused(message, is_charged=guard.charge_refused)
+
+
+def _reason(guard: Guard, verdict: Verdict) -> str:
+    return f": {verdict.reason}" if guard.show_reason and verdict.reason else ""
+
+
+def _report(verdicts: Sequence[Verdict]) -> None:
+    """Note what guards said for the header of the response."""
+    report_guards("flag" if any(verdict.verdict == "flag" for verdict in verdicts) else "pass")

@@ -1,4 +1,4 @@
-"""Check a prompt by the operator's words and limits; the time it takes grows only with the length of the prompt."""
+"""Check a text by the operator's words and limits; the time it takes grows only with the length of the text."""
 
 import re
 import unicodedata
@@ -15,15 +15,15 @@ class CompiledRules:
         words = "|".join(sorted(map(_pattern, rules.words), key=len, reverse=True))
         self._words = re.compile(rf"(?<!\w)(?:{words})") if words else None
 
-    def reason(self, model: str, prompt: str, *, has_images: bool) -> str | None:
-        """Why the rules refuse a call; None if they do not."""
+    def reason(self, model: str, text: str, *, what: str = "prompt", has_images: bool = False) -> str | None:
+        """Why the rules refuse a call for its prompt, or for what was written for it; None if they do not."""
         rules = self._rules
-        if rules.max_characters is not None and len(prompt) > rules.max_characters:
-            return f"the prompt has more than {rules.max_characters} characters"
+        if rules.max_characters is not None and len(text) > rules.max_characters:
+            return f"the {what} has more than {rules.max_characters} characters"
         if has_images and any(_is_meant(model, allowed) for allowed in rules.models_without_images):
             return f"{model} takes no input images here"
-        if self._words is not None and self._words.search(_folded(prompt)):
-            return "the prompt has a word that is not allowed"
+        if self._words is not None and self._words.search(_folded(text)):
+            return f"the {what} has a word that is not allowed"
         return None
 
 

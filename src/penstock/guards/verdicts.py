@@ -72,6 +72,15 @@ def describe(kind: str, model: str, prompt: str, labels: dict[str, str], user: s
     }
 
 
+def describe_text(text: str) -> dict[str, Any]:
+    """What the question about an output says of a text that was written."""
+    return {
+        "when": "output",
+        "text": text[:_MAX_PROMPT_CHARACTERS],
+        "is_text_whole": len(text) <= _MAX_PROMPT_CHARACTERS,
+    }
+
+
 def encoded_images(inputs: Sequence[InputFile]) -> list[dict[str, str]]:
     """Input images that are small enough to be sent."""
     images = [each for each in inputs if each.content_type.startswith("image/") and len(each.data) <= MAX_IMAGE_BYTES]

@@ -18,7 +18,6 @@ from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.plan import drilled_route
-from penstock.guards.texts import joined
 from penstock.interrupts import CallerGone, ProcessStopped
 from penstock.models.routing import Route
 from penstock.net.guard import egress_rules
@@ -28,7 +27,7 @@ from penstock.transcription import forms
 from penstock.transcription.listening import Listening
 from penstock.transcription.planned import TASK, Planned, estimate, plan_call
 from penstock.transcription.pricing import billed_seconds
-from penstock.transcription.replay import answered, find_transcript, listen_replay, replay_transcript
+from penstock.transcription.replay import answered, check_transcript, find_transcript, listen_replay, replay_transcript
 from penstock.transcription.request import ListenRequest, ListenTask, read_request
 from penstock.transcription.segments import shown
 from penstock.transcription.sound import ANY_PART, prepare_sound
@@ -84,7 +83,7 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
             is_recorded = replay is not None and replay.status == "recorded"
             planned = await plan_call(gateway, call, request, route=route, sound=sound, is_recorded=is_recorded)
     if call.dry_run and planned:
-        return estimate(planned)
+        return estimate(planned, gateway.guards.watching(TASK, call.caller.org_id, "output"))
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
     await _ask_guards(gateway, call, request, labels)
@@ -100,8 +99,8 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
 
 async def _ask_guards(gateway: Gateway, call: Call, request: ListenRequest, labels: Mapping[str, str]) -> None:
     """Have the guards read what a caller writes beside the sound. Raises ContentPolicyViolation and Unavailable."""
-    text = joined(request.written.get("prompt"), request.written.get("keywords"), request.extras)
     user = request.records.get("user")
+    text = request.written_text
     await gateway.guards.check(call.id, call.caller.org_id, TASK, request.model, text, labels=labels, user=user)
 
 
@@ -129,7 +128,8 @@ async def _replayed(
     try:
         return await replay_transcript(gateway, reserved, request, seconds, replay)
     except Problem as problem:
-        reserved.settle("upstream_failure", problem=problem)
+        if not problem.recorded:
+            reserved.settle("upstream_failure", problem=problem)
         raise
 
 
@@ -160,6 +160,7 @@ async def _ask(reserved: ReservedCall, planned: Planned, replay: CallReplay | No
     bill = listening.bill()
     usage = forms.usage_object(bill.tokens, billed_seconds(candidate.model, listening.seconds))
     body = forms.body(request, shown(transcript, request), planned.sound.seconds, usage)
+    await check_transcript(reserved, request, transcript, bill, candidate)
     reserved.settle("completed", candidate=candidate, bill=bill, response_bytes=len(body), response=body)
     charged = Nanos(min(bill.cost, reserved.reservation.amount))
     headers = {**candidate.executed_model_header, "x-service-cost": respond.usd_text(charged)}

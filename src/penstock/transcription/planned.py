@@ -7,6 +7,7 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.guards.configured import Guard
 from penstock.models.preferences import NO_PREFERENCES, read_preferences
 from penstock.models.routing import Choice, Costs, Route
 from penstock.providers.spec import Model, Transcription
@@ -114,8 +115,8 @@ def _gives_times(gateway: Gateway, model: str, request: ListenRequest) -> bool:
     return False
 
 
-def estimate(planned: Planned) -> Response:
-    """The response to a dry run."""
+def estimate(planned: Planned, guards: Sequence[Guard]) -> Response:
+    """The response to a dry run; the guards may refuse the transcript."""
     choice = planned.choice
     tried = [
         respond.tried_candidate(candidate, planned.most(candidate), choice.reason(candidate))
@@ -123,4 +124,6 @@ def estimate(planned: Planned) -> Response:
     ]
     first = choice.route.first
     found = quote(first.model, planned.seconds, planned.prompt)
-    return respond.estimate(planned.request.model, first.provider.slug, found, tried, choice.route.left_out)
+    return respond.estimate(
+        planned.request.model, first.provider.slug, found, tried, choice.route.left_out, guards=guards
+    )

@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from penstock.chat.guarded import check_text
 from penstock.chat.pricing import Bill
 from penstock.chat.replay import CallReplay, Recorder, due_times, find_source, wait_until
 from penstock.chat.reserved import ReservedCall
@@ -71,7 +72,9 @@ async def replay_transcript(
     usage = forms.usage_object({}, 0.0)
     body = forms.body(request, transcript, seconds, usage)
     await wait_until(gateway, due_times(gateway, call, replay, found.duration_ms)[1])
-    reserved.settle("completed", bill=Bill({}, (), ZERO), response_bytes=len(body), response=body)
+    bill = Bill({}, (), ZERO)
+    await check_transcript(reserved, request, transcript, bill, None)
+    reserved.settle("completed", bill=bill, response_bytes=len(body), response=body)
     await reserved.free_place()
     headers = {
         "x-service-executed-model": found.decode_result().executed_model,
@@ -79,6 +82,15 @@ async def replay_transcript(
         **response_headers("replayed", found.id),
     }
     return Response(body=body, headers=headers, media_type=forms.media_type(request.form, stream=request.stream))
+
+
+async def check_transcript(
+    reserved: ReservedCall, request: ListenRequest, transcript: Transcript, bill: Bill, candidate: Candidate | None
+) -> None:
+    """Return if the caller may get a transcript; otherwise settle the call and raise the problem."""
+    org_id = reserved.reservation.call.caller.org_id
+    if guards := reserved.gateway.guards.watching(TASK, org_id, "output"):
+        await check_text(reserved, guards, request.written_text, transcript.text, bill, candidate)
 
 
 def _decoded(data: Buffer) -> Transcript:

@@ -8,6 +8,7 @@ import msgspec
 from penstock.errors import InvalidRequest, quoted
 from penstock.fields import TABLES, TRANSCRIPT_FORMS, UploadedFile, check_field
 from penstock.generations import forms
+from penstock.guards.texts import joined
 from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.models.preferences import FIELD
 from penstock.net import guard
@@ -56,6 +57,11 @@ class ListenRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.words:
             return "word"
         return "segment" if self.form in _TIMED else "text"
+
+    @property
+    def written_text(self) -> str:
+        """What the caller wrote beside the sound."""
+        return joined(self.written.get("prompt"), self.written.get("keywords"), self.extras)
 
 
 def read_request(call: Call, task: ListenTask, egress: EgressRules) -> ListenRequest:

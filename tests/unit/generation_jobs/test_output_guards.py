@@ -84,7 +84,8 @@ async def test_a_refused_output_is_not_handed_out_at_any_door(open_gateway: Open
                 problem = await end_of(running, door())
                 assert isinstance(problem, ContentPolicyViolation)
                 assert problem.message == (
-                    "The guard `house` of this gateway refused the output: weapons; it was made, and is charged."
+                    "The guard `house` of this gateway refused the output: weapons; "
+                    "it was made, and what it cost is charged."
                 )
             video_id = (await running.video(webhook_url=HOOK)).json["id"]
             video = await running.wait_for_video(video_id)

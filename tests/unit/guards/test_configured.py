@@ -30,8 +30,8 @@ def test_a_guard_watches_the_kinds_and_organizations_that_it_names() -> None:
         ({"http": {"url": "https://guard.test/", "timeout_seconds": 11}}, "timeout_seconds"),
         ({**RULES, "kinds": ["films"]}, "kinds"),
         ({**RULES, "on_hit": "warn"}, "on_hit"),
-        ({**RULES, "when": "output"}, "must have `http`"),
-        ({"http": {"url": "https://guard.test/"}, "when": "output", "kinds": ["chat"]}, "only the kinds"),
+        ({**RULES, "when": "output", "kinds": ["image"]}, "only the kinds `chat`, `transcription`"),
+        ({"http": {"url": "https://guard.test/"}, "when": "output", "kinds": ["sound"]}, "only the kinds"),
         ({**RULES, "when": "after"}, "when"),
         ({"rules": {"word": ["x"]}}, "word"),
     ],
@@ -45,9 +45,17 @@ def test_a_guard_of_outputs_watches_no_calls() -> None:
     (guard,) = read_guards({"a": {"http": {"url": "https://guard.test/"}, "when": "output"}})
     assert guard.watches("video", OrgId("org_1"), "output")
     assert not guard.watches("video", OrgId("org_1"), "input")
+    assert guard.watches("chat", OrgId("org_1"), "output")
     assert not guard.watches("speech", OrgId("org_1"), "output"), "it has nothing to see"
 
 
 def test_plain_http_may_go_to_this_machine() -> None:
     (guard,) = read_guards({"a": {"http": {"url": "http://127.0.0.1:9/x"}}})
     assert guard.http is not None
+
+
+def test_rules_read_what_is_written_and_see_nothing() -> None:
+    (guard,) = read_guards({"a": {**RULES, "when": "output"}})
+    assert guard.watches("chat", OrgId("org_1"), "output")
+    assert guard.watches("transcription", OrgId("org_1"), "output")
+    assert not guard.watches("image", OrgId("org_1"), "output")
