@@ -21,6 +21,7 @@ NOT_PROVIDERS = {
     "spec",
     "speech",
     "transcription",
+    "voice_lists",
     "prices",
     "row_names",
     "exchange",

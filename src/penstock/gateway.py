@@ -30,6 +30,7 @@ from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
 from penstock.media.storage_writes import StorageWrites
 from penstock.media.transfer import Transfer
+from penstock.models.account_voices import AccountVoices
 from penstock.models.catalog import Catalog
 from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
@@ -121,6 +122,7 @@ class Gateway:
     worker_pool: WorkerPool
     sound_pool: WorkerPool  # for streams of sound, which last as long as they are listened to
     server_models: ServerModels
+    account_voices: AccountVoices
     live_models: LiveModels
     output_makers: Mapping[str, MakesOutputs]  # by task; the outputs of other tasks are files of providers' replies
     write_probe: WriteProbe

@@ -244,6 +244,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sound_workers: Annotated[
         int, Meta(ge=1, description="How many streams of sound are converted at once, each in a child process.")
     ] = 16
+    account_voices: Annotated[bool, Meta(description="Whether voices of the operator's accounts are listed.")] = True
     open_voice_list: Annotated[
         bool, Meta(description="Whether the lists of voices and of speech models need no key, as Open WebUI asks.")
     ] = False

@@ -1,7 +1,8 @@
 """Vendors that listen, on loopback: each refuses what the vendor's own client could not send, and answers in its shape.
 
 The shapes and the lists of values are those of the clients that the vendors publish: openai 3.51, groq 1.7, mistralai
-3.7, elevenlabs 2.78, deepgram-sdk 7.16 and together 3.1; of xAI and Gemini those that litellm 1.109.1 sends and reads.
+3.7, elevenlabs 2.78, deepgram-sdk 7.16, cartesia 4.2 and together 3.1; of xAI and Gemini those that litellm 1.109.1
+sends and reads.
 """
 
 import base64
@@ -200,11 +201,25 @@ class ListeningVendors(FakeProvider):
     @route("POST /stt")
     def xai(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
+        if "cartesia-version" in call.request.headers:
+            return self._cartesia(fields)
         if wrong := self.wrong(fields, "model file", "language format"):
             return wrong
         seconds = self.heard(fields["file"])
         words = [{"text": word, "start": start, "end": end} for word, start, end in times(seconds)]
         return FakeResponse({"text": TEXT, "language": "en", "duration": seconds, "words": words})
+
+    def _cartesia(self, fields: Mapping[str, Any]) -> FakeResponse:
+        known = "language timestamp_granularities encoding sample_rate"
+        if (wrong := self.wrong(fields, "model file", known)) or fields["model"] != "ink-whisper":
+            return wrong or self.refused("model")
+        asked = fields.get("timestamp_granularities", [])
+        if asked not in ([], "word", ["word"]):
+            return self.refused("timestamp_granularities")
+        seconds = self.heard(fields["file"])
+        words = [{"word": word, "start": start, "end": end} for word, start, end in times(seconds)]
+        shown = {"type": "transcript", "text": TEXT, "duration": seconds, "language": fields.get("language")}
+        return FakeResponse({**shown, "words": words} if asked else shown)
 
     @route("POST /interactions")
     def gemini(self, call: Exchange) -> FakeResponse:

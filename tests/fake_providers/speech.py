@@ -1,8 +1,8 @@
 """Vendors that speak, on loopback: each refuses what the vendor's own client could not send, and answers with a tone.
 
 The shapes and the lists of values are those of the clients that the vendors publish: openai 3.51, groq 1.7, mistralai
-3.7, elevenlabs 2.78, deepgram-sdk 7.16 and google-genai 3.3; of MiniMax those of minimax-mcp 0.0.19, and of xAI those
-of pipecat-ai 1.14.
+3.7, elevenlabs 2.78, deepgram-sdk 7.16, cartesia 4.2 and google-genai 3.3; of MiniMax those of minimax-mcp 0.0.19, and
+of xAI those of pipecat-ai 1.14.
 """
 
 import base64
@@ -189,6 +189,30 @@ class SpeechVendors(FakeProvider):
                 "base_resp": {"status_code": 0, "status_msg": "success"},
             }
         )
+
+    @route("POST /tts/bytes")
+    def cartesia(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        known = ("language", "locale", "generation_config")
+        asked = dict(fields.get("output_format", {}))
+        forms: Mapping[tuple[str, str], SoundFormat] = {
+            ("raw", "pcm_s16le"): "pcm",
+            ("wav", "pcm_s16le"): "wav",
+            ("mp3", ""): "mp3",
+        }
+        form = forms.get((asked.pop("container", ""), asked.pop("encoding", "")))
+        speed = fields.get("generation_config", {}).get("speed", 1)
+        is_known = asked in ({"sample_rate": 24000}, {"sample_rate": 24000, "bit_rate": 128000})
+        wrong = self.wrong(fields, "model_id transcript voice output_format", known)
+        if wrong or form is None or not is_known or not 0.6 <= speed <= 1.5 or list(fields["voice"]) != ["id"]:
+            problem = {
+                "title": "Bad request",
+                "message": "A field is wrong.",
+                "error_code": "invalid",
+                "status_code": 400,
+            }
+            return FakeResponse(problem, 400)
+        return self.sound(fields["transcript"], form, speed)
 
     @route("POST /tts")
     def xai(self, call: Exchange) -> FakeResponse:

@@ -30,8 +30,10 @@ MODELS = {
     "minimax": "minimax/speech-2.6-turbo",
     "deepgram": "deepgram/aura-2",
     "xai": "x-ai/tts",
+    "cartesia": "cartesia/sonic-3.5",
 }
-PRICE: dict[str, Any] = {"models": {"deepgram/aura-2": {"price": {"unit": "character", "usd": "0.00003"}}}}
+UNPRICED = ("deepgram/aura-2", "cartesia/sonic-3.5")
+PRICE: dict[str, Any] = {"models": {name: {"price": {"unit": "character", "usd": "0.00003"}} for name in UNPRICED}}
 
 
 def provider_of(vendor: str) -> str:
@@ -123,7 +125,7 @@ async def test_a_long_text_is_cut_for_each_vendor(installation: Installation, ve
 
 def test_requests_of_most_vendors_are_compared_with_their_own_clients() -> None:
     described = {slug for slug in map(provider_of, MODELS) if is_described(slug, "speech")}
-    assert described == {"openai", "groq", "mistral", "elevenlabs", "deepgram"}
+    assert described == {"openai", "groq", "mistral", "elevenlabs", "deepgram", "cartesia"}
 
 
 @pytest.mark.parametrize(("task", "modes"), [("sound", ()), ("music", ("text-to-music",))])

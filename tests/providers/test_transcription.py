@@ -34,12 +34,14 @@ MODELS = {
     "xai": "x-ai/grok-voice-transcribe-2.0",
     "google": "google/gemini-3.5-transcribe",
     "together": "together/whisper-large-v3",
+    "cartesia": "cartesia/ink-whisper",
 }
 TIMED = sorted(set(MODELS) - {"openai-gpt", "openai-4o"})
 WORDS_TIMED = sorted(set(TIMED) - {"openai-diarize", "mistral"})
 DIARIZING = ("openai-diarize", "mistral", "elevenlabs", "google", "together")
 SENTENCES = ["The quick brown fox jumps.", "It runs."]
-PRICE = {"together/whisper-large-v3": {"price": {"unit": "second", "usd": "0.00005"}}}
+UNPRICED = ("together/whisper-large-v3", "cartesia/ink-whisper")
+PRICE = {name: {"price": {"unit": "second", "usd": "0.00005"}} for name in UNPRICED}
 pytestmark = sqlite_only
 
 

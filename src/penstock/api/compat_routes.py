@@ -79,6 +79,7 @@ COMPAT_ROUTES: tuple[Route, ...] = (
           also=((200, "Estimate"),), modality=MODALITY, kind="transcription", generation=True, drains=True),
     Route("GET", "/compat/v1/audio/voices", voices.list_voices, "List voices", query=voices.VOICES_QUERY,
           gives="VoiceList", is_voice_list=True),
+    Route("GET", "/compat/v1/audio/previews/{provider}/{id}", voices.play_voice, "Play a voice", gives="file"),
     Route("GET", "/compat/v1/audio/models", voices.list_speech_models, "List speech models", gives="SpeechModelList",
           is_voice_list=True),
     Route("POST", "/compat/v1/audio/generations", endpoints.start_sound, "Make a sound or music", takes="json",

@@ -99,7 +99,12 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "every response format on every model that gives the times for it; events; files of 60 MiB and four hours",
     ),
     OpenAiEndpoint("POST", "/audio/translations", "yes", "into English, by models that translate"),
-    OpenAiEndpoint("GET", "/audio/voices", "yes", "the voices of the models, and which of OpenAI's they speak for"),
+    OpenAiEndpoint(
+        "GET",
+        "/audio/voices",
+        "yes",
+        "voices of models and of accounts at vendors, and which of OpenAI's they speak for",
+    ),
     OpenAiEndpoint("POST", "/audio/voices", "no", NO_OWN_VOICES),
     OpenAiEndpoint("", "/audio/voices/{id}", "no", NO_OWN_VOICES),
     OpenAiEndpoint("", "/audio/voice_consents", "no", NO_OWN_VOICES),

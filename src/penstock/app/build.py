@@ -38,6 +38,7 @@ from penstock.media.quota import StorageQuota
 from penstock.media.storage_writes import StorageWrites
 from penstock.media.transfer import Transfer
 from penstock.models import shutdowns
+from penstock.models.account_voices import AccountVoices
 from penstock.models.catalog import Catalog
 from penstock.models.health import Health
 from penstock.models.live_models import LiveModels
@@ -138,6 +139,7 @@ async def build_gateway(
             accounts=accounts,
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
+            account_voices=AccountVoices(upstream, clock),
             live_models=live_models,
             sealer=seals,
             guards=Guards(settings, http_client, WebhookSecrets(store, vault, clock), clock, metrics),

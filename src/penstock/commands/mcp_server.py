@@ -235,13 +235,17 @@ class _Tools:
         created = await asyncio.to_thread(self._gateway.post, _SOUNDS, body)
         return _job_blocks(await _await_job(self._gateway, created.body["id"], "sound", context))
 
-    async def list_voices(self, model: str | None = None, search: str | None = None) -> str:
+    async def list_voices(
+        self, model: str | None = None, search: str | None = None, language: str | None = None
+    ) -> str:
         """List voices, with the models that have them and the names of OpenAI's voices that they speak for.
 
-        model: only voices of this model. search: only voices with these words.
+        model: only voices of this model. search: only voices with these words. language: only voices that speak it,
+        such as en.
         """
-        found = await asyncio.to_thread(partial(self._gateway.get, _VOICES, model=model, search=search))
-        shown = ("id", "name", "provider", "models", "openai_names", "description")
+        asked = {"model": model, "search": search, "language": language}
+        found = await asyncio.to_thread(partial(self._gateway.get, _VOICES, **asked))
+        shown = ("id", "name", "provider", "models", "openai_names", "languages", "gender", "description")
         return json.dumps([{name: voice[name] for name in shown} for voice in found.body["data"]])
 
     async def get_request(self, request_id: str) -> str:

@@ -109,6 +109,7 @@ def _job_parts(gateway: GatewayClient, body: dict[str, Any]) -> Iterator[tuple[s
 def voices(
     model: Annotated[str | None, typer.Argument(help="Only voices of this model.")] = None,
     search: Annotated[str | None, typer.Option("--search", "-s", help="Only voices with these words.")] = None,
+    language: Annotated[str | None, typer.Option("--language", "-l", help="Only voices that speak it.")] = None,
     as_json: Json = False,
     url: Url = None,
     key: Key = None,
@@ -116,7 +117,8 @@ def voices(
     config: Config = None,
 ) -> None:
     """List voices, and which of OpenAI's voices they speak for."""
-    found = find_gateway(url, key, data, config).get("/compat/v1/audio/voices", model=model, search=search).body
+    gateway = find_gateway(url, key, data, config)
+    found = gateway.get("/compat/v1/audio/voices", model=model, search=search, language=language).body
     if as_json:
         print_json(found["data"])
         return

@@ -79,8 +79,9 @@ class Transfer:
         self._scratch = scratch
         egress = egress_rules(settings)
         self.sources = Sources(http_client, egress)
-        self._files = ProviderFiles(http_client, egress)
-        self.sounds = SoundOutputs(pool, self._files, self.sources, scratch, self._put, finisher.sealer.unsealed)
+        self.provider_files = ProviderFiles(http_client, egress)
+        unsealed = finisher.sealer.unsealed
+        self.sounds = SoundOutputs(pool, self.provider_files, self.sources, scratch, self._put, unsealed)
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
@@ -303,7 +304,7 @@ class Transfer:
             return data
         assert source is not None, "a file has bytes or a URL"
         with provider_wait(), span("fetch", "client"):
-            return await self._files.read(source, max_bytes=_MAX_IMAGE_BYTES, timeout_seconds=_IMAGE_SECONDS)
+            return await self.provider_files.read(source, max_bytes=_MAX_IMAGE_BYTES, timeout_seconds=_IMAGE_SECONDS)
 
     async def _store_video(
         self, media_id: str, source: DownloadSource, request: Request, origin: Origin, for_org: OrgId
@@ -314,7 +315,7 @@ class Transfer:
         with Download(self._scratch) as download:
             try:
                 with provider_wait(), span("fetch", "client"):
-                    await self._files.write(
+                    await self.provider_files.write(
                         source, download, max_bytes=self._settings.video_bytes, timeout_seconds=_VIDEO_SECONDS
                     )
             except OSError as error:  # most likely the disk is full

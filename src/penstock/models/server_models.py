@@ -16,6 +16,7 @@ from penstock.upstream.failures import AttemptFailed
 log = structlog.get_logger()
 _FRESH_SECONDS = 60.0
 _FAILED_SECONDS = 10.0  # how long a server that did not answer is not asked again
+_ASK_SECONDS = 3.0
 _SERVERS_MAX = 256
 
 
@@ -55,10 +56,14 @@ class ServerModels:
             names = self._names.get(slug)
             if names is None:
                 try:
-                    names = await self._upstream.list_models(server)
+                    names = await self._upstream.read_list(server, "GET /v1/models", _read_names, seconds=_ASK_SECONDS)
                     self._names.put(slug, names, _FRESH_SECONDS)
                 except AttemptFailed as problem:
                     log.info("models not listed", provider=slug, reason=problem.failure.message)
                     names = []
                     self._names.put(slug, names, _FAILED_SECONDS)
             return names
+
+
+def _read_names(fields: Any) -> list[str]:
+    return [model["id"] for model in fields["data"] if isinstance(model["id"], str)]

@@ -19,12 +19,32 @@ from penstock.providers.spec import (
 )
 from penstock.providers.speech import Speech, openai_names, voice_names
 from penstock.providers.transcription import Transcript, Word
+from penstock.providers.voice_lists import ListedVoice, VoiceList, VoicePage
 
 _VOICES = """
     amalthea andromeda apollo arcas aries asteria athena atlas aurora callista cora cordelia delia draco electra
     harmonia helena hera hermes hyperion iris janus juno jupiter luna mars minerva neptune odysseus ophelia orion
     orpheus pandora phoebe pluto saturn selene thalia theia vesta zeus
 """
+
+
+def read_voices(fields: Any) -> VoicePage:
+    """Read the voices that are models at Deepgram: of those in the table, what more is known."""
+    return VoicePage(
+        tuple(
+            ListedVoice(
+                id=voice["name"],
+                languages=tuple(voice.get("languages") or ()),
+                gender=next((tag for tag in voice["metadata"].get("tags") or () if tag in _GENDERS), ""),
+                sample=voice["metadata"].get("sample") or "",
+            )
+            for voice in fields["tts"]
+            if voice["canonical_name"] == f"aura-2-{voice['name']}-en"
+        )
+    )
+
+
+_GENDERS = ("masculine", "feminine")
 SPEAK = Operation(
     task="speech",
     send="POST /speak",
@@ -46,6 +66,8 @@ SPEAK = Operation(
             "aac": {"?encoding": "aac"},
         },
         max_characters=2000,
+        account_voices=VoiceList(send="GET /models", read=read_voices),
+        languages=("en",),
         voices=voice_names(_VOICES),
         openai_voices=openai_names(
             "andromeda apollo hyperion thalia arcas draco aurora zeus athena luna orion helena jupiter"

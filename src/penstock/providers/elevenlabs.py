@@ -23,6 +23,7 @@ from penstock.providers.spec import (
 from penstock.providers.speech import PRICES, Speech, openai_names
 from penstock.providers.transcription import PRICES as LISTENING
 from penstock.providers.transcription import Transcript, Word
+from penstock.providers.voice_lists import ListedVoice, VoiceList, VoicePage
 
 # Voices that every account has, in the order of OPENAI_VOICES; ids and names are those of ComfyUI's nodes for
 # ElevenLabs, read 2026-11-18.
@@ -32,6 +33,25 @@ _VOICES = """
     JBFqnCBsd6RMkjVDRZzb cgSgspJ2msm6clMCkdW9 nPczCjzI2devNBz1zQrb Xb7hH8MSUJpSbSDYk0k2 FGY2WhTYpPnrIDTdsKH5
     TX3LPaxmHKxFdv7VOQHJ pFZP5JQG7iQjIQuC4Bku onwK4e9ZLuTAKqWW03F9
 """
+
+
+def read_voices(fields: Any) -> VoicePage:
+    """Read a page of the account's voices, and where the next one begins."""
+    voices = tuple(
+        ListedVoice(
+            id=voice["voice_id"],
+            name=voice.get("name") or "",
+            description=voice.get("description") or "",
+            languages=tuple(each["language"] for each in voice.get("verified_languages") or ()),
+            gender=(voice.get("labels") or {}).get("gender") or "",
+            sample=voice.get("preview_url") or "",
+            is_own=voice.get("category") != "premade",
+        )
+        for voice in fields["voices"]
+    )
+    return VoicePage(voices, {"next_page_token": fields["next_page_token"]} if fields["has_more"] else {})
+
+
 _SPEECH = Speech(
     formats={
         "pcm": {"?output_format": "pcm_24000"},
@@ -40,6 +60,7 @@ _SPEECH = Speech(
     },
     openai_voices=openai_names(_VOICES),
     voice_names=dict(zip(_VOICES.split(), _NAMES.split(), strict=True)),
+    account_voices=VoiceList(send="GET ../v2/voices?page_size=100", read=read_voices),
     speeds=(0.7, 1.2),
     max_characters=5000,
 )
@@ -129,17 +150,12 @@ LISTEN = Operation(
         speakers={_GRANULARITY: "word", "diarize": True},
     ),
 )
+_SECOND = Price(unit="second", usd="0.0000611", source=LISTENING)
 LISTENING_MODELS = tuple(
-    Model(
-        id=f"elevenlabs/{name}",
-        upstream=name,
-        op=LISTEN,
-        prices=(Price(unit="second", usd="0.0000611", source=LISTENING),),
-    )
-    for name in ("scribe_v2", "scribe_v1")
+    Model(id=f"elevenlabs/{name}", upstream=name, op=LISTEN, prices=(_SECOND,)) for name in ("scribe_v2", "scribe_v1")
 )
 # Dollars for a million characters.
-MODELS = """
+_PRICES = """
     eleven_v4 80
     eleven_v4_turbo 40
     eleven_v3 80
@@ -148,6 +164,16 @@ MODELS = """
     eleven_flash_v2_5 40
     eleven_turbo_v2_5 40
 """
+
+SPEECH_MODELS = tuple(
+    Model(
+        id=f"elevenlabs/{name}",
+        upstream=name,
+        op=SPEAK,
+        prices=(Price(unit="character", usd=f"0.0000{usd}", source=PRICES),),
+    )
+    for name, usd in (line.split() for line in _PRICES.strip().splitlines())
+)
 
 
 def error_message(reply: Reply) -> str | None:
@@ -158,19 +184,6 @@ def error_message(reply: Reply) -> str | None:
     return detail if isinstance(detail, str) else detail.get("message")
 
 
-def _models() -> tuple[Model, ...]:
-    rows = (line.split() for line in MODELS.strip().splitlines())
-    return tuple(
-        Model(
-            id=f"elevenlabs/{name}",
-            upstream=name,
-            op=SPEAK,
-            prices=(Price(unit="character", usd=f"0.0000{usd}", source=PRICES),),
-        )
-        for name, usd in rows
-    )
-
-
 PROVIDER = Provider(
     slug="elevenlabs",
     name="ElevenLabs",
@@ -179,5 +192,5 @@ PROVIDER = Provider(
     key_env="ELEVENLABS_API_KEY",
     auth=header("xi-api-key"),
     error_message=error_message,
-    models=(*_models(), *SOUNDS, *LISTENING_MODELS),
+    models=(*SPEECH_MODELS, *SOUNDS, *LISTENING_MODELS),
 )

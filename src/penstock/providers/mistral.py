@@ -21,6 +21,7 @@ from penstock.providers.spec import (
 from penstock.providers.speech import PRICES, Speech, named_formats, openai_names, read_openai_event
 from penstock.providers.transcription import PRICES as LISTENING
 from penstock.providers.transcription import Segment, Transcript, Transcription
+from penstock.providers.voice_lists import ListedVoice, VoiceList, VoicePage
 
 # Its streams always report the usage; `stream_options`, which asks for it, is an unknown field there.
 CHAT = chat_operation(
@@ -54,6 +55,24 @@ def error_message(reply: Reply) -> str | None:
     return "; ".join(f"{field['loc'][-1]}: {field['msg']}" for field in error)
 
 
+def read_voices(fields: Any) -> VoicePage:
+    """Read a page of the account's voices. A preset is called by its short name, as in the map below."""
+    voices = tuple(
+        ListedVoice(
+            id=(voice["type"] == "preset" and voice.get("slug")) or voice["id"],
+            name=voice["name"],
+            description=voice.get("description") or "",
+            languages=tuple(voice.get("languages") or ()),
+            gender=voice.get("gender") or "",
+            sample=f"/audio/voices/{voice['id']}/sample",
+            is_own=voice["type"] == "custom",
+        )
+        for voice in fields["items"]
+    )
+    seen = fields["page"] * fields["page_size"]
+    return VoicePage(voices, {"offset": seen} if fields["page"] < fields["total_pages"] else {})
+
+
 SPEAK = Operation(
     task="speech",
     send="POST /audio/speech",
@@ -74,6 +93,7 @@ SPEAK = Operation(
             "gb_jane_sarcasm en_paul_confident gb_jane_sarcasm gb_jane_sarcasm en_paul_cheerful gb_jane_sarcasm "
             "gb_oliver_neutral"
         ),
+        account_voices=VoiceList(send="GET /audio/voices?limit=100", read=read_voices, private_samples=True),
     ),
 )
 SPEECH_MODELS = tuple(

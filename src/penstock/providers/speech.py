@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from penstock.providers.prices import Source
+from penstock.providers.voice_lists import VoiceList
 from penstock.sound.formats import DEFAULT_RATE, SoundFormat
 
 PRICES = Source("litellm 1.109.1's price table", "2026-11-18", is_second_hand=True)
@@ -43,6 +44,8 @@ class Speech:
     voices: Mapping[str, str] = field(default_factory=dict)  # names and descriptions; empty: any name is sent
     openai_voices: Mapping[str, str] = field(default_factory=dict)
     voice_names: Mapping[str, str] = field(default_factory=dict)  # of voices whose ids say nothing
+    account_voices: VoiceList | None = None  # how an account is asked for the voices that it has besides
+    languages: tuple[str, ...] = ()  # of the voices of this table; empty: not tied to one
     speeds: tuple[float, float] | None = None  # what the row `speed` may be sent; the gateway does the rest
     pcm_rate: int = DEFAULT_RATE
     latin_only: bool = False  # a text without a Latin letter or a digit is refused

@@ -46,7 +46,6 @@ T = TypeVar("T")
 
 _ERROR_BYTES_MAX = 64 * 1024
 _POLL_TIMEOUT_SECONDS = 60
-_LIST_TIMEOUT_SECONDS = 3
 _CANCEL_TIMEOUT_SECONDS = 30
 # Statuses of a proxy that got no response from the provider behind it: the provider may have accepted the job.
 _PROXY_STATUSES = frozenset({408, 502, 504, 520, 524})
@@ -255,15 +254,16 @@ class Upstream:
             body = await response.read(_ERROR_BYTES_MAX)
         raise AttemptFailed(http_failure(candidate, Reply(response.status, response.headers, body)))
 
-    async def list_models(self, candidate: Candidate) -> list[str]:
-        """The names of the models that an OpenAI-compatible server has. Raises AttemptFailed."""
+    async def read_list(
+        self, candidate: Candidate, template: str, read: Callable[[Any], T], body: Any = None, *, seconds: float
+    ) -> T:
+        """Read a list that a provider has, such as that of its models. Raises AttemptFailed."""
         try:
-            reply = await self._send(candidate, self._follow_up(candidate, "GET /v1/models", {}), _LIST_TIMEOUT_SECONDS)
+            reply = await self._send(candidate, self._follow_up(candidate, template, {}, body), seconds)
         except (NotSent, MaybeSent) as problem:
-            message = f"{candidate.provider.name} did not list its models."
+            message = f"{candidate.provider.name} did not answer."
             raise AttemptFailed(Failure("unsent", message, sent=False)) from problem
-        names = self._read(candidate, reply, lambda reply: [model["id"] for model in reply.json["data"]])
-        return [name for name in names if isinstance(name, str)]
+        return self._read(candidate, reply, lambda reply: read(reply.json))
 
     async def get_document(
         self, candidate: Candidate, base_url: str, url: str, *, seconds: float, max_bytes: int

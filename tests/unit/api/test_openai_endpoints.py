@@ -21,7 +21,7 @@ def test_every_endpoint_that_is_said_to_be_served_has_a_route_and_no_other_has()
 
 def test_every_compatible_route_is_in_the_table() -> None:
     paths = {route.path.removeprefix(PREFIX).partition("/{")[0] for route in ROUTES if route.path.startswith(PREFIX)}
-    ours = {"/images", "/audio/generations", "/audio/models"}  # states of jobs, and lists
+    ours = {"/images", "/audio/generations", "/audio/models", "/audio/previews"}  # states of jobs, lists, and sounds
     assert paths - {row.path for row in ENDPOINTS} == ours
 
 

@@ -17,12 +17,12 @@ class FakeUpstream:
         self.asked: list[str] = []
         self.is_down = False
 
-    async def list_models(self, candidate: Candidate) -> list[str]:
+    async def read_list(self, candidate: Candidate, template: str, read: Any, *, seconds: float) -> Any:
         self.asked.append(candidate.provider.slug)
         await asyncio.sleep(0)
         if self.is_down:
             raise AttemptFailed(Failure("unsent", "down", sent=False))
-        return ["a", "b/c"]
+        return read({"data": [{"id": "a"}, {"id": "b/c"}, {"id": 7}]})
 
 
 def opened(upstream: Any, clock: ManualClock, **environ: str) -> ServerModels:

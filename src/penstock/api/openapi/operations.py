@@ -116,8 +116,13 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "list_voices": Operation(
         "Sound",
-        "Lists the voices of the models that the key may use, each with the names of OpenAI's that it speaks for. "
-        "`model` takes the voices of one model.",
+        "Lists the voices of the models that the key may use, each with the names of OpenAI's that it speaks for, and "
+        "those that the accounts behind the key have besides. `model` takes the voices of one model.",
+    ),
+    "play_voice": Operation(
+        "Sound",
+        "Plays the sound by which a voice of an account can be heard, free of charge. Voices whose `preview_url` is "
+        "null have none.",
     ),
     "list_speech_models": Operation("Sound", "Lists the models that speak, in the form that Open WebUI reads."),
     "start_sound": Operation(

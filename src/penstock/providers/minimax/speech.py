@@ -6,6 +6,7 @@ from typing import Any
 from penstock.providers.openai_compatible import read_nothing
 from penstock.providers.spec import Model, Operation, Price, complete_table, emulated, fixed, renamed
 from penstock.providers.speech import PRICES, Speech, SpeechPart, openai_names
+from penstock.providers.voice_lists import ListedVoice, VoiceList, VoicePage
 
 _FORMAT = "audio_setting.format"
 _RATE = "audio_setting.sample_rate"
@@ -17,6 +18,23 @@ def read_sound(fields: Mapping[str, Any]) -> SpeechPart:
         return SpeechPart(error="broken")
     billed = (fields.get("extra_info") or {}).get("usage_characters")
     return SpeechPart(bytes.fromhex(fields["data"]["audio"]), {} if billed is None else {"billed": billed})
+
+
+def read_voices(fields: Mapping[str, Any]) -> VoicePage:
+    """Read the voices of an account: those of all accounts, those that were cloned, and those that were designed."""
+    kinds = (("system_voice", False), ("voice_cloning", True), ("voice_generation", True))
+    return VoicePage(
+        tuple(
+            ListedVoice(
+                id=voice["voice_id"],
+                name=voice.get("voice_name") or "",
+                description=" ".join(voice.get("description") or ()),
+                is_own=is_own,
+            )
+            for kind, is_own in kinds
+            for voice in fields.get(kind) or ()
+        )
+    )
 
 
 SPEAK = Operation(
@@ -48,6 +66,7 @@ SPEAK = Operation(
             "Wise_Woman Casual_Guy Elegant_Man Lively_Girl Patient_Man Imposing_Manner Inspirational_girl "
             "Deep_Voice_Man Calm_Woman Sweet_Girl_2 Young_Knight Lovely_Girl Determined_Man"
         ),
+        account_voices=VoiceList(send="POST /v1/get_voice", body={"voice_type": "all"}, read=read_voices),
         speeds=(0.5, 2),
     ),
 )

@@ -81,5 +81,5 @@ export function saveUrl(text, prompt) {
 // A URL of a stored file. One of this gateway is used relative to the page, whatever name the browser calls it by.
 export function fileUrl(text) {
   const url = new URL(text, location.href);
-  return url.pathname.startsWith("/m/") ? url.pathname + url.search : text;
+  return /^\/(m|compat)\//.test(url.pathname) ? url.pathname + url.search : text;
 }

@@ -5,7 +5,8 @@ import pytest
 from penstock.api.endpoints.voices import list_speech_models, list_voices
 from penstock.errors import InvalidRequest
 from penstock.providers.speech import OPENAI_VOICES
-from tests.gateway import OpenGateway, sqlite_only
+from tests.gateway import Installation, OpenGateway, sqlite_only
+from tests.providers.voice_gateway import vendor_gateway, voices
 
 
 @sqlite_only
@@ -39,3 +40,11 @@ async def test_a_model_that_does_not_speak_has_no_voices(open_gateway: OpenGatew
         with pytest.raises(InvalidRequest) as caught:
             await list_voices(running.gateway, running.call(query={"model": "image-1"}))
         assert caught.value.param == "model"
+
+
+@sqlite_only
+async def test_a_language_leaves_out_the_voices_of_others(installation: Installation) -> None:
+    async with vendor_gateway(installation, "cartesia") as (running, _):
+        for language, shown in (("en", True), ("en-US", True), ("en-us", True), ("de", False), ("e", False)):
+            assert ("secret" in await voices(running, language=language)) is shown, language
+        assert "f786b574-daa5-4673-aa0c-cbe3e8534c02" in await voices(running, language="de")  # not tied to one

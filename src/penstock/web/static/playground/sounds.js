@@ -18,13 +18,14 @@ const OPENAI_VOICES = ["alloy", "ash", "ballad", "coral", "echo", "fable", "nova
 const optionsOf = (voices) => {
   const mapped = Object.fromEntries(voices.flatMap(({ openai_names: names, name }) => names.map((each) => [each, name])));
   const named = OPENAI_VOICES.map((name) => [name, mapped[name] && mapped[name] !== name ? `${name}: ${mapped[name]}` : name]);
-  const own = voices.filter(({ id }) => !OPENAI_VOICES.includes(id))
+  const shown = (type) => voices.filter((each) => each.type === type && !OPENAI_VOICES.includes(each.id))
     .map(({ id, name, description }) => [id, [name, description].filter(Boolean).join(", ")]);
-  return { named, own };
+  return { named, own: shown("preset"), ofAccount: shown("account") };
 };
 
-// Speaks a short sentence with a voice. It is a call like any other, so its price is on the button.
-function Hear({ model, voice }) {
+// Plays what the vendor has of a voice, or else speaks a short sentence with it. That is a call like any other, so its
+// price is on the button.
+function Hear({ model, voice, sample }) {
   const [state, setState] = useState({ url: null, busy: false, problem: null });
   const body = { model, input: HEARD, ...(voice && { voice }) };
   const price = usePrice([{ path: TASKS.speech.path, body }], `${model} ${voice}`);
@@ -33,30 +34,33 @@ function Hear({ model, voice }) {
   const hear = async () => {
     setState({ url: null, busy: true, problem: null });
     try {
-      const response = await send(TASKS.speech.path, { method: "POST", body });
+      const response = await (sample ? send(fileUrl(sample)) : send(TASKS.speech.path, { method: "POST", body }));
       setState({ url: URL.createObjectURL(await response.blob()), busy: false, problem: null });
     } catch (problem) {
       setState({ url: null, busy: false, problem });
     }
   };
-  return html`<button type="button" class="button small" id="hear" disabled=${state.busy || price.total === null} onClick=${hear}>
-      <${Icon} name="play" size="12" />Hear it${price.total === null ? "" : ` · ${money(price.total)}`}</button>
+  return html`<button type="button" class="button small" id="hear" disabled=${state.busy || (price.total === null && !sample)} onClick=${hear}>
+      <${Icon} name="play" size="12" />Hear it${sample || price.total === null ? "" : ` · ${money(price.total)}`}</button>
     ${state.url && html`<audio src=${state.url} autoplay controls aria-label=${`The voice ${voice || "of the model"}`}></audio>`}
     ${state.problem && html`<span class="wrong" role="alert">${explain(state.problem)}</span>`}`;
 }
 
 export function Voice({ model, value, wrong, onInput }) {
   const found = useData((signal) => ask(`/compat/v1/audio/voices?model=${encodeURIComponent(model.id)}`, { signal }), [model.id]);
-  const { named, own } = optionsOf(found.data?.data ?? []);
-  const listed = [...named, ...own].some(([id]) => id === value);
+  const voices = found.data?.data ?? [];
+  const { named, own, ofAccount } = optionsOf(voices);
+  const listed = [...named, ...own, ...ofAccount].some(([id]) => id === value);
+  const sample = voices.find(({ id, openai_names: names }) => id === value || names.includes(value))?.preview_url;
   const option = ([id, words]) => html`<option key=${id} value=${id} selected=${id === value}>${words}</option>`;
   return html`<div class="stack tight"><${Field} label="Voice" wrong=${wrong}>${(attributes) => html`
     <select ...${attributes} value=${value} onChange=${(event) => onInput(event.target.value)}>
       <option value="">${"The model's default"}</option>
       ${value && !listed && option([value, value])}
+      ${ofAccount.length > 0 && html`<optgroup label="Voices of the account">${ofAccount.map(option)}</optgroup>`}
       ${own.length > 0 && html`<optgroup label="Voices of the model">${own.map(option)}</optgroup>`}
       <optgroup label="OpenAI's names">${named.map(option)}</optgroup></select>`}<//>
-    <div class="row"><${Hear} model=${model.id} voice=${value} /></div></div>`;
+    <div class="row"><${Hear} model=${model.id} voice=${value} sample=${sample} /></div></div>`;
 }
 
 const FORMATS = { mpeg: "mp3", "x-wav": "wav", "mp4": "m4a" };
