@@ -11,9 +11,9 @@ from pathlib import Path
 
 from docs import catalogue, reference, toml_schema
 from docs.reference import table
-from penstock import settings_description
 from penstock.api.openai_endpoints import ENDPOINTS
 from penstock.providers import discover
+from penstock.settings import description
 from tests.cookbook.pages import FEATURES
 from tests.cookbook.pages import FOLDER as COOKBOOK
 from tests.providers import descriptions
@@ -47,7 +47,7 @@ PLACES = {
     "how an image is converted": ("imaging/convert.py",),
     "when a webhook is sent again": ("webhooks/deliveries.py",),
     "the metrics": ("telemetry/metrics.py",),
-    "the settings": ("settings.py",),
+    "the settings": ("settings/__init__.py",),
 }
 
 
@@ -152,7 +152,7 @@ SETTING_GROUPS = {
 def settings_page() -> str:
     groups: dict[str, list[tuple[str, ...]]] = {}
     rows: list[tuple[str, ...]] = []
-    for name, _, default, about in settings_description.rows():
+    for name, _, default, about in description.rows():
         if name in SETTING_GROUPS:
             rows = groups.setdefault(SETTING_GROUPS[name], [])
         shown = ", ".join(f"`{item}`" for item in default.split(", ")) if default else ""

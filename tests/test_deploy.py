@@ -8,10 +8,11 @@ from typing import Any
 import typer
 import yaml
 
-from penstock import __version__, settings_description, settings_loading
+from penstock import __version__
 from penstock.api.routes import ROUTES
 from penstock.cli import app
-from penstock.settings import Settings
+from penstock.settings import Settings, description
+from penstock.settings.loading import load
 from tests.deploy_files import ROOT, compose_services, image_environment
 
 KUBERNETES = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
@@ -29,7 +30,7 @@ def pods() -> dict[str, dict[str, Any]]:
 
 
 def test_every_variable_is_a_setting() -> None:
-    known = {variable for _, variable, _, _ in settings_description.rows()} | OTHER_VARIABLES
+    known = {variable for _, variable, _, _ in description.rows()} | OTHER_VARIABLES
     named = {(path.name, name) for path in FILES for name in re.findall(r"PENSTOCK_[A-Z_]+[A-Z]", path.read_text())}
     assert len(named) > 15
     assert sorted((path, name) for path, name in named if name not in known) == []
@@ -52,7 +53,7 @@ def test_the_values_of_every_container_are_accepted(tmp_path: Path) -> None:
     assert len(environments) == 5
     for name, environment in environments.items():
         given = {variable: re.sub(r"\$\{.*?\}", "0" * 40, value or "") for variable, value in environment.items()}
-        found = settings_loading.load({"data": tmp_path}, {**image_environment(), **given})
+        found = load({"data": tmp_path}, {**image_environment(), **given})
         assert found.media.startswith("s3://"), name
         assert found.media_options["region"], name
         assert found.worker is ("worker" in name), name
@@ -96,7 +97,7 @@ def test_compose_checks_health_as_the_image_does() -> None:
 
 def test_every_setting_in_a_comment_exists() -> None:
     """Lines such as `#   behind_tls = true`."""
-    known = {name for name, *_ in settings_description.rows()}
+    known = {name for name, *_ in description.rows()}
     named = {name for path in FILES for name in re.findall(r"^#   ([a-z_]+) = ", path.read_text(), re.MULTILINE)}
     assert named, "nginx.conf names some"
     assert named <= known

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from penstock import settings_description
+from penstock.settings import description
 from tests.providers.recordings import SOUND_TASKS, known_providers
 from tests.source_tree import (
     LAYERS,
@@ -176,7 +176,7 @@ def settings_read() -> set[str]:
 def test_settings_are_read() -> None:
     """A setting that no module reads promises what it does not do."""
     read = settings_read()
-    none(f"no module reads the setting {name}" for name, *_ in settings_description.rows() if name not in read)
+    none(f"no module reads the setting {name}" for name, *_ in description.rows() if name not in read)
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

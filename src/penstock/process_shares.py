@@ -1,7 +1,7 @@
 """Divide what limits the use of a machine among the processes that serve its port together."""
 
 from penstock.settings import Settings
-from penstock.settings_loading import with_values
+from penstock.settings.loading import with_values
 
 _CONNECTIONS_MIN = 6  # some are kept for reads, and one organization gets half
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock import settings_loading
 from penstock.environment import Environment
 from penstock.models.catalog import Catalog
 from penstock.providers import discover
 from penstock.settings import Settings
+from penstock.settings.loading import load
 from penstock.typed_config import Misconfigured
 
 
@@ -60,7 +60,7 @@ def test_settings_can_be_in_files(tmp_path: Path) -> None:
         "PENSTOCK_SECRET_FILE": str(tmp_path / "secret"),
         "PENSTOCK_CA_FILE": "ca.pem",  # a setting of its own whose name ends like that
     }
-    loaded = settings_loading.load({"data": tmp_path}, files)
+    loaded = load({"data": tmp_path}, files)
     assert loaded.database == "postgresql://penstock:secret@db.test/penstock"
     assert (loaded.secret, loaded.ca_file) == ("s" * 40, "ca.pem")
 

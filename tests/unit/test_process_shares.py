@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.process_shares import share
-from penstock.settings_loading import as_configured, load
+from penstock.settings.loading import as_configured, load
 from penstock.typed_config import Misconfigured
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from penstock import settings_loading
 from penstock.commands.owner import become_owner, caller_name
 from penstock.commands.quick_imports import quick_imports
 from penstock.environment import ENVIRONMENT
 from penstock.settings import PREFIX, Settings
-from penstock.settings_description import misspelt_variables
+from penstock.settings.description import misspelt_variables
+from penstock.settings.loading import load
 from penstock.values import OrgId
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def load_settings(**options: Any) -> Settings:
     Says so if the only penstock.toml is in the current folder, where it is not read, and if a variable of the
     environment has the name of no setting, but almost.
     """
-    settings = settings_loading.load(options)
+    settings = load(options)
     for variable, near in misspelt_variables().items():
         typer.echo(f"penstock: the variable {variable} is not a setting; did you mean {near}?", err=True)
     is_named = options.get("config") or PREFIX + "CONFIG" in ENVIRONMENT

@@ -24,7 +24,7 @@ from penstock.commands.owner import as_owner
 from penstock.environment import ENVIRONMENT
 from penstock.net.event_stream import EventBuffer, data_of_events
 from penstock.settings import Settings
-from penstock.settings_loading import load
+from penstock.settings.loading import load
 from penstock.values import is_id
 
 _URL_VARIABLE = "PENSTOCK_URL"

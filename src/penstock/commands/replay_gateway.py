@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from penstock import settings_loading
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
 from penstock.api.asgi import AsgiApp
@@ -21,6 +20,7 @@ from penstock.app.first_start import ensure_first_key
 from penstock.gateway import Gateway
 from penstock.http_server import server
 from penstock.recordings import files, folders
+from penstock.settings.loading import load
 from penstock.values import OrgId, nanos
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class ReplayGateway:
             "access_log": False,
             "egress_allow_hosts": ("localhost", "127.0.0.1"),
         }
-        loaded = settings_loading.load(options)
+        loaded = load(options)
         async with build_gateway(loaded) as gateway, run_background_work(gateway):
             await ensure_first_key(gateway)
             app = AsgiApp(gateway)

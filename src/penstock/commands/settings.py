@@ -5,7 +5,7 @@ from typing import Any
 from penstock.commands.data_folder import Config, Data, load_settings
 from penstock.commands.output import Json, print_json
 from penstock.commands.tables import show_table
-from penstock.settings_description import in_force
+from penstock.settings.description import in_force
 
 
 def list_settings(data: Data = None, config: Config = None, as_json: Json = False) -> None:

@@ -2,7 +2,7 @@
 
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
-from penstock.settings_description import in_force
+from penstock.settings.description import in_force
 
 
 async def list_settings(gateway: Gateway, call: Call) -> Response:

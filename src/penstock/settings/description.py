@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import inspect
 
 from penstock.settings import PREFIX, TABLES, Settings
-from penstock.settings_loading import as_configured, setting_fields
+from penstock.settings.loading import as_configured, setting_fields
 
 # May contain a password or a key.
 _SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})

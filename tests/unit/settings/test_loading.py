@@ -5,9 +5,8 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from penstock import settings_description
-from penstock.settings import Settings
-from penstock.settings_loading import load
+from penstock.settings import Settings, description
+from penstock.settings.loading import load
 from penstock.typed_config import Misconfigured
 
 
@@ -195,7 +194,7 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 def test_no_message_repeats_the_value() -> None:
     """It may be a secret in the wrong place."""
     kinds = get_type_hints(Settings, include_extras=True)
-    for name, variable, _, _ in settings_description.rows():
+    for name, variable, _, _ in description.rows():
         files = ("ca_file", "provenance_certificate", "provenance_key", "provenance_anchors")
         if not variable or name in (
             "data",
@@ -223,7 +222,7 @@ def test_no_message_repeats_the_value() -> None:
 
 
 def test_every_setting_is_documented_once() -> None:
-    rows = settings_description.rows()
+    rows = description.rows()
     assert [row[0] for row in rows] == list(Settings.__struct_fields__)
     assert all(about.endswith(".") for _, _, _, about in rows)
     shown = {name: (variable, default) for name, variable, default, _ in rows}

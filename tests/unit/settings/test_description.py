@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from penstock.settings_description import in_force, misspelt_variables
-from penstock.settings_loading import load
+from penstock.settings.description import in_force, misspelt_variables
+from penstock.settings.loading import load
 
 
 def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:
