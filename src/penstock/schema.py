@@ -115,6 +115,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     # Called when money is held for the call: from then on its body no longer counts as one that waits.
     release_body: Callable[[], None] = do_nothing
     is_batch_row: bool = False  # nobody waits for its response, which is kept
+    is_guard: bool = False  # a guard asks a model: no guard is asked about this, and its texts are not stored
 
     @property
     def dry_run(self) -> bool:

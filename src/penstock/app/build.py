@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -20,6 +21,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.unsettled import UnsettledMoney
 from penstock.accounts.usage import UsageReports
 from penstock.app.opening import open_store_and_vault
+from penstock.chat.judge import ask_model
 from penstock.clock import Clock
 from penstock.destinations.destinations import open_destinations
 from penstock.environment import ENVIRONMENT
@@ -117,7 +119,7 @@ async def build_gateway(
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
         sender = Sender(store, http_client, vault, clock, settings, tracing)
         deliveries = Deliveries(store, sender, clock, settings)
-        yield Gateway(
+        gateway = Gateway(
             settings=settings,
             clock=clock,
             started_ms=clock.now_ms(),
@@ -171,6 +173,8 @@ async def build_gateway(
             metrics=metrics,
             tracing=tracing,
         )
+        gateway.guards.ask_model = partial(ask_model, gateway)
+        yield gateway
 
 
 def _log_shutdowns(catalog: Catalog, clock: Clock) -> None:

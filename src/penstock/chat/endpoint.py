@@ -8,7 +8,7 @@ from penstock.accounts.response_items import ResponseItem
 from penstock.chat.candidates import estimate, route_chat
 from penstock.chat.failover import first_response
 from penstock.chat.form import ChatForm, ResponseForm
-from penstock.chat.guarded import check_answer, check_call, readers
+from penstock.chat.guarded import TASK, check_answer, check_call, readers
 from penstock.chat.images import inline_images
 from penstock.chat.kept_items import items_of
 from penstock.chat.pass_through import ResponsesApi
@@ -61,7 +61,8 @@ async def complete_chat(
         is_mock = replay is not None and replay.status == "mocked"
         routed = None if replay and replay.found else await route_chat(gateway, call, chat, is_mock=is_mock)
     if call.dry_run and routed:
-        return estimate(gateway, routed, readers(gateway, call, chat))
+        guards = gateway.guards.reading(TASK, call.caller.org_id, is_stream=chat.stream)
+        return estimate(gateway, routed, guards)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
     values = {}
@@ -69,7 +70,7 @@ async def complete_chat(
         if value := chat.body.get(name):
             values[name] = value
     request = Request(
-        task="chat",
+        task=TASK,
         model=routed.chat.model if routed else chat.model,
         values=values,
         labels=labels,

@@ -14,7 +14,7 @@ from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.guards.configured import Guard
 from penstock.guards.texts import NAMES, joined
-from penstock.guards.verdicts import describe
+from penstock.guards.verdicts import Asked, describe
 from penstock.schema import Call
 from penstock.upstream.candidate import Candidate
 
@@ -32,19 +32,25 @@ def asked_text(chat: ChatRequest) -> str:
 
 async def check_call(gateway: Gateway, call: Call, chat: ChatRequest, labels: Mapping[str, str]) -> None:
     """Have the guards read a call. Raises ContentPolicyViolation and Unavailable."""
-    org_id = call.caller.org_id
-    if gateway.guards.watching(TASK, org_id):
+    if not call.is_guard and gateway.guards.watching(TASK, call.caller.org_id):
         text = await run_aside(chat.size_bytes, asked_text, chat)
         user = chat.body.get("user")
         has_images = bool(chat.images)
         await gateway.guards.check(
-            call.id, org_id, TASK, chat.model, text, has_images=has_images, labels=labels, user=user
+            asked_of(call), TASK, chat.model, text, has_images=has_images, labels=labels, user=user
         )
+
+
+def asked_of(call: Call) -> Asked:
+    """What guards are told of a call."""
+    return Asked(call.id, call.caller.org_id, call.caller.key_id)
 
 
 def readers(gateway: Gateway, call: Call, chat: ChatRequest) -> list[Guard]:
     """The guards that read the answer to a call before its caller does."""
-    return gateway.guards.reading(TASK, call.caller.org_id, is_stream=chat.stream)
+    if call.is_guard:
+        return []
+    return gateway.guards.reading(TASK, call.caller.org_id, is_stream=chat.stream, call_id=call.id)
 
 
 async def check_answer(
@@ -69,7 +75,7 @@ async def check_text(
     request = reserved.reservation.request
     question: dict[str, Any] = describe(request.task, request.model, asked, request.labels, request.values.get("user"))
     try:
-        await reserved.gateway.guards.check_text(guards, reserved.reservation.call.id, question, text)
+        await reserved.gateway.guards.check_text(guards, asked_of(reserved.reservation.call), question, text)
     except (OutputRefused, Unavailable) as problem:
         is_charged = problem.charges_outputs
         if not is_charged:

@@ -147,6 +147,8 @@ class ReservedCall(msgspec.Struct, frozen=True):
     def stores_payload(self) -> bool:
         payloads = self.gateway.settings.payloads
         reservation = self.reservation
+        if reservation.call.is_guard:
+            return False
         is_media = reservation.call.is_batch_row or reservation.request.task in _MEDIA_TASKS
         return payloads == "all" or (is_media and payloads != "none")
 

@@ -11,7 +11,7 @@ from penstock.generation_jobs.finish import NewResult
 from penstock.generation_jobs.job import Job, confirm_survival
 from penstock.guards.configured import Guard
 from penstock.guards.guards import WAITING_CALLER_SECONDS, refused_output
-from penstock.guards.verdicts import MAX_IMAGE_BYTES, Verdict, describe
+from penstock.guards.verdicts import MAX_IMAGE_BYTES, Asked, Verdict, describe
 from penstock.imaging.workers import WorkFailed
 from penstock.schema import JOB_TASKS, Output
 
@@ -23,7 +23,7 @@ _NOT_SEEN = Verdict("refuse", "it could not be shown to the guard")
 def output_guards(gateway: Gateway, job: Job) -> list[Guard]:
     """The guards that are asked about what the job makes."""
     task = job.request.task
-    return gateway.guards.watching("edit" if task == "upscale" else task, job.org_id, "output")
+    return gateway.guards.watching("edit" if task == "upscale" else task, job.org_id, "output", job.id)
 
 
 async def check_outputs(gateway: Gateway, job: Job, guards: Sequence[Guard], new: NewResult, made_ms: int) -> None:
@@ -67,7 +67,7 @@ async def _check_output(
         "revised_prompt": output.revised_prompt,
         "images": [{"content_type": content_type, "data": b64encode(data).decode()}],
     }
-    await gateway.guards.judge_output(guards, job.id, question, passed)
+    await gateway.guards.judge_output(guards, Asked(job.id, job.org_id, job.key_id), question, passed)
 
 
 async def _picture(gateway: Gateway, job: Job, output: Output) -> tuple[str, bytes] | None:

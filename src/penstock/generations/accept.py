@@ -33,6 +33,7 @@ from penstock.generations.plan import PlannedCall
 from penstock.generations.reused_outputs import reused_output_rows
 from penstock.generations.validate import canonical_digest
 from penstock.guards.texts import joined
+from penstock.guards.verdicts import Asked
 from penstock.jobs.running import Lease
 from penstock.recordings.rows import find_recording
 from penstock.schema import JOB_TASKS, Call, Input, PlannedCandidate, Request
@@ -90,8 +91,7 @@ async def _ask_guards(gateway: Gateway, call: Call, planned: PlannedCall) -> Non
     kind = "edit" if request.task == "upscale" else request.task
     texts = (request.values.get(name) for name in ("prompt", "negative_prompt", "input", "instructions", "lyrics"))
     await gateway.guards.check(
-        call.id,
-        call.caller.org_id,
+        Asked(call.id, call.caller.org_id, call.caller.key_id),
         kind,
         request.model,
         joined(*texts, request.extras),

@@ -11,7 +11,7 @@ from penstock.errors import ContentPolicyViolation, OutputRefused, Unavailable
 from penstock.guards import verdicts as services
 from penstock.guards.configured import Guard, read_guards
 from penstock.guards.rules import CompiledRules
-from penstock.guards.verdicts import GuardFailed, Verdict
+from penstock.guards.verdicts import Asked, GuardFailed, Verdict
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.telemetry.call_report import report_guards
@@ -19,6 +19,8 @@ from penstock.telemetry.metrics import Metrics
 from penstock.values import InputFile, OrgId
 from penstock.webhooks.events import RecentSigners, WebhookSecrets
 
+# Asks a chat model. Raises GuardFailed.
+AsksModel = Callable[[Guard, Asked, Mapping[str, Any]], Awaitable[Verdict]]
 Step = Callable[[], Awaitable[None]]
 log = structlog.get_logger()
 WAITING_CALLER_SECONDS = 30.0  # how long guards of outputs are asked again while a caller waits
@@ -43,21 +45,25 @@ class Guards:
         self._signers = RecentSigners(secrets, clock)
         self._clock = clock
         self._metrics = metrics
+        self.ask_model: AsksModel | None = None  # set when there is a gateway to ask
 
-    def watching(self, kind: str, org_id: OrgId, when: Literal["input", "output"] = "input") -> list[Guard]:
-        """The guards of a call, or of what is made for it."""
-        return [guard for guard in self._guards if guard.watches(kind, org_id, when)]
+    def watching(
+        self, kind: str, org_id: OrgId, when: Literal["input", "output"] = "input", call_id: str = ""
+    ) -> list[Guard]:
+        """The guards of calls, or of what is made for them; with an id those that are asked about this call."""
+        guards = [guard for guard in self._guards if guard.watches(kind, org_id, when)]
+        return [guard for guard in guards if guard.is_asked_about(call_id)] if call_id else guards
 
-    def reading(self, kind: str, org_id: OrgId, *, is_stream: bool) -> list[Guard]:
-        """The guards that read what is written for a call before its caller does."""
-        return [guard for guard in self.watching(kind, org_id, "output") if guard.buffer_stream or not is_stream]
+    def reading(self, kind: str, org_id: OrgId, *, is_stream: bool, call_id: str = "") -> list[Guard]:
+        """The guards that read what is written for calls before their callers do, as `watching`."""
+        guards = self.watching(kind, org_id, "output", call_id)
+        return [guard for guard in guards if guard.buffer_stream or not is_stream]
 
     # ----------------------------------------------------------------------------------------------------- calls
 
     async def check(
         self,
-        call_id: str,
-        org_id: OrgId,
+        asked: Asked,
         kind: str,
         model: str,
         prompt: str,
@@ -71,17 +77,18 @@ class Guards:
 
         Raises ContentPolicyViolation if a guard refuses it, and Unavailable if one that must answer does not.
         """
-        guards = self.watching(kind, org_id)
+        guards = self.watching(kind, asked.org_id, call_id=asked.call_id)
         if not guards:
             return
         question = services.describe(kind, model, prompt, dict(labels or {}), user)
         has_images = has_images or bool(inputs)
 
         async def ask(guard: Guard) -> Verdict:
-            if guard.http is None:
-                return self._by_rules(guard, call_id, model, prompt, "prompt", has_images=has_images)
-            images = {"images": services.encoded_images(inputs)} if guard.http.sends_images else {}
-            return await self._by_service(guard, call_id, {**question, **images})
+            if guard.rules:
+                return self._by_rules(guard, asked, model, prompt, "prompt", has_images=has_images)
+            asks = guard.http or guard.model
+            images = {"images": services.encoded_images(inputs)} if asks and asks.sends_images else {}
+            return await self._by_asking(guard, asked, {**question, **images})
 
         try:
             verdicts = await asyncio.gather(*map(ask, guards))
@@ -96,7 +103,7 @@ class Guards:
 
     # --------------------------------------------------------------------------------------------------- outputs
 
-    async def check_text(self, guards: Sequence[Guard], call_id: str, question: Mapping[str, Any], text: str) -> None:
+    async def check_text(self, guards: Sequence[Guard], asked: Asked, question: Mapping[str, Any], text: str) -> None:
         """Return if what was written for a call may be shown to its caller, who waits.
 
         Raises OutputRefused if a guard refuses it, and Unavailable if one that must answer does not.
@@ -105,7 +112,7 @@ class Guards:
         shown = {**question, **services.describe_text(text)}
 
         async def ask() -> None:
-            await self.judge_output(guards, call_id, shown, passed, text=text)
+            await self.judge_output(guards, asked, shown, passed, text=text)
 
         await self.insist(ask, self._clock.steady_ms() + WAITING_CALLER_SECONDS * 1000)
 
@@ -133,7 +140,7 @@ class Guards:
     async def judge_output(
         self,
         guards: Sequence[Guard],
-        call_id: str,
+        asked: Asked,
         question: Mapping[str, Any],
         passed: set[str],
         *,
@@ -146,9 +153,9 @@ class Guards:
         left = [guard for guard in guards if guard.name not in passed]
 
         async def ask(guard: Guard) -> Verdict:
-            if guard.http is None:
-                return self._by_rules(guard, call_id, question["model"], text, "output")
-            return await self._by_service(guard, call_id, question)
+            if guard.rules:
+                return self._by_rules(guard, asked, question["model"], text, "output")
+            return await self._by_asking(guard, asked, question)
 
         answers = await asyncio.gather(*map(ask, left), return_exceptions=True)
         verdicts = [answer for answer in answers if isinstance(answer, Verdict)]
@@ -165,31 +172,37 @@ class Guards:
     # -------------------------------------------------------------------------------------------------- verdicts
 
     def _by_rules(
-        self, guard: Guard, call_id: str, model: str, text: str, what: str, *, has_images: bool = False
+        self, guard: Guard, asked: Asked, model: str, text: str, what: str, *, has_images: bool = False
     ) -> Verdict:
         reason = self._rules[guard.name].reason(model, text, what=what, has_images=has_images)
-        return self._counted(guard, call_id, _PASS if reason is None else Verdict(guard.on_hit, reason))
+        return self._counted(guard, asked, _PASS if reason is None else Verdict("refuse", reason))
 
-    async def _by_service(self, guard: Guard, call_id: str, question: Mapping[str, Any]) -> Verdict:
-        """What a service says. Raises GuardFailed if it says nothing and must answer."""
-        assert guard.http is not None, "the other guards are rules"
-        whole = {"id": call_id, "guard": guard.name, **question}
+    async def _by_asking(self, guard: Guard, asked: Asked, question: Mapping[str, Any]) -> Verdict:
+        """What a service or a model says. Raises GuardFailed if it says nothing and must answer."""
         try:
-            found = await services.ask(self._client, self._signers, self._clock, guard.http, whole, call_id)
+            found = await self._answer(guard, asked, question)
         except GuardFailed as problem:
-            log.warning("guard failed", guard=guard.name, reason=str(problem), request_id=call_id)
+            log.warning("guard failed", guard=guard.name, reason=str(problem), request_id=asked.call_id)
             if guard.on_error == "open":
-                return self._counted(guard, call_id, _PASS)
+                return self._counted(guard, asked, _PASS)
             self._metrics.count_verdict(guard.name, "error")
             raise GuardFailed(f"the guard `{guard.name}` of this gateway does not answer") from None
-        if found.verdict == "refuse" and guard.on_hit == "flag":
-            found = Verdict("flag", found.reason)
-        return self._counted(guard, call_id, found)
+        return self._counted(guard, asked, found)
 
-    def _counted(self, guard: Guard, call_id: str, verdict: Verdict) -> Verdict:
+    async def _answer(self, guard: Guard, asked: Asked, question: Mapping[str, Any]) -> Verdict:
+        if guard.http is not None:
+            whole = {"id": asked.call_id, "guard": guard.name, **question}
+            return await services.ask(self._client, self._signers, self._clock, guard.http, whole, asked.call_id)
+        assert self.ask_model is not None, "the gateway is built"
+        return await self.ask_model(guard, asked, question)
+
+    def _counted(self, guard: Guard, asked: Asked, found: Verdict) -> Verdict:
+        """The verdict as the guard wants it, counted."""
+        is_softened = found.verdict == "refuse" and guard.on_hit == "flag"
+        verdict = Verdict("flag", found.reason) if is_softened else found
         self._metrics.count_verdict(guard.name, verdict.verdict)
         if verdict.verdict != "pass":
-            log.info("guard", guard=guard.name, verdict=verdict.verdict, request_id=call_id)
+            log.info("guard", guard=guard.name, verdict=verdict.verdict, request_id=asked.call_id)
         return verdict
 
 

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from penstock.guards.configured import Service
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.providers.spec import HttpRequest
-from penstock.values import InputFile
+from penstock.values import InputFile, OrgId
 from penstock.webhooks.events import OPERATOR, RecentSigners
 
 _MAX_ANSWER_BYTES = 64 * 1024
@@ -22,6 +22,14 @@ _MAX_IMAGES = 4
 
 class GuardFailed(Exception):
     """The service gave no verdict; the message says what happened."""
+
+
+class Asked(NamedTuple):
+    """The call that a guard is asked about, or whose outputs."""
+
+    call_id: str
+    org_id: OrgId
+    key_id: str
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ import msgspec
 from penstock.accounts.labels import call_labels
 from penstock.accounts.limits import check_model
 from penstock.chat.failover import first_response
+from penstock.chat.guarded import asked_of
 from penstock.chat.replay import CallReplay
 from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.streamed_call import caller_disconnected, process_stopped
@@ -75,7 +76,7 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
     text = joined(request.text, request.values.get("instructions"), request.extras)
     user = request.records.get("user")
-    await gateway.guards.check(call.id, call.caller.org_id, _TASK, request.model, text, labels=labels, user=user)
+    await gateway.guards.check(asked_of(call), _TASK, request.model, text, labels=labels, user=user)
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
     drill = call.headers.get(HEADER, "")
     recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels, drill=drill)

@@ -10,6 +10,7 @@ import msgspec
 from penstock.accounts.labels import call_labels
 from penstock.accounts.limits import check_model
 from penstock.chat.failover import first_response
+from penstock.chat.guarded import asked_of
 from penstock.chat.repeats import answer_once
 from penstock.chat.replay import CallReplay
 from penstock.chat.reserved import ReservedCall, reserve
@@ -101,7 +102,7 @@ async def _ask_guards(gateway: Gateway, call: Call, request: ListenRequest, labe
     """Have the guards read what a caller writes beside the sound. Raises ContentPolicyViolation and Unavailable."""
     user = request.records.get("user")
     text = request.written_text
-    await gateway.guards.check(call.id, call.caller.org_id, TASK, request.model, text, labels=labels, user=user)
+    await gateway.guards.check(asked_of(call), TASK, request.model, text, labels=labels, user=user)
 
 
 async def _reserve(

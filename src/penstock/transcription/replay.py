@@ -88,8 +88,8 @@ async def check_transcript(
     reserved: ReservedCall, request: ListenRequest, transcript: Transcript, bill: Bill, candidate: Candidate | None
 ) -> None:
     """Return if the caller may get a transcript; otherwise settle the call and raise the problem."""
-    org_id = reserved.reservation.call.caller.org_id
-    if guards := reserved.gateway.guards.watching(TASK, org_id, "output"):
+    call = reserved.reservation.call
+    if guards := reserved.gateway.guards.watching(TASK, call.caller.org_id, "output", call.id):
         await check_text(reserved, guards, request.written_text, transcript.text, bill, candidate)
 
 

@@ -23,8 +23,8 @@ def test_a_guard_watches_the_kinds_and_organizations_that_it_names() -> None:
     ("table", "words"),
     [
         ("x", "guards.a must be a table"),
-        ({}, "must have `rules` or `http`"),
-        ({**RULES, "http": {"url": "https://guard.test/"}}, "must have `rules` or `http`"),
+        ({}, "must have one of"),
+        ({**RULES, "http": {"url": "https://guard.test/"}}, "must have one of"),
         ({"http": {"url": "http://guard.test/"}}, "plain http may go only to this machine"),
         ({"http": {"url": "ftp://guard.test/"}}, "https://host"),
         ({"http": {"url": "https://guard.test/", "timeout_seconds": 11}}, "timeout_seconds"),
