@@ -394,6 +394,8 @@ async def operate(story: Story) -> None:
     await story.call("GET", "/auth/options")
     await story.call("GET", "/v1/users")
     await story.call("GET", "/v1/invitations")
+    await story.call("PUT", "/v1/own-key-limits", {"keys": 3, "days": 30, "usd_per_month": 20, "models": ["atelier/*"]})
+    await story.call("GET", "/v1/own-key-limits")
     await story.call("GET", f"/v1/audit?target={org['id']}&limit=1")
     await story.call("GET", "/v1/settings")
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/images", "/llms.txt"):

@@ -39,6 +39,7 @@ from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import VendorAccounts
 from penstock.people.invitations import Invitations
+from penstock.people.own_keys import OwnKeys
 from penstock.people.sessions import Sessions
 from penstock.people.sign_in import SignIn
 from penstock.people.users import Users
@@ -85,6 +86,7 @@ class Gateway:
     keys: Keys
     sessions: Sessions
     users: Users
+    own_keys: OwnKeys
     invitations: Invitations
     sign_in: SignIn | None  # with an issuer; None: people sign in with keys
     requests: Requests

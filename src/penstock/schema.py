@@ -28,7 +28,6 @@ MODALITY = {
 
 # --------------------------------------------------------------------------------------------------------------- calls
 
-
 EACH_VALUE = "*"  # in place of a value of a label: the budget of each that has none of its own
 
 
@@ -64,6 +63,7 @@ class Caller:
     model_aliases: Mapping[str, str] = field(default_factory=dict)  # of its organization, and what each stands for
     session_id: str | None = None  # of the pages, where a cookie was sent instead of the key
     user_id: str | None = None  # whose session it is; None: of whoever has the key
+    owner_id: str | None = None  # the person who made the key; it is gone with them
     session_until_ms: int | None = None
     is_limited: bool = field(init=False)  # whether calls of the key or its organization are counted; from the others
 

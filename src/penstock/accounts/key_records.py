@@ -63,6 +63,8 @@ class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
     image_response_format: str | None = None
     expires_at_ms: int | None = None
     labels: str | None = None
+    user_id: str | None = None  # whose key it is
+    owner_name: str | None = None  # the name of that person, or the e-mail address
 
 
 class KeyUsage(msgspec.Struct, frozen=True):
@@ -74,9 +76,13 @@ class KeyUsage(msgspec.Struct, frozen=True):
 
 
 async def read_key_names(store: Store, key_ids: Sequence[str], org_id: OrgId) -> dict[str, str | None]:
-    """The names of keys of an organization, by their ids."""
+    """The names of keys of an organization, by their ids; those of people are followed by the person's."""
     rows = await read_related(store, "list_names_of_keys", key_ids, org_id=org_id)
-    return {row["id"]: row["name"] for row in rows}
+    return {row["id"]: _name_with_owner(row["name"], row["owner_name"]) for row in rows}
+
+
+def _name_with_owner(name: str | None, owner: str | None) -> str | None:
+    return f"{name} ({owner})" if name and owner else name or owner
 
 
 def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:
@@ -85,6 +91,7 @@ def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:
         "id": row.id,
         "object": "key",
         "name": row.name,
+        "owner": None if row.user_id is None else {"id": row.user_id, "name": row.owner_name},
         "last_four": row.last_four,
         "status": row.status,
         "created_at": iso(row.created_at_ms),

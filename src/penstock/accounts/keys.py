@@ -3,7 +3,7 @@
 import re
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeGuard
@@ -65,6 +65,7 @@ class CallerRow(msgspec.Struct, frozen=True, kw_only=True):
 
     key_id: str
     org_id: OrgId
+    owner_id: str | None
     scopes: str
     requests_per_minute: int | None
     concurrent_requests: int | None
@@ -192,11 +193,20 @@ class Keys:
             raise AuthenticationFailed
         return cached
 
-    async def create_key(self, org_id: OrgId, *, derived: bool = False, **options: Any) -> NewKey:
-        """Create a key with any of the options in `key_records.OPTIONS`.
+    async def create_key(
+        self,
+        org_id: OrgId,
+        *,
+        derived: bool = False,
+        owner_id: str | None = None,
+        check: Callable[[Transaction], Awaitable[None]] | None = None,
+        **options: Any,
+    ) -> NewKey:
+        """Create a key with any of the options in `key_records.OPTIONS`; with `owner_id` it is that of a person.
 
-        The secret of a `derived` key follows from its id and the master secret; that of any other key is random. Raises
-        InvalidRequest for a bad value and NotFound if there is no such organization.
+        The secret of a `derived` key follows from its id and the master secret; that of any other key is random.
+        `check` runs first in the transaction, and may raise. Raises InvalidRequest for a bad value and NotFound if
+        there is no such organization.
         """
         at_ms = self._clock.now_ms()
         key_id = new_id("key", at_ms)
@@ -205,6 +215,8 @@ class Keys:
         row = KeyRow(id=key_id, last_four=key[-4:], status="active", created_at_ms=at_ms, revoked_at_ms=None, **columns)
 
         async def write(tx: Transaction, note: Note) -> None:
+            if check is not None:
+                await check(tx)
             if await tx.one("get_balance", org_id=org_id) is None:
                 raise NotFound(f"No such organization: {org_id}.")
             await tx.run(
@@ -214,9 +226,11 @@ class Keys:
                 last_four=row.last_four,
                 created_at_ms=row.created_at_ms,
                 digest=self._vault.digest_key(key),
+                user_id=owner_id,
                 **columns,
             )
-            note(Act("key.created", row.id, org_id, after=key_facts(columns)))
+            owner = {"owner": owner_id} if owner_id else {}
+            note(Act("key.created", row.id, org_id, after=key_facts(columns) | owner))
 
         await write_audited(self._store, at_ms, write, org_id=org_id)
         return NewKey(key, row)
@@ -282,6 +296,10 @@ class Keys:
         """Read a key again when it is used next."""
         self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
 
+    def forget_owner(self, user_id: str) -> None:
+        """Read the keys of a person again when they are used next."""
+        self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].owner_id != user_id}
+
     def forget_org(self, org_id: OrgId) -> None:
         """Read the keys of an organization again when they are used next."""
         self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].org_id != org_id}
@@ -346,6 +364,7 @@ def caller_of(row: CallerRow) -> Caller:
     return Caller(
         org_id=row.org_id,
         key_id=row.key_id,
+        owner_id=row.owner_id,
         scopes=granted_scopes(row.scopes),
         prepaid=row.billing == "prepaid",
         requests_per_minute=row.requests_per_minute,

@@ -294,7 +294,9 @@ class AsgiApp:
         assert state.caller is not None, "it is known before the body is read"
         state.unread = state.unread and state.route.takes == "unread"
         if not state.route.generation:
-            act_as(Actor(state.caller.user_id or state.caller.key_id or "anybody", state.address, state.id))
+            caller = state.caller
+            actor = caller.user_id or caller.owner_id or caller.key_id or "anybody"
+            act_as(Actor(actor, state.address, state.id))
         state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE), release_body)
         state.reached = True
         if once.HEADER in state.headers and once.is_administrative(state.route):

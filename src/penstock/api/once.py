@@ -19,8 +19,8 @@ from penstock.values import Retention
 HEADER = "idempotency-key"
 _PARAM = "idempotency_key"
 _PATHS = (
-    "/v1/keys", "/v1/orgs", "/v1/accounts", "/v1/destinations", "/v1/labels", "/v1/label-budgets", "/v1/aliases",
-    "/v1/webhooks/secret",
+    "/v1/keys", "/v1/own-key", "/v1/orgs", "/v1/accounts", "/v1/destinations", "/v1/labels", "/v1/label-budgets",
+    "/v1/aliases", "/v1/webhooks/secret",
 )  # fmt: skip
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 _SECRETS = ("pk_", "whsec_")  # what values begin with that are shown once

@@ -49,10 +49,7 @@ from penstock.models.routing import Routing
 from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import VendorAccounts
 from penstock.net.client import HttpClient
-from penstock.people.invitations import Invitations
-from penstock.people.opening import open_sign_in
-from penstock.people.sessions import Sessions
-from penstock.people.users import Users
+from penstock.people.opening import open_people
 from penstock.provenance import sealer
 from penstock.provenance.opening import open_signing
 from penstock.provenance.policy import operators_policy
@@ -114,6 +111,8 @@ async def build_gateway(
         health = Health(clock)
         accounts = VendorAccounts(store, vault, clock, catalog, settings)
         await accounts.refresh()
+        keys = Keys(store, vault, clock)
+        people = await open_people(settings, environ, http_client, store, keys, vault, clock)
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
@@ -125,11 +124,12 @@ async def build_gateway(
             started_ms=clock.now_ms(),
             store=store,
             vault=vault,
-            keys=Keys(store, vault, clock),
-            sessions=(sessions := Sessions(store, clock, settings.session_hours)),
-            users=(users := Users(store, clock)),
-            invitations=Invitations(store, clock),
-            sign_in=await open_sign_in(settings, environ, http_client, users, sessions, vault, clock),
+            keys=keys,
+            own_keys=people.own_keys,
+            sessions=people.sessions,
+            users=people.users,
+            invitations=people.invitations,
+            sign_in=people.sign_in,
             requests=Requests(store, clock, chat_settlement.catch_up),
             label_values=LabelValues(store, clock),
             usage=UsageReports(store, chat_settlement.catch_up),

@@ -108,8 +108,8 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None, as_json
         record = key_record(key, KeyUsage())
         limits = {name: record[name] for name in _LIMITS if record[name] not in (None, {})}
         shown = limits if as_json else ", ".join(_LIMITS[name](limit) for name, limit in limits.items())
-        rows.append([key.id, key.name, key.last_four, key.status, iso(key.created_at_ms), shown])
-    columns = ["id", "name", "ends in", "status", "created", "limits"]
+        rows.append([key.id, key.name, key.last_four, key.status, iso(key.created_at_ms), shown, key.owner_name])
+    columns = ["id", "name", "ends in", "status", "created", "limits", "owner"]
     show_table("Keys", columns, rows, as_json, on_terminal=[column for column in columns if column != "created"])
 
 

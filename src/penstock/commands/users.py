@@ -1,4 +1,4 @@
-"""List people who sign in with the issuer, give them roles, and deactivate them."""
+"""List people who sign in with the issuer, give them roles and keys, and deactivate them."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.accounts.keys import Keys, NewKey
 from penstock.clock import Clock
 from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
 from penstock.commands.output import Json, report
 from penstock.commands.tables import show_table
 from penstock.people.configured import EVERYWHERE
+from penstock.people.own_keys import OwnKeyLimits, OwnKeys, checked_limits
 from penstock.people.users import ROLES, Users
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -59,7 +61,7 @@ def grant(
 
 @app.command("deactivate")
 def deactivate(who: Who, data: Data = None, config: Config = None, as_json: Json = False) -> None:
-    """End all sessions of a person at once, and let the person sign in no more."""
+    """End all sessions of a person at once, revoke the person's keys, and let the person sign in no more."""
     _set_status(who, "deactivated", data, config, as_json)
 
 
@@ -77,6 +79,95 @@ def _set_status(who: str, status: str, data: Path | None, config: Path | None, a
 
     user_id = _with_users(data, config, work)
     report(f"{user_id}: {status}", as_json, id=user_id, status=status)
+
+
+@app.command("keys")
+def list_keys(who: Who, data: Data = None, config: Config = None, org: Org = None, as_json: Json = False) -> None:
+    """List the keys that a person has made."""
+
+    async def work(keys: OwnKeys, user_id: str, owner: OrgId) -> list[dict[str, Any]]:
+        return await keys.list_records(user_id, owner)
+
+    records = _with_own_keys(who, data, config, work, org)
+    columns = ["id", "name", "last_four", "expires_at", "usd_per_month", "spent_this_month"]
+    show_table("Keys", columns, [[record[column] for column in columns] for record in records], as_json)
+
+
+@app.command("make-key")
+def make_key(
+    who: Who,
+    name: Annotated[str | None, typer.Option(help="Name of the key.")] = None,
+    expires_at: Annotated[str | None, typer.Option(help="When the key stops working, such as 2027-01-31.")] = None,
+    usd_per_month: Annotated[str | None, typer.Option(help="Maximum spend per UTC month, in USD.")] = None,
+    data: Data = None,
+    config: Config = None,
+    org: Org = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key for a person, within the limits for these, and print it; it cannot be shown again."""
+    wishes = {"name": name, "expires_at": expires_at, "usd_per_month": usd_per_month}
+    options = {option: value for option, value in wishes.items() if value is not None}
+
+    async def work(keys: OwnKeys, user_id: str, owner: OrgId) -> NewKey:
+        return await keys.create(user_id, owner, options)
+
+    new = _with_own_keys(who, data, config, work, org)
+    report(new.key, as_json, id=new.id, key=new.key)
+
+
+@app.command("key-limits")
+def limit_keys(
+    keys: Annotated[int | None, typer.Option(help="Most keys that a person may have; 0 for none.")] = None,
+    days: Annotated[int | None, typer.Option(help="Most days that a key lasts.")] = None,
+    requests_per_minute: Annotated[int | None, typer.Option(help="Maximum requests per minute of each key.")] = None,
+    concurrent_requests: Annotated[int | None, typer.Option(help="Maximum requests at once of each key.")] = None,
+    usd_per_day: Annotated[str | None, typer.Option(help="Maximum spend of each key per UTC day, in USD.")] = None,
+    usd_per_month: Annotated[str | None, typer.Option(help="Maximum spend of each key per UTC month, in USD.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="A model that the keys may use. May be repeated.")] = None,
+    data: Data = None,
+    config: Config = None,
+    org: Org = None,
+    as_json: Json = False,
+) -> None:
+    """Show what limits the keys that people make, or replace it if any option is given."""
+    given = {
+        "keys": keys,
+        "days": days,
+        "requests_per_minute": requests_per_minute,
+        "concurrent_requests": concurrent_requests,
+        "usd_per_day": usd_per_day,
+        "usd_per_month": usd_per_month,
+        "models": model or None,
+    }
+    settings = load_settings(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> OwnKeyLimits:
+        own_keys = OwnKeys(store, Clock(), Keys(store, vault, Clock()))
+        owner = await org_id(store, org, settings)
+        if any(value is not None for value in given.values()):
+            await own_keys.set_limits(owner, checked_limits(given))
+        return await own_keys.limits(owner)
+
+    limits = {name: value for name, value in with_store(settings, work).record().items() if name != "object"}
+    show_table("Limits of people's keys", list(limits), [[*limits.values()]], as_json)
+
+
+def _with_own_keys(
+    who: str,
+    data: Path | None,
+    config: Path | None,
+    work: Callable[[OwnKeys, str, OrgId], Awaitable[Any]],
+    org: str | None,
+) -> Any:
+    """Run `work` with the keys of people, the person, and the organization that is named or the first."""
+    settings: Settings = load_settings(data=data, config=config)
+
+    async def with_own_keys(store: Store, vault: Vault) -> Any:
+        user_id = await _find(Users(store, Clock()), who)
+        owner = await org_id(store, org, settings)
+        return await work(OwnKeys(store, Clock(), Keys(store, vault, Clock())), user_id, owner)
+
+    return with_store(settings, with_own_keys)
 
 
 async def _find(users: Users, who: str) -> str:

@@ -1,25 +1,60 @@
-"""Open what people sign in with, as the settings say."""
+"""Open what keeps people, and what they sign in with, as the settings say."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import structlog
 
+from penstock.accounts.keys import Keys
 from penstock.clock import Clock
 from penstock.net.client import HttpClient
 from penstock.package_extras import check_extra
 from penstock.people.configured import read_oidc
+from penstock.people.invitations import Invitations
 from penstock.people.oidc import Issuer
+from penstock.people.own_keys import OwnKeys
 from penstock.people.sessions import Sessions
 from penstock.people.sign_in import SignIn
 from penstock.people.users import Users
 from penstock.settings import PREFIX, Settings
+from penstock.store.base import Store
 from penstock.vault import Vault
 
 log = structlog.get_logger()
 SECRET = PREFIX + "OIDC_CLIENT_SECRET"  # of this gateway at the issuer; without it, it is a public client
 
 
-async def open_sign_in(
+@dataclass(frozen=True, slots=True)
+class People:
+    """What keeps people, their sessions and their keys, and what they sign in with."""
+
+    users: Users
+    sessions: Sessions
+    own_keys: OwnKeys
+    invitations: Invitations
+    sign_in: SignIn | None  # with an issuer; None: people sign in with keys
+
+
+async def open_people(
+    settings: Settings,
+    environ: Mapping[str, str],
+    client: HttpClient,
+    store: Store,
+    keys: Keys,
+    vault: Vault,
+    clock: Clock,
+) -> People:
+    """Raises Misconfigured and ExtraMissing.
+
+    The issuer itself is asked when the first person signs in, so it may be down at the start.
+    """
+    users = Users(store, clock)
+    sessions = Sessions(store, clock, settings.session_hours)
+    sign_in = await _open_sign_in(settings, environ, client, users, sessions, vault, clock)
+    return People(users, sessions, OwnKeys(store, clock, keys), Invitations(store, clock), sign_in)
+
+
+async def _open_sign_in(
     settings: Settings,
     environ: Mapping[str, str],
     client: HttpClient,
@@ -28,10 +63,7 @@ async def open_sign_in(
     vault: Vault,
     clock: Clock,
 ) -> SignIn | None:
-    """What signs people in with the issuer of the settings; None without one. Raises Misconfigured and ExtraMissing.
-
-    The issuer itself is asked when the first person signs in, so it may be down at the start.
-    """
+    """What signs people in with the issuer of the settings; None without one."""
     config = read_oidc(settings.oidc, settings.public_url)
     if config is None:
         return None

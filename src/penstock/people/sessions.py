@@ -9,6 +9,7 @@ from penstock.accounts.keys import CallerRow, caller_of
 from penstock.audit_log import Act, Note, write_audited
 from penstock.clock import Clock
 from penstock.errors import AuthenticationFailed
+from penstock.people.own_keys import revoke_own_keys
 from penstock.schema import Caller
 from penstock.store.base import Store, Transaction
 from penstock.values import new_id
@@ -78,13 +79,18 @@ class Sessions:
         )
 
     async def end(self, caller: Caller, *, everywhere: bool) -> int:
-        """End the caller's session, or all of the person's or key's; return how many there were."""
+        """End the caller's session, or all of the person's, with the keys that the person has made, or of the key's.
+
+        Returns how many there were.
+        """
         at_ms = self._clock.now_ms()
 
         async def work(tx: Transaction, note: Note) -> int:
             if not everywhere:
                 count = await tx.run("delete_session", id=caller.session_id)
             elif caller.user_id:
+                keys = await tx.all("list_keys_of_user", user_id=caller.user_id)
+                await revoke_own_keys(tx, note, [key for key in keys if key["kind"] is None], at_ms)
                 count = await tx.run("delete_sessions_of_user", user_id=caller.user_id)
             else:
                 count = await tx.run("delete_sessions_of_key", key_id=caller.key_id)

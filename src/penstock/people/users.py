@@ -13,6 +13,7 @@ from penstock.errors import InvalidRequest, NotFound, PermissionDenied
 from penstock.people.configured import EVERYWHERE, Role, RoleRule
 from penstock.people.invitations import digest
 from penstock.people.oidc import Identity, SignInFailed
+from penstock.people.own_keys import MAKERS, revoke_own_keys
 from penstock.schema import Caller
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId, iso, new_id
@@ -111,7 +112,7 @@ class Users:
                 continue
             place = {"user_id": user_id, "org_id": org_id, "source": "groups"}
             await self._set_role(tx, note, place, row["role"] if row else None, role, at_ms)
-        await self._follow_roles(tx, user_id, at_ms)
+        await self._follow_roles(tx, note, user_id, at_ms)
 
     async def _set_role(
         self, tx: Transaction, note: Note, row: Row, former: str | None, role: str | None, at_ms: int
@@ -126,12 +127,15 @@ class Users:
         after = {"role": role, "source": row["source"]}
         note(Act("role.changed", row["user_id"], org_id, {"role": former}, after))
 
-    async def _follow_roles(self, tx: Transaction, user_id: str, at_ms: int) -> None:
-        """Let the sessions of a person do what the roles of now allow."""
+    async def _follow_roles(self, tx: Transaction, note: Note, user_id: str, at_ms: int) -> None:
+        """Let the sessions and the keys of a person do what the roles of now allow."""
         roles = {row["org_id"]: row["role"] for row in await tx.all("list_memberships", user_id=user_id)}
-        for key in await tx.all("list_session_keys", user_id=user_id):
+        for key in await tx.all("list_keys_of_user", user_id=user_id):
             now = "operator" if EVERYWHERE in roles else roles.get(key["org_id"])
-            if now is None:
+            if key["kind"] is None:
+                if now not in MAKERS:
+                    await revoke_own_keys(tx, note, [key], at_ms)
+            elif now is None:
                 await tx.run("revoke_session_key", id=key["id"], at_ms=at_ms)
             elif _SCOPES[now] != key["scopes"]:
                 await tx.run("set_session_key", id=key["id"], scopes=_SCOPES[now])
@@ -229,21 +233,24 @@ class Users:
             former = {row["org_id"]: row["role"] for row in await tx.all("list_memberships", user_id=user_id)}
             place = {"user_id": user_id, "org_id": org_id, "source": "granted"}
             await self._set_role(tx, note, place, former.get(org_id), role, at_ms)
-            await self._follow_roles(tx, user_id, at_ms)
+            await self._follow_roles(tx, note, user_id, at_ms)
 
         await write_audited(self._store, at_ms, work)
 
     async def set_status(self, user_id: str, status: str) -> None:
-        """Deactivate a person, whose sessions and keys stop at once, or undo it."""
+        """Deactivate a person, whose sessions stop at once and whose keys are revoked, or let the person in again."""
+        at_ms = self._clock.now_ms()
 
         async def work(tx: Transaction, note: Note) -> None:
             former = await self._locked(tx, user_id)
             await tx.run("set_user_status", id=user_id, status=status)
             if status != "active":
+                keys = await tx.all("list_keys_of_user", user_id=user_id)
+                await revoke_own_keys(tx, note, [key for key in keys if key["kind"] is None], at_ms)
                 await tx.run("delete_sessions_of_user", user_id=user_id)
             note(changed("user.changed", user_id, None, {"status": former["status"]}, {"status": status}))
 
-        await write_audited(self._store, self._clock.now_ms(), work)
+        await write_audited(self._store, at_ms, work)
 
     async def _locked(self, tx: Transaction, user_id: str) -> Row:
         row = await tx.one("lock_user_by_id", id=user_id)

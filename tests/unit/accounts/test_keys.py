@@ -282,6 +282,7 @@ async def test_a_key_record_has_the_fields_of_the_interface(database: Database) 
             "id": new.id,
             "object": "key",
             "name": "ci",
+            "owner": None,
             "last_four": new.key[-4:],
             "status": "active",
             "created_at": "2023-11-14T22:13:20.000Z",

@@ -67,6 +67,7 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
         ("POST", "/v1/webhooks/messages/{message_id}/redeliver"),
         ("POST", "/v1/webhooks/test"),
         ("PUT", "/v1/labels"),
+        ("PUT", "/v1/own-key-limits"),
         ("PUT", "/v1/aliases/{alias:path}"),
         ("DELETE", "/v1/aliases/{alias:path}"),
         ("POST", "/v1/trials/{trial_id}/verdict"),

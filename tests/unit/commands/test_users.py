@@ -37,3 +37,18 @@ def test_the_first_operator_is_granted_and_a_leaver_is_deactivated(data_folder: 
     done("users", "grant", row[0], "--role", "none", "--org", "*", "--data", data_folder)
     assert asyncio.run(enter(data_folder)) == "no-access"
     assert penstock("users", "grant", row[0], "--role", "boss", "--data", data_folder).status == 1
+
+
+def test_keys_of_a_person_are_made_within_limits(data_folder: Path) -> None:
+    done("keys", "create", "--data", data_folder)
+    asyncio.run(enter(data_folder))
+    done("users", "grant", "anna@studio.example", "--role", "member", "--data", data_folder)
+    limits = done("users", "key-limits", "--usd-per-month", "20", "--model", "atelier/*", "--data", data_folder)
+    assert done("users", "key-limits", "--data", data_folder).out == limits.out
+    made = done("users", "make-key", "anna@studio.example", "--name", "laptop", "--data", data_folder)
+    assert made.out.startswith("pk_")
+    [row] = done("users", "keys", "anna@studio.example", "--data", data_folder).lines
+    assert (row[1], row[4]) == ("laptop", "20")
+    assert ("laptop", "Anna") in [(row[1], row[6]) for row in done("keys", "list", "--data", data_folder).lines]
+    refused = penstock("users", "make-key", "anna@studio.example", "--usd-per-month", "21", "--data", data_folder)
+    assert (refused.status, "`usd_per_month` must be at most 20 USD" in refused.err) == (1, True)

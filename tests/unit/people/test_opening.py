@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.people.opening import SECRET, open_sign_in
+from penstock.net.client import HttpClient
+from penstock.people.opening import SECRET, open_people
 from penstock.settings import Settings
 from tests.gateway import OpenGateway
 
@@ -20,7 +21,9 @@ async def test_an_issuer_that_is_down_does_not_stop_the_start(open_gateway: Open
             "roles": [{"role": "admin", "org": "no", "group": "g"}],
         }
         settings = Settings(data=tmp_path, public_url="https://media.example", oidc=table)
-        parts = (None, gateway.users, gateway.sessions, None, running.clock)
-        opened = await open_sign_in(settings, {SECRET: "s"}, *parts)  # type: ignore[arg-type]
-        assert opened is not None
-        assert opened.host == "issuer.invalid"
+        parts = (gateway.store, gateway.keys, gateway.vault, running.clock)
+        client = HttpClient()
+        opened = await open_people(settings, {SECRET: "s"}, client, *parts)
+        await client.close()
+        assert opened.sign_in is not None
+        assert opened.sign_in.host == "issuer.invalid"

@@ -57,7 +57,7 @@ async def create_key(gateway: Gateway, call: Call) -> Response:
 
 async def create_key_of(gateway: Gateway, org_id: OrgId, body: Mapping[str, Any]) -> Response:
     """Create a key of an organization."""
-    options = {name: value for name, value in _key_options(body, KEY_FIELDS).items() if value is not None}
+    options = {name: value for name, value in key_options(body, KEY_FIELDS).items() if value is not None}
     await check_declared_names(gateway.store, org_id, options.get("labels", ()), "labels")
     new = await gateway.keys.create_key(org_id, **options)
     [record] = await gateway.keys.records(org_id, [new.row])
@@ -72,7 +72,7 @@ async def retrieve_key(gateway: Gateway, call: Call) -> Response:
 async def change_key(gateway: Gateway, call: Call) -> Response:
     """Change what the body names; null removes a limit."""
     key_id = path_id(call, "key_id", "key", "key")
-    options = _key_options(call.json, CHANGE_FIELDS)
+    options = key_options(call.json, CHANGE_FIELDS)
     await check_declared_names(gateway.store, call.caller.org_id, options.get("labels") or (), "labels")
     row = await gateway.keys.change_key(call.caller.org_id, key_id, options)
     return Response(json=(await gateway.keys.records(call.caller.org_id, [row]))[0])
@@ -84,7 +84,7 @@ async def revoke_key(gateway: Gateway, call: Call) -> Response:
     return Response(json=(await gateway.keys.records(call.caller.org_id, [revoked]))[0])
 
 
-def _key_options(body: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
+def key_options(body: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
     """Return the fields of a key, checked; raise InvalidRequest for an unknown field or a bad value."""
     options = checked_fields(body, fields, keeps_null=True)
     for name in ("usd_per_day", "usd_per_month"):

@@ -17,7 +17,12 @@ SESSION_FIELDS = field_table(
     flag_field("keep", "Whether the session outlives the browser, for 30 days.", default=False),
 )
 END_QUERY = (
-    Query(name="everywhere", type="boolean", default=False, about="End all sessions of this person, or of this key."),
+    Query(
+        name="everywhere",
+        type="boolean",
+        default=False,
+        about="End all sessions of this person, with the person's own keys, or all of this key.",
+    ),
 )
 
 
@@ -43,6 +48,8 @@ async def end_session(gateway: Gateway, call: Call) -> Response:
     everywhere = query.read(END_QUERY, call.query)["everywhere"]
     if call.caller.session_id is not None or everywhere:
         await gateway.sessions.end(call.caller, everywhere=everywhere)
+        if everywhere and call.caller.user_id is not None:
+            gateway.keys.forget_owner(call.caller.user_id)
     return Response(status=204, headers=set_cookie(cookie_name(call.base_url), "", call.base_url, 0))
 
 

@@ -13,7 +13,7 @@ from penstock.values import OrgId
 USER_FIELDS = field_table(
     text_field("role", "What the person may do in the organization; null for nothing.", one_of=ROLES),
     text_field("org_id", "The organization; `*` for the role `operator`. By default that of the caller."),
-    text_field("status", "`deactivated` ends all sessions; for operators.", one_of=STATUSES),
+    text_field("status", "`deactivated` ends all sessions and own keys; for operators.", one_of=STATUSES),
 )
 
 
@@ -40,5 +40,6 @@ async def change_user(gateway: Gateway, call: Call) -> Response:
         await gateway.users.grant(user_id, org_id, fields["role"])
     if fields.get("status"):
         await gateway.users.set_status(user_id, fields["status"])
+    gateway.keys.forget_owner(user_id)
     records = await gateway.users.list_records(whose)
     return Response(json=next(record for record in records if record["id"] == user_id))

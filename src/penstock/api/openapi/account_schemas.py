@@ -138,6 +138,7 @@ _KEY = {
     "id": TEXT,
     "object": always("key"),
     "name": or_null(TEXT),
+    "owner": or_null(closed_object({"id": TEXT, "name": or_null(TEXT)})),
     "last_four": or_null(TEXT),
     "status": one_of(*KEY),
     "created_at": TIME,
@@ -329,6 +330,19 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Key": closed_object(_KEY),
     "NewKey": closed_object({**_KEY, "key": or_null(TEXT)}),
     "KeyList": list_of("Key"),
+    "OwnKeyList": list_of("Key", pages=False),
+    "OwnKeyLimits": closed_object(
+        {
+            "object": always("own_key_limits"),
+            "keys": INTEGER,
+            "days": INTEGER,
+            "requests_per_minute": or_null(INTEGER),
+            "concurrent_requests": or_null(INTEGER),
+            "usd_per_day": or_null(MONEY),
+            "usd_per_month": or_null(MONEY),
+            "models": or_null(array(TEXT)),
+        }
+    ),
     "Balance": _BALANCE,
     "Usage": _USAGE,
     "Organization": _ORGANIZATION,

@@ -270,6 +270,18 @@ OPERATIONS: Mapping[str, Operation] = {
         "Keys", "Changes what the body names; null removes a limit. Other processes notice within two seconds."
     ),
     "revoke_key": Operation("Keys", "Ends a key for good. Its records stay."),
+    "list_own_keys": Operation("Keys", "Lists the active keys of the person who is signed in; keys have none."),
+    "make_own_key": Operation(
+        "Keys",
+        "Makes a key for the person who is signed in, within the organization's limits, which count where the body "
+        "names none. It has no scopes, and is revoked when the person loses the role, is deactivated or signs out "
+        "everywhere. The response is the only one that contains the key itself.",
+    ),
+    "revoke_own_key": Operation("Keys", "Ends a key of the person who is signed in for good. Its records stay."),
+    "retrieve_own_key_limits": Operation("Keys", "Returns what limits the keys that people make for themselves."),
+    "set_own_key_limits": Operation(
+        "Keys", "Replaces the limits of the keys that people make from now on; what the body leaves out is unlimited."
+    ),
     "retrieve_own_key": Operation("Keys", "Returns the key that this call is made with, and its scopes."),
     "begin_session": Operation(
         "Pages",

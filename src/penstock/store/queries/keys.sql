@@ -2,7 +2,7 @@
 
 -- part: caller_columns
 -- What a call needs of its key, how its organization is billed, and which labels have budgets.
-    keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
+    keys.id AS key_id, keys.org_id, CASE WHEN keys.kind IS NULL THEN keys.user_id END AS owner_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
     keys.nanos_per_month, keys.models, keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels,
     orgs.billing, orgs.nanos_per_month AS org_nanos_per_month, orgs.declared_labels, orgs.provenance, orgs.model_aliases,
 -- [sqlite]
@@ -12,6 +12,13 @@
 -- [both]
         FROM (SELECT name, value FROM label_budgets WHERE label_budgets.org_id = keys.org_id LIMIT 201) AS budgets
     ) AS label_budgets
+
+-- part: key_columns
+-- What is shown of a key, and whose it is.
+    keys.id, keys.name, keys.last_four, keys.status, keys.created_at_ms, keys.revoked_at_ms, keys.scopes,
+    keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day, keys.nanos_per_month, keys.models,
+    keys.replay_mode, keys.image_response_format, keys.expires_at_ms, keys.labels, keys.user_id,
+    COALESCE(users.name, users.email) AS owner_name
 
 -- name: get_caller
 -- The active key with this digest, unless its person is deactivated.
@@ -28,10 +35,10 @@ WHERE keys.id = :id AND keys.status = 'active' AND (keys.user_id IS NULL OR user
 -- name: add_key
 -- Add a key. Only its digest and its last four characters are stored.
 INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, requests_per_minute, concurrent_requests, nanos_per_day,
-    nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels, created_at_ms)
+    nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels, created_at_ms, user_id)
 VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :requests_per_minute, :concurrent_requests, :nanos_per_day,
     :nanos_per_month, :models, :replay_mode, :image_response_format, :expires_at_ms, :labels,
-    :created_at_ms);
+    :created_at_ms, :user_id);
 
 -- name: set_key
 -- Change the name and the limits of a key. A revoked key stays as it is.
@@ -48,9 +55,9 @@ WHERE id = :id AND org_id = :org_id AND status = 'active';
 
 -- name: get_key
 -- One key of an organization.
-SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
-    nanos_per_day, nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels
-FROM keys WHERE id = :id AND org_id = :org_id;
+SELECT {key_columns}
+FROM keys LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.id = :id AND keys.org_id = :org_id;
 
 -- name: get_key_org
 -- The organization of a key, for operators.
@@ -58,12 +65,32 @@ SELECT org_id FROM keys WHERE id = :id;
 
 -- name: list_{older|newer}_keys
 -- A page {downwards|upwards} from an id, without those of sessions.
-SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
-    nanos_per_day, nanos_per_month, models, replay_mode, image_response_format, expires_at_ms, labels
-FROM keys
-WHERE org_id = :org_id AND id > :low AND id < :high AND kind IS NULL
-    AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-ORDER BY id {DESC|ASC} LIMIT :limit;
+SELECT {key_columns}
+FROM keys LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.org_id = :org_id AND keys.id > :low AND keys.id < :high AND keys.kind IS NULL
+    AND (CAST(:status AS TEXT) IS NULL OR keys.status = :status)
+ORDER BY keys.id {DESC|ASC} LIMIT :limit;
+
+-- name: list_own_keys
+-- The active keys of a person in an organization, newest first.
+SELECT {key_columns}
+FROM keys INDEXED BY keys_by_user LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.user_id = :user_id AND keys.org_id = :org_id AND keys.kind IS NULL AND keys.status = 'active'
+ORDER BY keys.id DESC LIMIT :limit;
+
+-- name: count_own_keys
+-- How many keys of a person work in an organization.
+SELECT COUNT(*) AS count FROM keys
+WHERE user_id = :user_id AND org_id = :org_id AND kind IS NULL AND status = 'active'
+    AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms);
+
+-- name: get_own_key_limits
+-- What limits the keys that people make in an organization.
+SELECT own_key_limits FROM orgs WHERE id = :id;
+
+-- name: set_own_key_limits
+-- Limit the keys that people make in an organization.
+UPDATE orgs SET own_key_limits = :limits WHERE id = :id;
 
 -- name: lock_key
 -- Lock a key until the end of the transaction, so that its limits are checked one call at a time.

@@ -56,9 +56,9 @@ DELETE FROM members WHERE user_id = :user_id AND org_id = :org_id;
 SELECT id FROM keys
 WHERE user_id = :user_id AND org_id = :org_id AND kind = 'session' AND status = 'active' ORDER BY id LIMIT 1;
 
--- name: list_session_keys
--- The keys through which a person's sessions act.
-SELECT id, org_id, scopes FROM keys WHERE user_id = :user_id AND kind = 'session' AND status = 'active' ORDER BY id;
+-- name: list_keys_of_user
+-- The keys through which a person's sessions act, and those that the person has made.
+SELECT id, org_id, scopes, kind, user_id FROM keys WHERE user_id = :user_id AND status = 'active' ORDER BY id;
 
 -- name: add_session_key
 -- Add a key for a person's sessions. Nobody knows a key with this digest.

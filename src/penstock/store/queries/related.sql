@@ -102,12 +102,16 @@ SELECT told.id, substr(told.prompt, 1, 300) AS prompt FROM (
 ) AS told WHERE told.prompt IS NOT NULL;
 
 -- name: list_names_of_keys [sqlite]
--- The names of keys.
-SELECT id, name FROM keys WHERE id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;
+-- The names of keys, and of the people who made them.
+SELECT keys.id, keys.name, CASE WHEN keys.kind IS NULL THEN COALESCE(users.name, users.email) END AS owner_name
+FROM keys LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.id IN (SELECT value FROM json_each(:ids)) AND keys.org_id = :org_id;
 
 -- name: list_names_of_keys [postgres]
--- The names of keys.
-SELECT id, name FROM keys WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id;
+-- The names of keys, and of the people who made them.
+SELECT keys.id, keys.name, CASE WHEN keys.kind IS NULL THEN COALESCE(users.name, users.email) END AS owner_name
+FROM keys LEFT JOIN users ON users.id = keys.user_id
+WHERE keys.id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND keys.org_id = :org_id;
 
 -- name: list_examples_of_models [sqlite]
 -- The first output of the newest request of each model that still has one.

@@ -23,6 +23,7 @@ EXAMPLES: dict[str, Any] = {
         "id": "key_1",
         "object": "key",
         "name": None,
+        "owner": {"id": "user_1", "name": "Anna"},
         "last_four": "abcd",
         "status": "active",
         "created_at": "2026-01-31T12:00:00Z",
