@@ -275,6 +275,13 @@ SPEECH = field_table(
         default=DEFAULT_RATE,
         handling="emulated",
     ),
+    object_field(
+        "reference_audio",
+        "A voice to imitate, for models that take one: `{audio, text, consent}`, a data URI or an HTTPS URL of 2 to 30 "
+        "seconds, what is said in it, and `true`.",
+        has_parts=True,
+        handling="converted",
+    ),
     *_ASYNCHRONOUS,
     *_DELIVERY,
     text_field("idempotency_key", "A repeated key returns the first sound, and costs nothing.", max_length=256),

@@ -91,7 +91,8 @@ class SpeechVendors(FakeProvider):
         return self.sound(fields["input"], "wav")
 
     def _mistral(self, fields: Mapping[str, Any]) -> FakeResponse:
-        if wrong := self.wrong(fields, "input model voice_id", ("response_format", "stream", "ref_audio", "metadata")):
+        who = "ref_audio" if "ref_audio" in fields else "voice_id"
+        if wrong := self.wrong(fields, f"input model {who}", ("response_format", "stream", "metadata")):
             return wrong
         if fields.get("stream") is not True or fields.get("response_format") not in (
             "pcm",

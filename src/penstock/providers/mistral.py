@@ -13,6 +13,7 @@ from penstock.providers.spec import (
     Reply,
     bearer,
     complete_table,
+    converted,
     fixed,
     ignored,
     passthrough,
@@ -82,6 +83,7 @@ SPEAK = Operation(
         "speech",
         passthrough("input", required=True),
         renamed("voice", to="voice_id"),
+        converted("reference_audio", to="ref_audio", convert=lambda voice: voice.encoded),
         fixed("stream", True),
     ),
     speech=Speech(

@@ -130,9 +130,7 @@ class Settings(InstallationSettings, frozen=True, kw_only=True, forbid_unknown_f
     form_bytes: Annotated[Count, Meta(description="Largest multipart body.")] = 64 * 1024**2
     image_bytes: Annotated[Count, Meta(description="Largest image that a caller may send or name.")] = 20 * 1024**2
     input_audio_bytes: Annotated[Count, Meta(description="Largest sound that a caller may send.")] = 60 * 1024**2
-    input_video_bytes: Annotated[Count, Meta(description="Largest video that a caller may send or name.")] = (
-        50 * 1024**2
-    )
+    input_video_bytes: Annotated[Count, Meta(description="Largest video that callers may send or name.")] = 50 * 1024**2
     video_bytes: Annotated[Count, Meta(description="Largest video accepted from a provider.")] = 2 * 1024**3
     receiving_bytes: Annotated[
         Count,
@@ -148,6 +146,7 @@ class Settings(InstallationSettings, frozen=True, kw_only=True, forbid_unknown_f
         int, Meta(ge=1, description="How many streams of sound are converted at once, each in a child process.")
     ] = 16
     account_voices: Annotated[bool, Meta(description="Whether voices of the operator's accounts are listed.")] = True
+    allow_voice_cloning: Annotated[bool, Meta(description="Whether calls may have a voice imitated.")] = False
     open_voice_list: Annotated[
         bool, Meta(description="Whether the lists of voices and of speech models need no key, as Open WebUI asks.")
     ] = False

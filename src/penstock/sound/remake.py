@@ -18,10 +18,10 @@ from penstock.sound.sniff import HEAD_BYTES, sound_format
 _RATE_MAX = max(SAMPLE_RATES)
 
 
-def remake(data: bytes, target: SoundFormat) -> dict[str, Any]:
+def remake(data: bytes, target: SoundFormat, max_seconds: float | None = None) -> dict[str, Any]:
     """The file in another format, marked as generated, and its seconds; the task of a child process.
 
-    Raises BadSound for what is not sound, and for a file without samples.
+    Raises BadSound for what is not sound, for a file without samples, and for one that is longer than `max_seconds`.
     """
     found = sound_format(data[:HEAD_BYTES])
     if found is None:
@@ -41,6 +41,8 @@ def remake(data: bytes, target: SoundFormat) -> dict[str, Any]:
             for plain in resampler.resample(frame):
                 encoder.add(frame_bytes(plain))
                 samples += plain.samples
+            if max_seconds is not None and samples > max_seconds * rate:
+                raise BadSound(f"The sound is longer than {max_seconds:g} seconds.")
         for plain in resampler.resample(None) if resampler else ():
             assert encoder is not None, "both are made together"
             encoder.add(frame_bytes(plain))

@@ -26,6 +26,7 @@ from penstock.speech.mock import for_mock, kept_replay, mock_speech, speech_repl
 from penstock.speech.plan import SpeechPlan, make_plan
 from penstock.speech.pricing import max_cost, quote
 from penstock.speech.provider_sound import ProviderSound
+from penstock.speech.reference import note_imitation, read_reference
 from penstock.speech.replay import DelayedSound, RecordedSound, SoundOnRecord, find_speech, recorded_voice
 from penstock.speech.request import SpeechRequest, read_speech_request
 from penstock.speech.streamed_speech import Speaking, speak
@@ -63,6 +64,8 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         request = read_speech_request(call)
         check_model(call.caller, request.model, gateway.catalog.public_id(request.model))
         kept = read_kept(gateway, call, request)
+        reference = await read_reference(gateway, call, request.written_reference, is_kept=kept is not None)
+        request = msgspec.structs.replace(request, reference=reference)
         labels = call_labels(call, call.json.get("labels"))
         planned = await _plan(gateway, call, request, is_kept=kept is not None)
     if call.dry_run:
@@ -77,6 +80,8 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
     text = joined(request.text, request.values.get("instructions"), request.extras)
     user = request.records.get("user")
     await gateway.guards.check(asked_of(call), _TASK, request.model, text, labels=labels, user=user)
+    if planned.request.reference and planned.status != "replayed":
+        await note_imitation(gateway, call, request.model, planned.request.reference)
     amount = Nanos(max(planned.most(candidate) for candidate in planned.route.candidates))
     drill = call.headers.get(HEADER, "")
     recorded = Request(task=_TASK, model=request.model, values=request.records, labels=labels, drill=drill)

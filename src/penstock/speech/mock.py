@@ -42,13 +42,13 @@ def kept_replay(options: ReplayOptions) -> Literal["live", "mocked"]:
 def mock_speech(gateway: Gateway, request: SpeechRequest) -> tuple[SpeechRequest, Route]:
     """The call for the built-in voice, at no cost: without a voice and fields that only other models know."""
     mock = gateway.catalog.mock("speech")
-    plain = msgspec.structs.replace(request, voice=None, extras={}, preferences=None)
+    plain = msgspec.structs.replace(request, voice=None, extras={}, preferences=None, reference=None)
     return plain, Route((replace(mock, model=replace(mock.model, prices=())),))
 
 
 def for_mock(request: Request) -> Request:
     """The request of a kept sound for the built-in voice; see `mock_speech`."""
-    values = {name: value for name, value in request.values.items() if name != "voice"}
+    values = {name: value for name, value in request.values.items() if name not in ("voice", "reference_audio")}
     return msgspec.structs.replace(request, values=values, extras={})
 
 

@@ -10,6 +10,8 @@ from penstock.errors import InvalidRequest, quoted
 from penstock.package_extras import has_extra, how_to_install
 from penstock.providers.spec import Model
 from penstock.sound.formats import WITH_RATE, SoundFormat
+from penstock.speech.reference import FIELD as REFERENCE
+from penstock.speech.reference import Reference
 from penstock.speech.request import SpeechRequest
 from penstock.speech.splitting import split_text
 from penstock.speech.voices import model_voice, speech_of
@@ -31,6 +33,11 @@ class SpeechPlan(msgspec.Struct, frozen=True):
     parts: tuple[str, ...]
     fields: Mapping[str, Any]  # of the provider's body, without the text
 
+    def size_bytes(self, text: str) -> int:
+        """About how large the body for one part of the text is."""
+        reference: Reference | None = self.fields.get(REFERENCE)
+        return len(text) + (len(reference.encoded) if reference else 0)
+
     def body(self, text: str) -> dict[str, Any]:
         """The provider's fields for one part of the text."""
         speech = speech_of(self.model)
@@ -51,13 +58,16 @@ def make_plan(model: Model, request: SpeechRequest, *, is_recorded: bool = False
     """
     speech = speech_of(model)
     values = {**request.extras, **request.values}
+    if request.reference is not None:
+        values[REFERENCE] = request.reference
     _check(model, request, values)
     sent_speed, tempo = _speeds(None if is_recorded else speech.speeds, request.speed)
     if sent_speed != 1:
         values["speed"] = sent_speed
     parts = split_text(request.text, speech.max_characters)
     asked = _asked_format(model, request, is_joined=len(parts) > 1, tempo=tempo)
-    plan = SpeechPlan(model, model_voice(model, request.voice), asked, tempo, tuple(parts), values)
+    voice = None if request.reference else model_voice(model, request.voice)
+    plan = SpeechPlan(model, voice, asked, tempo, tuple(parts), values)
     check_codecs(plan, request)
     return plan
 

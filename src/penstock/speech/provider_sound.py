@@ -86,7 +86,7 @@ class ProviderSound:
                 idle_seconds=idle_seconds(self._candidate.provider, self._gateway.settings),
                 total_seconds=2 * (self.times.max_seconds + EXTRA_SECONDS),
                 for_org=self._for_org,
-                size_bytes=len(text),
+                size_bytes=self._plan.size_bytes(text),
             )
             size_before = self.size_bytes
             async with aclosing(source), aclosing(self._sound(source)) as sound:

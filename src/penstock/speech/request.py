@@ -10,6 +10,7 @@ from penstock.fields import SPEECH, check_field
 from penstock.models.preferences import FIELD
 from penstock.schema import Call, Request
 from penstock.sound.formats import DEFAULT_RATE, WITH_RATE, SoundFormat
+from penstock.speech.reference import Reference
 from penstock.upstream.extra_fields import check_extras_size
 
 _MAX_VOICE_LENGTH = 256
@@ -17,7 +18,8 @@ STREAMED_LENGTH_MAX = 20_000  # characters of a text whose caller waits: about t
 # What the gateway does itself, whatever the model can.
 _OWN = (
     "model", "input", "voice", "response_format", "stream_format", "sample_rate", "speed", "session_id", "labels",
-    "metadata", "media_retention", "webhook_url", "idempotency_key", "deliver_to", "deliver_required", FIELD,
+    "metadata", "media_retention", "webhook_url", "idempotency_key", "deliver_to", "deliver_required",
+    "reference_audio", FIELD,
 )  # fmt: skip
 
 
@@ -34,6 +36,8 @@ class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
     values: Mapping[str, Any]  # the other fields of the interface, for the model's table
     extras: Mapping[str, Any]  # fields that the interface does not name
     preferences: Mapping[str, Any] | None
+    written_reference: Mapping[str, Any] | None = None  # the voice to imitate, as the caller wrote it
+    reference: Reference | None = None
     records: dict[str, Any]  # what the record of the call keeps of it
 
     @property
@@ -74,6 +78,7 @@ def _speech_request(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> Spe
         values={name: value for name, value in fields.items() if name not in _OWN},
         extras=extras,
         preferences=fields.get(FIELD),
+        written_reference=fields.get("reference_audio"),
         records={name: fields[name] for name in ("user", "session_id") if fields.get(name)},
     )
 
