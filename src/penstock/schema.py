@@ -13,6 +13,7 @@ from penstock.long_bodies.long_body import LongBody
 from penstock.values import VIDEO_RESOLUTIONS, ZERO, Frame, Nanos, OrgId
 
 SOUND_TASKS = ("speech", "sound")  # that make sounds, which are all read at one endpoint
+LISTEN_TASKS = ("transcription", "translation")  # that write down what is said
 JOB_TASKS = ("video", "sound")  # whose callers never wait for the outputs, but come back for them
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
 MODALITY = {
@@ -128,13 +129,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Input(msgspec.Struct, frozen=True, omit_defaults=True):
     """An input image or video in the storage, kept until the request has ended."""
 
-    role: str  # image, mask, reference, a role of VIDEO_ROLES that the caller stated, or one of INPUT_VIDEOS
+    role: str  # image, mask, reference, sound, a role of VIDEO_ROLES that the caller stated, or one of INPUT_VIDEOS
     media_id: str
     content_type: str
     width: int
     height: int
     size_bytes: int
-    seconds: float = 0.0  # of a video
+    seconds: float = 0.0  # of a video or a sound
     frames: int = 0  # of a video
     credentials: bytes | None = None  # an archive of its Content Credentials; empty: left out; None: it has none
 
@@ -324,7 +325,6 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None  # of a sound
     voice: str | None = None  # that spoke, by the provider's name
     lyrics: str | None = None  # of a song, if the model wrote them
-
     delivered: Delivered | None = None  # the copy in a bucket, if the caller wants one
     delivery_error: str | None = None  # why there is none
 

@@ -214,9 +214,10 @@ class InputFile:
     content_type: str
     width: int
     height: int
-    # `image`, `mask`, `reference`, or one of VIDEO_ROLES and INPUT_VIDEOS; a video's table gets only the last two kinds
+    # `image`, `mask`, `reference`, `sound`, or one of VIDEO_ROLES and INPUT_VIDEOS; a video's table gets only those of
+    # the last two lists
     role: str = "image"
-    seconds: float = 0.0  # of a video
+    seconds: float = 0.0  # of a video or a sound
     frames: int = 0  # of a video
     uploaded_name: str = ""  # the provider's name for it, after an upload
     url: str = ""  # where a provider that takes only URLs can fetch it; `data` is then empty

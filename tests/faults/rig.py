@@ -41,6 +41,7 @@ from tests.api.raw_http import RawConnection, RawResponse, request
 from tests.fake_providers import chat
 from tests.fake_providers.scripted import (
     CHARACTER_USD,
+    HEARD_SECOND_USD,
     IMAGE_USD,
     KEY,
     KEY_ENV,
@@ -262,6 +263,11 @@ id = "lab/sound"
 upstream = "{upstream["lab/sound"]}"
 task = "sound"
 price = {{ unit = "second", usd = "{SOUND_SECOND_USD}" }}
+[[providers.lab.models]]
+id = "lab/listen"
+upstream = "{upstream["lab/listen"]}"
+task = "transcription"
+price = {{ unit = "second", usd = "{HEARD_SECOND_USD}" }}
 """
         )
         draft.rename(self.data / "penstock.toml")

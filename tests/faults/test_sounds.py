@@ -1,14 +1,17 @@
-"""kill -9 while speech, effects and music are being made: every job ends once, and is charged once or not at all."""
+"""kill -9 while speech, effects, music and transcripts are made: each job ends once, and is charged at most once."""
 
 import asyncio
 import signal
+from base64 import b64encode
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fake_providers.scripted import CHARACTER_USD, SOUND_SECOND_USD
+from tests import sounds
+from tests.fake_providers.scripted import CHARACTER_USD, HEARD_SECOND_USD, SOUND_SECOND_USD
 from tests.faults.rig import CREDIT, EndedEarly, Rig, Running, rigged, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
@@ -17,6 +20,8 @@ BATCH = 4  # of each kind
 SECONDS = 2
 SPEECH = "/compat/v1/audio/speech"
 SOUNDS = "/compat/v1/audio/generations"
+TRANSCRIPTS = "/compat/v1/audio/transcriptions"
+AGAIN = ("speech", "transcription")  # what is asked of the provider again
 # Where the process dies, and at which passage.
 PLACES = (
     "accept.after_commit=kill:5",
@@ -30,13 +35,17 @@ PLACES = (
 
 
 async def promise(rig: Rig, served: Running, name: str) -> list[str]:
-    """Ask for speech and for sounds at the same time; the ids of those that were accepted."""
+    """Ask for speech, sounds and transcripts at the same time; the ids of those that were accepted."""
+    heard_data = b64encode(sounds.wav(SECONDS)).decode()
 
     async def ask(number: int) -> str | None:
         spoken = {"model": "lab/voice", "input": f"{name}, text {number}.", "voice": "alloy"}
         sound = {"model": "lab/sound", "prompt": f"{name}, sound {number}", "seconds": SECONDS}
+        heard = {"model": "lab/listen", "input_audio": {"data": heard_data, "format": "wav"}}
         try:
-            if number % 2:
+            if number % 3 == 2:
+                said = await served.ask("POST", TRANSCRIPTS, heard, prefer="respond-async")
+            elif number % 3:
                 said = await served.ask("POST", SPEECH, spoken, prefer="respond-async")
             else:
                 said = await served.ask("POST", SOUNDS, sound)
@@ -45,7 +54,7 @@ async def promise(rig: Rig, served: Running, name: str) -> list[str]:
         assert said.status == 202, said
         return str(said.json["id"])
 
-    found = await asyncio.gather(*(ask(number) for number in range(2 * BATCH)))
+    found = await asyncio.gather(*(ask(number) for number in range(3 * BATCH)))
     return [sound_id for sound_id in found if sound_id]
 
 
@@ -71,26 +80,35 @@ async def has_ended(rig: Rig) -> bool:
     return not await rig.rows("SELECT id FROM generations WHERE status IN ('queued', 'in_progress') LIMIT 1")
 
 
-async def check(rig: Rig, served: Running, promised: list[str]) -> None:
-    page = (await served.ask("GET", f"{SOUNDS}?limit=100&order=asc")).json
+async def listed(served: Running, path: str) -> dict[str, Any]:
+    page = (await served.ask("GET", f"{path}?limit=100&order=asc")).json
     assert not page["has_more"]
-    shown = {sound["id"]: sound for sound in page["data"]}
+    return {sound["id"]: sound for sound in page["data"]}
+
+
+async def check(rig: Rig, served: Running, promised: list[str]) -> None:
+    shown = {**await listed(served, SOUNDS), **await listed(served, TRANSCRIPTS)}
     assert set(promised) <= shown.keys(), "what was promised is there"
     records = {row["id"]: row for row in await rig.rows("SELECT id, kind, status, cost FROM requests")}
     due = Decimal(0)
     for sound_id, sound in shown.items():
         kind = records[sound_id]["kind"]
         code = (sound["error"] or {}).get("code")
-        if kind == "speech":
-            assert sound["status"] == "completed", "speech is spoken again"
+        if kind in AGAIN:
+            assert sound["status"] == "completed", "speech is spoken again, and a sound is heard again"
         else:
             assert sound["status"] == "completed" or code == "UPSTREAM_OUTCOME_UNKNOWN"
-        usd = SOUND_SECOND_USD * SECONDS if kind == "sound" else CHARACTER_USD * len(sound["prompt"])
-        usd = usd if sound["status"] == "completed" else Decimal(0)
+        prices = {
+            "sound": SOUND_SECOND_USD * SECONDS,
+            "speech": CHARACTER_USD * len(sound["prompt"]),
+            "transcription": HEARD_SECOND_USD * SECONDS,
+        }
+        usd = prices[kind] if sound["status"] == "completed" else Decimal(0)
         assert Decimal(records[sound_id]["cost"]).scaleb(-9) == usd
         due += usd
         if sound["output"]:
-            file = await served.ask("GET", f"{SOUNDS}/{sound_id}/content")
+            path = TRANSCRIPTS if kind == "transcription" else SOUNDS
+            file = await served.ask("GET", f"{path}/{sound_id}/content")
             assert (file.status, len(file.body)) == (200, sound["output"]["size_bytes"])
     balance = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
     assert Decimal(str(balance)) == CREDIT - due

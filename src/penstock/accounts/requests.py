@@ -14,7 +14,16 @@ from penstock.accounts.request_filters import HIGHEST_ID, LOWEST_ID, Filters
 from penstock.accounts.request_records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, Problem
-from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, PlannedCandidate, Request
+from penstock.schema import (
+    LISTEN_TASKS,
+    MODALITY,
+    SLOT_MS,
+    Call,
+    CostLine,
+    FailedAttempt,
+    PlannedCandidate,
+    Request,
+)
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import Page, Pager
 from penstock.values import ZERO, Nanos, OrgId, dollars, first_id, month_text
@@ -208,7 +217,7 @@ def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
         **_call_columns(call),
         "model": request.model,
         "modality": modality,
-        "kind": request.task,
+        "kind": "transcription" if request.task in LISTEN_TASKS else request.task,
         "end_user": request.values.get("user"),
         "session_id": call.headers.get(SESSION_HEADER) or request.values.get("session_id"),
         "labels": encode_labels(request.labels) if request.labels else None,

@@ -11,8 +11,10 @@ from penstock.api.endpoints.generations import (
     DRY_RUN,
     SOUNDS_QUERY,
     SPEECH_QUERY,
+    TRANSCRIPTS_QUERY,
     VIDEOS_QUERY,
     list_sounds,
+    list_transcripts,
     list_videos,
 )
 from penstock.api.endpoints.models import MODEL_QUERY, MODELS_QUERY
@@ -20,7 +22,7 @@ from penstock.api.route import Route
 from penstock.chat import repeats
 from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, SOUND, SPEECH, TRANSCRIPTION, TRANSLATION, VIDEO
 from penstock.generations import changed_videos, endpoints, openrouter_videos, retrieve, sounds
-from penstock.generations.cancel import cancel_sound, cancel_video
+from penstock.generations.cancel import cancel_sound, cancel_transcript, cancel_video
 from penstock.generations.changed_videos import CHANGED_VIDEO, REMIX
 from penstock.generations.openrouter_videos import OPENROUTER_VIDEO
 from penstock.speech.endpoint import MODALITY, create_speech
@@ -73,10 +75,19 @@ COMPAT_ROUTES: tuple[Route, ...] = (
           also=((200, "Estimate"), (202, "Sound")), modality=MODALITY, kind="speech", generation=True, drains=True),
     Route("POST", "/compat/v1/audio/transcriptions", transcribe, "Transcribe a sound", takes="json or form",
           fields=TRANSCRIPTION, query=DRY_RUN, headers=CALL_HEADERS, gives="Transcription", gives_text=True,
-          also=((200, "Estimate"),), modality=MODALITY, kind="transcription", generation=True, drains=True),
+          also=((200, "Estimate"), (202, "Sound")), modality=MODALITY, kind="transcription", generation=True,
+          drains=True),
     Route("POST", "/compat/v1/audio/translations", translate, "Translate a sound into English", takes="json or form",
           fields=TRANSLATION, query=DRY_RUN, headers=CALL_HEADERS, gives="Transcription", gives_text=True,
-          also=((200, "Estimate"),), modality=MODALITY, kind="transcription", generation=True, drains=True),
+          also=((200, "Estimate"), (202, "Sound")), modality=MODALITY, kind="transcription", generation=True,
+          drains=True),
+    Route("GET", "/compat/v1/audio/transcriptions", list_transcripts, "List transcripts", query=TRANSCRIPTS_QUERY,
+          gives="SoundList"),
+    Route("GET", "/compat/v1/audio/transcriptions/{id}", sounds.transcript, "Retrieve a transcript", gives="Sound"),
+    Route("GET", "/compat/v1/audio/transcriptions/{id}/content", files.download_transcript, "Download a transcript",
+          query=files.SOUND_QUERY, gives="file"),
+    Route("DELETE", "/compat/v1/audio/transcriptions/{id}", cancel_transcript, "Cancel a transcript", status=204,
+          also=((200, "SoundDeleted"),)),
     Route("GET", "/compat/v1/audio/voices", voices.list_voices, "List voices", query=voices.VOICES_QUERY,
           gives="VoiceList", is_voice_list=True),
     Route("GET", "/compat/v1/audio/previews/{provider}/{id}", voices.play_voice, "Play a voice", gives="file"),

@@ -62,6 +62,7 @@ from penstock.store.probe import WriteProbe
 from penstock.telemetry.logs import protections_log
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.trace_export import open_tracing
+from penstock.transcription.file import TRANSCRIPT_MAKERS
 from penstock.upstream import local
 from penstock.upstream.drilled_client import DrilledUpstream
 from penstock.values import new_id
@@ -168,7 +169,7 @@ async def build_gateway(
             delays=Delays(clock),
             worker_pool=pool,
             sound_pool=sound_pool,
-            output_makers={"speech": SpeechFile},
+            output_makers={"speech": SpeechFile, **TRANSCRIPT_MAKERS},
             write_probe=WriteProbe(store, clock),
             metrics=metrics,
             tracing=tracing,

@@ -187,8 +187,10 @@ class _Attempt:
             with self.job.running.wakeups.waiting() as wakeup:
                 while not making.done():
                     woken = asyncio.ensure_future(wakeup.wait())
-                    await asyncio.wait({making, woken}, return_when=asyncio.FIRST_COMPLETED)
-                    woken.cancel()
+                    try:
+                        await asyncio.wait({making, woken}, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        woken.cancel()
                     if wakeup.is_set() and await is_cancel_requested(self.gateway, self.job):
                         raise Cancelled()
                     wakeup.clear()

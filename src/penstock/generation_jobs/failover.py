@@ -16,7 +16,15 @@ from penstock.generation_jobs.job import Job, confirm_survival, is_cancel_reques
 from penstock.generation_jobs.parts import AttemptResult, Part
 from penstock.generation_jobs.rows import Live, Recording
 from penstock.jobs.running import LeaseLost
-from penstock.schema import JOB_TASKS, AttemptSummary, GenerationResult, PlannedCandidate
+from penstock.schema import (
+    JOB_TASKS,
+    LISTEN_TASKS,
+    SOUND_TASKS,
+    AttemptSummary,
+    GenerationResult,
+    PlannedCandidate,
+    Request,
+)
 from penstock.telemetry.call_report import provider_wait
 from penstock.upstream.account_limits import Wait
 from penstock.upstream.caller_error import caller_error
@@ -38,11 +46,11 @@ _IMAGE_RETRY_MS = 5000  # how long images are tried again, because their callers
 async def make(gateway: Gateway, job: Job, source: Live | Recording) -> NewResult:
     """Try all candidates, and after a pause all of them again, while nothing is made and waiting may help.
 
-    A video or a sound is tried until its deadline. The caller of an image waits for it: it is tried for a few seconds,
-    and only while no provider can be reached. Raises the caller's error if nothing was made.
+    What nobody waits for is tried until its deadline. The caller of an image waits for it: it is tried for a few
+    seconds, and only while no provider can be reached. Raises the caller's error if nothing was made.
     """
     clock = gateway.clock
-    is_job = job.request.task in JOB_TASKS
+    is_job = _is_patient(job.request)
     until_ms = job.row.deadline_ms
     if not is_job:
         until_ms = min(until_ms, clock.steady_ms() + _IMAGE_RETRY_MS)
@@ -57,6 +65,11 @@ async def make(gateway: Gateway, job: Job, source: Live | Recording) -> NewResul
         log.info("no provider available, trying again", request_id=job.id, seconds=round(pause, 1))
         await _wait(gateway, job, pause)
         job.history.round += 1
+
+
+def _is_patient(request: Request) -> bool:
+    """Whether busy and unreachable providers are waited for until the deadline: nobody waits for the outputs."""
+    return request.task in JOB_TASKS or (request.is_job and request.task in (*SOUND_TASKS, *LISTEN_TASKS))
 
 
 # --------------------------------------------------------------------------------------------------------------- pauses
@@ -158,7 +171,7 @@ def _wait_for_account(job: Job, candidate: Candidate, candidate_index: int) -> W
     """
     if candidate.account is None or job.history.has_begun_at(candidate_index):
         return None
-    return candidate.account.wait if job.request.task in JOB_TASKS else limit_of_operator(candidate)
+    return candidate.account.wait if _is_patient(job.request) else limit_of_operator(candidate)
 
 
 def _not_configured(job: Job, candidate_index: int) -> Failure:

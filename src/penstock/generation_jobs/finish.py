@@ -24,7 +24,7 @@ from penstock.generation_jobs.rows import Follow, GenerationRow, Recording
 from penstock.media.transfer import OutputNotStored
 from penstock.recordings import recordings
 from penstock.recordings.rows import RecordingFileRow, RecordingRow
-from penstock.schema import SLOT_MS, CostLine, GenerationResult, StoredOutput
+from penstock.schema import LISTEN_TASKS, SLOT_MS, SOUND_TASKS, CostLine, GenerationResult, StoredOutput
 from penstock.store.base import Change, Row
 from penstock.store.waiting import retry_while_unavailable
 from penstock.telemetry.call_report import report_result
@@ -35,7 +35,7 @@ from penstock.values import ZERO, Nanos, dollars, nanos
 from penstock.webhooks import events
 
 log = structlog.get_logger()
-_EVENT_OBJECTS = {"video": "video", "speech": "audio", "sound": "audio"}  # by task; the others are images
+_EVENT_OBJECTS = {"video": "video", **dict.fromkeys((*SOUND_TASKS, *LISTEN_TASKS), "audio")}  # the others are images
 
 
 class NewResult(msgspec.Struct, frozen=True):

@@ -9,11 +9,12 @@ import structlog
 from penstock.gateway import Gateway
 from penstock.generation_jobs.finish import NewResult
 from penstock.generation_jobs.job import Job, confirm_survival
-from penstock.guards.configured import Guard
+from penstock.guards.configured import Guard, guarded_kind
 from penstock.guards.guards import WAITING_CALLER_SECONDS, refused_output
-from penstock.guards.verdicts import MAX_IMAGE_BYTES, Asked, Verdict, describe
+from penstock.guards.texts import joined, text_of_transcript
+from penstock.guards.verdicts import MAX_IMAGE_BYTES, Asked, Verdict, describe, describe_text
 from penstock.imaging.workers import WorkFailed
-from penstock.schema import JOB_TASKS, Output
+from penstock.schema import JOB_TASKS, LISTEN_TASKS, Output
 
 log = structlog.get_logger()
 _VIDEO_BYTES_MAX = 256 * 1024**2  # of one that is decoded
@@ -22,8 +23,7 @@ _NOT_SEEN = Verdict("refuse", "it could not be shown to the guard")
 
 def output_guards(gateway: Gateway, job: Job) -> list[Guard]:
     """The guards that are asked about what the job makes."""
-    task = job.request.task
-    return gateway.guards.watching("edit" if task == "upscale" else task, job.org_id, "output", job.id)
+    return gateway.guards.watching(guarded_kind(job.request.task), job.org_id, "output", job.id)
 
 
 async def check_outputs(gateway: Gateway, job: Job, guards: Sequence[Guard], new: NewResult, made_ms: int) -> None:
@@ -52,13 +52,16 @@ async def _check_output(
     """
     if len(passed) == len(guards):
         return
+    if job.request.task in LISTEN_TASKS:
+        await _check_text(gateway, job, guards, output, passed)
+        return
     image = await _picture(gateway, job, output)
     if image is None:
         if strict := next((guard for guard in guards if guard.on_error == "closed"), None):
             raise refused_output(strict, _NOT_SEEN)
         return
     request = job.request
-    kind = "edit" if request.task == "upscale" else request.task
+    kind = guarded_kind(request.task)
     content_type, data = image
     question = {
         **describe(kind, request.model, str(request.values.get("prompt") or ""), request.labels, None),
@@ -68,6 +71,17 @@ async def _check_output(
         "images": [{"content_type": content_type, "data": b64encode(data).decode()}],
     }
     await gateway.guards.judge_output(guards, Asked(job.id, job.org_id, job.key_id), question, passed)
+
+
+async def _check_text(gateway: Gateway, job: Job, guards: Sequence[Guard], output: Output, passed: set[str]) -> None:
+    """As `_check_output`, about a transcript."""
+    request = job.request
+    data = bytes(await gateway.media.read(output.media_id, output.size_bytes))
+    text = text_of_transcript(data.decode(), output.content_type)
+    written = joined(request.values.get("prompt"), request.values.get("keywords"), request.extras)
+    question = describe(guarded_kind(request.task), request.model, written, request.labels, None)
+    asked = Asked(job.id, job.org_id, job.key_id)
+    await gateway.guards.judge_output(guards, asked, {**question, **describe_text(text)}, passed, text=text)
 
 
 async def _picture(gateway: Gateway, job: Job, output: Output) -> tuple[str, bytes] | None:

@@ -32,6 +32,7 @@ from penstock.generation_jobs.rows import (
 from penstock.generations.plan import PlannedCall
 from penstock.generations.reused_outputs import reused_output_rows
 from penstock.generations.validate import canonical_digest
+from penstock.guards.configured import guarded_kind
 from penstock.guards.texts import joined
 from penstock.guards.verdicts import Asked
 from penstock.jobs.running import Lease
@@ -43,6 +44,7 @@ from penstock.upstream.failures import limit_of_operator
 from penstock.values import Nanos, OrgId, new_id
 
 _FIRST_TOKEN = 1
+_TEXTS = ("prompt", "negative_prompt", "input", "instructions", "lyrics", "keywords")  # that guards read
 _INPUTS_OUTLIVE_MS = 3_600_000
 
 
@@ -88,14 +90,13 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall, *, is_await
 
 async def _ask_guards(gateway: Gateway, call: Call, planned: PlannedCall) -> None:
     request = planned.request
-    kind = "edit" if request.task == "upscale" else request.task
-    texts = (request.values.get(name) for name in ("prompt", "negative_prompt", "input", "instructions", "lyrics"))
+    texts = (request.values.get(name) for name in _TEXTS)
     await gateway.guards.check(
         Asked(call.id, call.caller.org_id, call.caller.key_id),
-        kind,
+        guarded_kind(request.task),
         request.model,
         joined(*texts, request.extras),
-        inputs=planned.inputs,
+        inputs=[file for file in planned.inputs if file.role != "sound"],
         labels=request.labels,
         user=request.values.get("user"),
     )

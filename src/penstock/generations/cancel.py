@@ -1,4 +1,4 @@
-"""Cancel a video or a sound: at once if nothing was sent to a provider, else by asking the provider."""
+"""Cancel a video, a sound or a transcript: at once if nothing was sent to a provider, else by asking the provider."""
 
 from penstock.accounts.generation_ends import write_generation_ends
 from penstock.errors import Cancelled
@@ -6,7 +6,7 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs.finish import NewFailure, failed_end, report_failure
 from penstock.generation_jobs.rows import GenerationRow
 from penstock.generations.retrieve import get_video_row
-from penstock.generations.sounds import get_sound_row
+from penstock.generations.sounds import TRANSCRIPTS, get_sound_row
 from penstock.schema import Call, Response
 from penstock.store.base import Transaction
 
@@ -23,6 +23,12 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
 async def cancel_sound(gateway: Gateway, call: Call) -> Response:
     """Request the cancel of a sound; see `_cancel`."""
     return await _cancel(gateway, call, await get_sound_row(gateway, call.path["id"], call.caller.org_id), "audio")
+
+
+async def cancel_transcript(gateway: Gateway, call: Call) -> Response:
+    """Request the cancel of a transcript; see `_cancel`."""
+    row = await get_sound_row(gateway, call.path["id"], call.caller.org_id, TRANSCRIPTS)
+    return await _cancel(gateway, call, row, "audio")
 
 
 async def _cancel(gateway: Gateway, call: Call, row: GenerationRow, kind: str) -> Response:

@@ -156,11 +156,11 @@ def image_status(row: GenerationRow) -> dict[str, Any]:
 def sound(
     row: ShownRow, names: Mapping[str, str], *, urls: Sequence[str] | None = None, upstream_id: str | None = None
 ) -> dict[str, Any]:
-    """The object of a sound: that of a video without a size; see `video`."""
+    """The object of a sound or of a transcript: that of a video without a size; see `video`."""
     request, result = row.decode_request(), row.decode_result()
     seconds = next((output.seconds for output in result.outputs), None) if result else None
     if seconds is None and request is not None:
-        seconds = request.seconds
+        seconds = request.seconds or sum(item.seconds for item in request.inputs) or None
     own = {"object": "audio", "seconds": "" if seconds is None else f"{seconds:g}"}
     return _job(row, names, own, urls, upstream_id)
 

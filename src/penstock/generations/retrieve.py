@@ -30,7 +30,7 @@ from penstock.long_bodies.json_encoding import encode_with_files
 from penstock.media.rows import MediaRow, list_media
 from penstock.package_extras import ExtraMissing, check_extra
 from penstock.recordings.replay_headers import response_headers
-from penstock.schema import SOUND_TASKS, Call, GenerationResult, Output, Response, StoredOutput
+from penstock.schema import LISTEN_TASKS, SOUND_TASKS, Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.paging import Pager
 from penstock.values import OrgId
 
@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 async def image_status(gateway: Gateway, call: Call) -> Response:
     """The state of an asynchronous image request or, once it is completed, its result."""
     row = await get_generation(gateway.store, call.path["id"], call.caller.org_id)
-    if row is None or row.task in ("video", *SOUND_TASKS):
+    if row is None or row.task in ("video", *SOUND_TASKS, *LISTEN_TASKS):
         raise NotFound(f"No such image request: {call.path['id']}.")
     if row.status != "completed":
         return Response(json=respond.image_status(row), headers=respond.poll_headers(row))
@@ -103,8 +103,12 @@ async def base64_of(gateway: Gateway, output: Output, in_memory: StoredOutput | 
 
 
 def unfinished_problem(request_id: str, task: str = "image") -> Problem:
-    """The error of a call that no longer waits for its image or its sound, which is still being made."""
-    what, path = ("sound", "audio/generations") if task in SOUND_TASKS else ("image", "images")
+    """The error of a call that no longer waits for its image, sound or transcript, which is still being made."""
+    what, path = "image", "images"
+    if task in SOUND_TASKS:
+        what, path = "sound", "audio/generations"
+    elif task in LISTEN_TASKS:
+        what, path = "transcript", "audio/transcriptions"
     message = f"The {what} is not finished yet; its result will be at /compat/v1/{path}/{request_id}."
     return UpstreamTimeout(message, should_retry=False, recorded=True)
 

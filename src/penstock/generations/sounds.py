@@ -1,13 +1,14 @@
-"""Return kept sounds after they were accepted: their state, their result and their files; speech, effects and music.
+"""Return kept sounds and transcripts after they were accepted: their state, their result and their files.
 
-Every job that makes a sound is a generation of one of SOUND_TASKS, whatever endpoint accepted it. To add one, accept a
-generation with such a task, as `start_video` does, and return `created`: the endpoints that read, list, cancel and
-download sounds, the webhook events `audio.*`, and the purge know it then.
+Every job that makes a sound is a generation of one of SOUND_TASKS, whatever endpoint accepted it; one that writes down
+what is said has one of LISTEN_TASKS. To add one, accept a generation with such a task, as `start_video` does, and
+return `created`: the endpoints that read, list, cancel and download sounds, the webhook events `audio.*`, and the purge
+know it then.
 """
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,12 +27,25 @@ from penstock.generations.retrieve import (
 )
 from penstock.interrupts import ProcessStopped
 from penstock.media.rows import MediaRow, list_media
-from penstock.schema import SOUND_TASKS, Call, GenerationResult, Request, Response
+from penstock.schema import LISTEN_TASKS, SOUND_TASKS, Call, GenerationResult, Request, Response
 from penstock.values import OrgId
+
+_GONE = "The file of this request is gone."
+
+
+class Kind(NamedTuple):
+    """What the endpoints of one path are about."""
+
+    noun: str
+    tasks: tuple[str, ...]
+
+
+SOUNDS = Kind("sound", SOUND_TASKS)
+TRANSCRIPTS = Kind("transcript", LISTEN_TASKS)
 
 
 class FinishedSound(msgspec.Struct, frozen=True):
-    """A sound that was made and is still there."""
+    """A sound or a transcript that was made and is still there."""
 
     row: GenerationRow
     request: Request
@@ -61,7 +75,16 @@ async def waited(gateway: Gateway, call: Call, begun: Response, seconds: int) ->
 
 async def sound(gateway: Gateway, call: Call) -> Response:
     """One sound, in whatever state it is."""
-    row = await get_sound_row(gateway, call.path["id"], call.caller.org_id)
+    return await _one(gateway, call, SOUNDS)
+
+
+async def transcript(gateway: Gateway, call: Call) -> Response:
+    """One transcript, in whatever state it is."""
+    return await _one(gateway, call, TRANSCRIPTS)
+
+
+async def _one(gateway: Gateway, call: Call, kind: Kind) -> Response:
+    row = await get_sound_row(gateway, call.path["id"], call.caller.org_id, kind)
     result = row.decode_result()
     headers = {
         **respond.poll_headers(row),
@@ -71,18 +94,20 @@ async def sound(gateway: Gateway, call: Call) -> Response:
     return Response(json=await _sound_object(gateway, call.base_url, row), headers=headers)
 
 
-async def list_sounds(gateway: Gateway, call: Call, limit: int, after: str | None, *, ascending: bool) -> Response:
+async def list_sounds(
+    gateway: Gateway, call: Call, limit: int, after: str | None, kind: Kind = SOUNDS, *, ascending: bool
+) -> Response:
     """Up to `limit` sounds that follow the sound `after`, oldest or newest first."""
     if after:
-        await get_sound_row(gateway, after, call.caller.org_id, param="after")
-    return await list_jobs(gateway, call, "sound", _sound_object, limit, after, ascending=ascending)
+        await get_sound_row(gateway, after, call.caller.org_id, kind, param="after")
+    return await list_jobs(gateway, call, kind.noun, _sound_object, limit, after, ascending=ascending)
 
 
-async def sound_content(gateway: Gateway, call: Call, *, redirect: bool = False) -> Response:
+async def sound_content(gateway: Gateway, call: Call, kind: Kind = SOUNDS, *, redirect: bool = False) -> Response:
     """The file, or a redirect to it. Raises Conflict for an unfinished sound."""
-    row = await get_sound_row(gateway, call.path["id"], call.caller.org_id)
+    row = await get_sound_row(gateway, call.path["id"], call.caller.org_id, kind)
     if row.status != "completed":
-        raise Conflict(f"This sound is {row.status}; it has no content.", should_retry=False)
+        raise Conflict(f"This {kind.noun} is {row.status}; it has no content.", should_retry=False)
     return await file_of(gateway, await finished(gateway, row.org_id, row.id), call, redirect=redirect)
 
 
@@ -100,7 +125,7 @@ async def finished(gateway: Gateway, org_id: OrgId, request_id: str) -> Finished
         raise unfinished_problem(row.id, row.task)
     request = row.decode_request()
     if request is None or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
-        raise NotFound("The sound of this request is gone.")
+        raise NotFound(_GONE)
     return FinishedSound(row, request, result, row.expires_at_ms)
 
 
@@ -109,7 +134,7 @@ async def file_of(gateway: Gateway, sound: FinishedSound, call: Call, *, redirec
     files = await list_media(gateway.store, sound.row.id, sound.row.org_id)
     outputs: list[MediaRow] = [file for file in files if file.role == "output"]
     if not outputs:
-        raise NotFound("The sound of this request is gone.")
+        raise NotFound(_GONE)
     return await file_or_redirect(gateway, call, outputs[0], sound.expires_at_ms, redirect=redirect)
 
 
@@ -124,11 +149,13 @@ async def speech_object(gateway: Gateway, sound: FinishedSound, base_url: str, *
     return respond.speech(sound.row, sound.request, sound.result, data, None if in_base64 else until_ms // 1000)
 
 
-async def get_sound_row(gateway: Gateway, sound_id: str, org_id: OrgId, *, param: str | None = None) -> GenerationRow:
+async def get_sound_row(
+    gateway: Gateway, sound_id: str, org_id: OrgId, kind: Kind = SOUNDS, *, param: str | None = None
+) -> GenerationRow:
     """The sound that the call's path names, or its parameter `param`. Raises NotFound."""
     row = await get_generation(gateway.store, sound_id, org_id)
-    if row is None or row.task not in SOUND_TASKS:
-        raise NotFound(f"No such sound: {sound_id}.", param=param)
+    if row is None or row.task not in kind.tasks:
+        raise NotFound(f"No such {kind.noun}: {sound_id}.", param=param)
     return row
 
 

@@ -20,7 +20,7 @@ from penstock.net import guard
 from penstock.provenance.policy import provenance_of_call
 from penstock.recordings.fingerprints import input_digest
 from penstock.recordings.replay_headers import ReplayOptions, replay_options
-from penstock.schema import Call, Caller, Request
+from penstock.schema import LISTEN_TASKS, SOUND_TASKS, Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import faults
 from penstock.upstream.extra_fields import check_extras_size
@@ -118,6 +118,17 @@ def speech(call: Call, settings: Settings, fields: Mapping[str, Any], *, is_job:
     """A call of speech whose sound is kept; its fields are checked already, as far as all speech needs them."""
     values, extras = _check_fields(SPEECH, fields)
     validated = _validated_call(call, settings, "speech", values, extras)
+    return msgspec.structs.replace(validated, request=msgspec.structs.replace(validated.request, is_job=is_job))
+
+
+def listening(
+    call: Call, settings: Settings, task: str, fields: Mapping[str, Any], source: InputSource, *, is_job: bool
+) -> ValidatedCall:
+    """A transcription or a translation that is kept; its fields without the sound are checked already, as far as all
+    such calls need them.
+    """
+    values, extras = _check_fields(TABLES[task], fields)
+    validated = _validated_call(call, settings, task, values, extras, (source,))
     return msgspec.structs.replace(validated, request=msgspec.structs.replace(validated.request, is_job=is_job))
 
 
@@ -239,7 +250,7 @@ def _add_defaults(settings: Settings, caller: Caller, task: str, values: dict[st
     a stream are in its events.
     """
     image_form = caller.image_response_format or settings.image_response_format
-    if task in ("video", "speech", "sound"):
+    if task in ("video", *SOUND_TASKS, *LISTEN_TASKS):
         return
     if values.get("stream"):
         values["response_format"] = "b64_json"

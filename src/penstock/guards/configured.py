@@ -92,6 +92,11 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return kind in _WRITTEN_KINDS or (kind in _SHOWN_KINDS and self.rules is None)
 
 
+def guarded_kind(task: str) -> str:
+    """What guards call the kind of a task."""
+    return {"upscale": "edit", "translation": "transcription"}.get(task, task)
+
+
 def read_guards(written: Mapping[str, Any]) -> tuple[Guard, ...]:
     """The guards in the order of their tables. Raises Misconfigured."""
     guards = []

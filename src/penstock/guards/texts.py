@@ -1,7 +1,10 @@
 """Find the texts that callers and chat models wrote, in calls and in answers."""
 
 from collections.abc import Collection, Iterator
+from html import unescape
 from typing import Any
+
+import msgspec
 
 # Fields of messages and of answers that have names, places and contents of files in place of text.
 NAMES = frozenset({
@@ -23,6 +26,18 @@ def texts_in(value: Any, skipped: Collection[str] = ()) -> Iterator[str]:
             left.extend(inner for name, inner in fields if name not in skipped or not isinstance(inner, str))
         elif isinstance(found, list | tuple):
             left.extend(reversed(found))
+
+
+def text_of_transcript(written: str, content_type: str) -> str:
+    """What is said in a transcript of any form, without numbers and times between the words."""
+    if content_type == "application/json":
+        return str(msgspec.json.decode(written).get("text", ""))
+    if content_type.startswith("text/plain"):
+        return written.strip()
+    lines = written.splitlines()
+    times = [number for number, line in enumerate(lines) if " --> " in line]
+    cues = [lines[start + 1 : end] for start, end in zip(times, [*times[1:], len(lines) + 1], strict=False)]
+    return unescape(" ".join(cue[0] for cue in cues if cue))
 
 
 def joined(*values: Any, skipped: Collection[str] = ()) -> str:

@@ -16,7 +16,13 @@ MAX_SIDE = {"avif": 1600, "webp": 16_383, "jpeg": 65_500, "gif": 65_535}
 
 Polarity = Literal["alpha", "white", "black"]  # how the area to edit is marked in a mask
 
-_EXTENSIONS = {"image/jpeg": "jpg", SVG_TYPE: "svg", "audio/mpeg": "mp3"}
+_EXTENSIONS = {
+    "image/jpeg": "jpg",
+    SVG_TYPE: "svg",
+    "audio/mpeg": "mp3",
+    "text/plain": "txt",
+    "application/x-subrip": "srt",
+}
 
 
 def disposition(content_type: str) -> str:

@@ -266,6 +266,10 @@ class Transfer:
         """Store the bytes of an output that is already checked; raises OutputNotStored."""
         await self._put(output.media_id, data, output.content_type)
 
+    async def store_text(self, output: Output, data: bytes) -> bytes:
+        """Store a text that was written here, and return its SHA-256; raises OutputNotStored."""
+        return await self._put_and_digest(output.media_id, data, output.content_type)
+
     async def copy_file(self, source_key: str, output: Output) -> None:
         """Store a copy of a stored file as an output; raises FileMissing or OutputNotStored."""
         try:

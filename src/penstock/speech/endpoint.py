@@ -13,6 +13,7 @@ from penstock.chat.reserved import ReservedCall, reserve
 from penstock.chat.streamed_call import caller_disconnected, process_stopped
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.generations.kept import kept_replay
 from penstock.generations.plan import drilled_route
 from penstock.guards.texts import joined
 from penstock.interrupts import CallerGone, ProcessStopped
@@ -22,7 +23,7 @@ from penstock.providers.spec import Model
 from penstock.recordings.recordings import recording_id
 from penstock.schema import Call, Request, Response
 from penstock.speech.kept import keep_speech, read_kept
-from penstock.speech.mock import for_mock, kept_replay, mock_speech, speech_replay, with_replay_header
+from penstock.speech.mock import for_mock, mock_speech, speech_replay, with_replay_header
 from penstock.speech.plan import SpeechPlan, make_plan
 from penstock.speech.pricing import max_cost, quote
 from penstock.speech.provider_sound import ProviderSound
@@ -104,7 +105,7 @@ async def _plan(gateway: Gateway, call: Call, request: SpeechRequest, *, is_kept
     status: str | None = None
     replay: CallReplay | None = None
     if options and is_kept:
-        status = kept_replay(options)
+        status = kept_replay(options, "Speech")
     elif options:
         replay = await find_speech(gateway, call, request, options)
         status = replay.status

@@ -1,17 +1,14 @@
 """Replay headers on calls of speech, and the mock."""
 
 from dataclasses import replace
-from typing import Literal
 
 import msgspec
 
-from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.models.routing import Route
 from penstock.recordings.replay_headers import (
     ReplayOptions,
     has_replay_header,
-    no_match,
     replay_options,
     response_headers,
 )
@@ -25,18 +22,6 @@ def speech_replay(call: Call) -> ReplayOptions | None:
         return None
     options = replay_options(call.headers, call.caller.replay_mode)
     return None if options is None or options.mode == "off" or call.dry_run else options
-
-
-def kept_replay(options: ReplayOptions) -> Literal["live", "mocked"]:
-    """How a call whose sound is kept is answered. Raises InvalidRequest for a mode that would record, and
-    RecordingNotFound where a recording is required: only speech that is passed on has recordings.
-    """
-    if options.records:
-        message = "Speech that is kept is not recorded: use another mode of `X-Service-Replay`, such as `mock`."
-        raise InvalidRequest(message, param="X-Service-Replay")
-    if options.mode == "replay-or-error":
-        raise no_match()
-    return "mocked" if options.mode.endswith("mock") else "live"
 
 
 def mock_speech(gateway: Gateway, request: SpeechRequest) -> tuple[SpeechRequest, Route]:

@@ -1,7 +1,6 @@
 """Handle a call of transcription or translation: check it, measure its sound, reserve, ask the candidates, settle."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,14 +17,16 @@ from penstock.chat.streamed_call import STREAM_HEADERS, caller_disconnected, pro
 from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.generations.kept import asks_for_file
 from penstock.generations.plan import drilled_route
 from penstock.interrupts import CallerGone, ProcessStopped
-from penstock.models.routing import Route
 from penstock.net.guard import egress_rules
 from penstock.schema import MODALITY, Call, Request, Response
 from penstock.telemetry.tracing import span
 from penstock.transcription import forms
+from penstock.transcription.kept import keep_transcript
 from penstock.transcription.listening import Listening
+from penstock.transcription.mock import for_mock
 from penstock.transcription.planned import TASK, Planned, estimate, plan_call
 from penstock.transcription.pricing import billed_seconds
 from penstock.transcription.replay import answered, check_transcript, find_transcript, listen_replay, replay_transcript
@@ -54,6 +55,8 @@ async def translate(gateway: Gateway, call: Call) -> Response:
 async def _listen_once(gateway: Gateway, call: Call, task: ListenTask) -> Response:
     """The response, which is that of the first call if this one has its idempotency key."""
     fields = _form_fields(call) if call.is_form else None
+    if asks_for_file(call, call.json if fields is None else fields):
+        return await keep_transcript(gateway, call, task)
     form = (fields or call.json).get(_FORM)
     media_type = forms.media_type(form if isinstance(form, str) else "", stream=False)
     return await answer_once(gateway, call, partial(_listen, task=task), task, fields=fields, media_type=media_type)
@@ -80,7 +83,7 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
         if replay and replay.found:
             planned = None
         else:
-            request, route = _for_mock(gateway, request) if replay and replay.status == "mocked" else (request, None)
+            request, route = for_mock(gateway, request) if replay and replay.status == "mocked" else (request, None)
             is_recorded = replay is not None and replay.status == "recorded"
             planned = await plan_call(gateway, call, request, route=route, sound=sound, is_recorded=is_recorded)
     if call.dry_run and planned:
@@ -114,13 +117,6 @@ async def _reserve(
     drill = call.headers.get(HEADER, "")
     recorded = Request(task=TASK, model=request.model, values=request.records, labels=dict(labels), drill=drill)
     return ReservedCall(gateway, await reserve(gateway, kept, recorded, amount, MODALITY[TASK]))
-
-
-def _for_mock(gateway: Gateway, request: ListenRequest) -> tuple[ListenRequest, Route]:
-    """The call for the built-in model, at no cost: without fields that only other models know."""
-    mock = gateway.catalog.mock(request.task)
-    plain = msgspec.structs.replace(request, extras={}, preferences=None, speakers=False, logprobs=False)
-    return plain, Route((replace(mock, model=replace(mock.model, prices=())),))
 
 
 async def _replayed(

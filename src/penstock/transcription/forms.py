@@ -23,12 +23,18 @@ _TEXT_TYPES = {
     "srt": "text/plain; charset=utf-8",
     "vtt": "text/vtt; charset=utf-8",
 }
+_FILE_TYPES = {**_TEXT_TYPES, "srt": "application/x-subrip"}
 EVENTS = "text/event-stream"
 
 
 def media_type(form: str, *, stream: bool) -> str:
     """The content type of a transcript in this form."""
     return EVENTS if stream else _TEXT_TYPES.get(form, "application/json")
+
+
+def file_type(form: str) -> str:
+    """The content type of a file with a transcript in this form: one that says how the file is called."""
+    return _FILE_TYPES.get(form, "application/json")
 
 
 def body(request: ListenRequest, transcript: Transcript, seconds: float, usage: Mapping[str, Any]) -> bytes:

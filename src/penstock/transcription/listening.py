@@ -1,35 +1,49 @@
 """Have one candidate listen to a sound, one part after the other, and join what it understood."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
 
+from penstock.accounts.prices import Line
 from penstock.chat.pricing import Bill
 from penstock.gateway import Gateway
+from penstock.providers.spec import Upload
 from penstock.providers.transcription import Segment, Transcript, Word
 from penstock.transcription.plan import ListenPlan, transcription_of
-from penstock.transcription.pricing import make_bill
+from penstock.transcription.pricing import bill_lines, make_bill
 from penstock.transcription.segments import has_detail
 from penstock.transcription.sound import PreparedSound, SoundPart
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.upstream.replies import MALFORMED
-from penstock.values import Nanos, OrgId
+from penstock.values import Nanos, OrgId, nanos
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[」』）]*")
 _PROMPT_CHARACTERS = 400
+
+ReadPart = Callable[[SoundPart], Awaitable[Upload]]
 
 
 class Listening:
     """A call while one candidate listens."""
 
     def __init__(
-        self, gateway: Gateway, candidate: Candidate, plan: ListenPlan, sound: PreparedSound, for_org: OrgId
+        self,
+        gateway: Gateway,
+        candidate: Candidate,
+        plan: ListenPlan,
+        sound: PreparedSound,
+        for_org: OrgId,
+        *,
+        read_part: ReadPart | None = None,
     ) -> None:
+        """`read_part` reads the file of a part whose bytes are not in memory."""
         self._gateway = gateway
         self._candidate = candidate
         self._plan = plan
         self._sound = sound
         self._for_org = for_org
+        self._read_part = read_part
         self._begun = 0  # parts that the provider was sent
         self._heard: list[Transcript] = []
 
@@ -44,27 +58,40 @@ class Listening:
         text = "".join(heard.text for heard in self._heard)
         return make_bill(self._plan.model, self.seconds, usage, text)
 
-    def loss(self, failure: Failure) -> Nanos:
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of `bill`, not yet rounded."""
+        usage = joined_usage(self._heard, self._begun)
+        text = "".join(heard.text for heard in self._heard)
+        return bill_lines(self._plan.model, self.seconds, usage, text)
+
+    def lost_lines(self, failure: Failure) -> tuple[Line, ...]:
         """What the provider bills for a call that has failed: the parts that it has answered."""
         answered = self._begun if failure.kind == "unreadable" else len(self._heard)
         text = "".join(heard.text for heard in self._heard)
-        return make_bill(self._plan.model, self.seconds[:answered], {}, text).cost
+        return bill_lines(self._plan.model, self.seconds[:answered], {}, text)
 
-    async def transcript(self) -> Transcript:
-        """What is said in the whole sound. Raises AttemptFailed."""
-        for part in self._sound.parts:
+    def loss(self, failure: Failure) -> Nanos:
+        """The total of `lost_lines`."""
+        return nanos(sum((line.cost_usd for line in self.lost_lines(failure)), Decimal(0)))
+
+    async def transcript(self, note_progress: Callable[[float], Awaitable[None]] | None = None) -> Transcript:
+        """What is said in the whole sound; the progress is that of its parts. Raises AttemptFailed."""
+        for number, part in enumerate(self._sound.parts):
+            if note_progress:
+                await note_progress(number / len(self._sound.parts))
             self._heard.append(await self._hear(part))
         return joined(self._heard, [part.start for part in self._sound.parts])
 
     async def _hear(self, part: SoundPart) -> Transcript:
-        body = self._plan.body(part.file, self._prompt())
+        file = part.file if self._read_part is None else await self._read_part(part)
+        body = self._plan.body(file, self._prompt())
         self._begun += 1
         reply = await self._gateway.upstream.send_chat(
             self._candidate,
             body,
             self._gateway.settings.upstream_seconds,
             for_org=self._for_org,
-            size_bytes=len(part.file.data),
+            size_bytes=len(file.data),
         )
         name = self._candidate.provider.name
         try:

@@ -45,9 +45,23 @@ def make_bill(model: Model, seconds: Sequence[float], usage: Mapping[str, int | 
 
     Of a call that ended early, only the parts that the provider was sent count.
     """
+    lines, tokens = _bill_lines(model, seconds, usage, text)
+    cost = nanos(sum((line.cost_usd for line in lines), Decimal(0)))
+    return Bill(tokens, cost_lines(lines, cost), cost)
+
+
+def bill_lines(model: Model, seconds: Sequence[float], usage: Mapping[str, int | float], text: str) -> tuple[Line, ...]:
+    """The lines of `make_bill`, not yet rounded."""
+    return tuple(_bill_lines(model, seconds, usage, text)[0])
+
+
+def _bill_lines(
+    model: Model, seconds: Sequence[float], usage: Mapping[str, int | float], text: str
+) -> tuple[list[Line], dict[str, int]]:
+    """The lines of a bill, and the tokens that were used."""
     price = _price(model)
     if price is None or not seconds:
-        return Bill({}, (), Nanos(0))
+        return [], {}
     tokens: dict[str, int] = {}
     total = _billed_seconds(model, seconds)
     if price.unit == "token":
@@ -60,8 +74,7 @@ def make_bill(model: Model, seconds: Sequence[float], usage: Mapping[str, int | 
         lines = [Line(price.usd, price.unit, Decimal(str(usage["billed"])), is_input=True)]
     else:
         lines = [Line(price.usd, price.unit, _quantity(price, total, len(seconds)), is_input=True)]
-    cost = nanos(sum((line.cost_usd for line in lines), Decimal(0)))
-    return Bill(tokens, cost_lines([line for line in lines if line.quantity], cost), cost)
+    return [line for line in lines if line.quantity], tokens
 
 
 def billed_seconds(model: Model, seconds: Sequence[float]) -> float:

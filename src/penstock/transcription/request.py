@@ -14,7 +14,7 @@ from penstock.models.preferences import FIELD
 from penstock.net import guard
 from penstock.net.guard import EgressRules
 from penstock.providers.transcription import Detail
-from penstock.schema import Call
+from penstock.schema import Call, Request
 from penstock.upstream.extra_fields import check_extras_size
 
 ListenTask = Literal["transcription", "translation"]
@@ -27,7 +27,7 @@ _GRANULARITIES = ("word", "segment")
 # What the gateway does itself, whatever the model can.
 _OWN = (
     *_SOURCES, "model", "response_format", "timestamp_granularities", "stream", "include", "diarize", "session_id",
-    "labels", "idempotency_key", FIELD,
+    "labels", "idempotency_key", "webhook_url", "media_retention", "deliver_to", "deliver_required", "metadata", FIELD,
 )  # fmt: skip
 _MAX_ITEMS = 1000
 _MAX_ITEM_LENGTH = 256
@@ -77,6 +77,24 @@ def read_request(call: Call, task: ListenTask, egress: EgressRules) -> ListenReq
     extras = {name: value for name, value in written.items() if name not in table}
     if extras:
         check_extras_size(extras, call.size_bytes)
+    return _listen_request(task, fields, extras, source, param, written)
+
+
+def stored_request(request: Request) -> ListenRequest:
+    """The call that a stored request is of, without its sound; it was checked when it was accepted."""
+    task: ListenTask = "translation" if request.task == "translation" else "transcription"
+    fields = {**request.values, "model": request.model}
+    return _listen_request(task, fields, request.extras, "", _SOURCES[0], {**fields, **request.extras})
+
+
+def _listen_request(
+    task: ListenTask,
+    fields: Mapping[str, Any],
+    extras: Mapping[str, Any],
+    source: Source,
+    param: str,
+    written: Mapping[str, Any],
+) -> ListenRequest:
     form = fields.get("response_format", TRANSCRIPT_FORMS[0])
     stream = fields.get("stream", False)
     if stream and form not in _STREAMED:

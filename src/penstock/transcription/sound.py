@@ -7,6 +7,7 @@ import msgspec
 from penstock.errors import InvalidRequest, PayloadTooLarge
 from penstock.gateway import Gateway
 from penstock.imaging.workers import WorkFailed
+from penstock.long_bodies.buffers import Buffer
 from penstock.package_extras import has_extra, how_to_install
 from penstock.providers.spec import Upload
 from penstock.schema import Call
@@ -15,7 +16,7 @@ from penstock.transcription.request import ListenRequest
 MAX_SECONDS = 4 * 3600
 _EXTRA = "media"
 _CONTENT_TYPES = {"flac": "audio/flac", "opus": "audio/ogg"}
-_FILE_NAMES = {"flac": "sound.flac", "opus": "sound.ogg"}
+_FILE_NAMES = {"audio/flac": "sound.flac", "audio/ogg": "sound.ogg"}
 
 
 class SoundPart(msgspec.Struct, frozen=True):
@@ -24,6 +25,7 @@ class SoundPart(msgspec.Struct, frozen=True):
     file: Upload
     start: float
     seconds: float
+    media_id: str = ""  # where its bytes are in the storage, unless they are in `file`
 
 
 class PartLimits(NamedTuple):
@@ -74,4 +76,9 @@ async def prepare_sound(gateway: Gateway, call: Call, request: ListenRequest, li
 
 
 def _part(found: str, part: dict[str, Any]) -> SoundPart:
-    return SoundPart(Upload(part["data"], _CONTENT_TYPES[found], _FILE_NAMES[found]), part["start"], part["seconds"])
+    return SoundPart(upload(part["data"], _CONTENT_TYPES[found]), part["start"], part["seconds"])
+
+
+def upload(data: Buffer, content_type: str) -> Upload:
+    """A part of the sound as providers are sent it."""
+    return Upload(data, content_type, _FILE_NAMES[content_type])

@@ -39,6 +39,7 @@ _OUTPUT_TYPES = {
     "speech": "speech",
     "sound": "audio",
     "transcription": "text",
+    "translation": "text",
 }  # other tasks make images
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.guards.texts import NAMES, joined, texts_in
+from penstock.guards.texts import NAMES, joined, text_of_transcript, texts_in
 
 
 def test_texts_are_found_in_their_order_and_at_any_depth() -> None:
@@ -25,3 +25,12 @@ def test_names_and_contents_of_files_are_no_texts_of_messages() -> None:
 def test_a_skipped_name_hides_no_object() -> None:
     parameters = {"properties": {"data": {"type": "string", "description": "hidden"}}}
     assert joined(parameters, skipped=NAMES) == "hidden"
+
+
+def test_the_text_of_a_transcript_is_without_numbers_and_times() -> None:
+    srt = "1\n00:00:00,000 --> 00:00:01,000\nGive 5 &amp; take\n\n2\n00:00:01,000 --> 00:00:02,000\nup.\n"
+    assert text_of_transcript(srt, "application/x-subrip") == "Give 5 & take up."
+    assert text_of_transcript("WEBVTT\n\n" + srt, "text/vtt; charset=utf-8") == "Give 5 & take up."
+    assert text_of_transcript('{"text": "up."}', "application/json") == "up."
+    assert text_of_transcript("up.\n", "text/plain; charset=utf-8") == "up."
+    assert text_of_transcript("WEBVTT\n", "text/vtt; charset=utf-8") == ""

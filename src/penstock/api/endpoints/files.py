@@ -71,6 +71,12 @@ async def download_sound(gateway: Gateway, call: Call) -> Response:
     return await read_first_chunk(await sounds.sound_content(gateway, call, redirect=redirect))
 
 
+async def download_transcript(gateway: Gateway, call: Call) -> Response:
+    """Send the file of a transcript, or the range of it that was asked for."""
+    redirect = _wants_redirect(call, query.read(SOUND_QUERY, call.query))
+    return await read_first_chunk(await sounds.sound_content(gateway, call, sounds.TRANSCRIPTS, redirect=redirect))
+
+
 def _wants_redirect(call: Call, asked: Mapping[str, Any]) -> bool:
     return asked["redirect"] or "redirect" in call.headers.get("prefer", "").lower()
 

@@ -21,6 +21,11 @@ SOUNDS_QUERY = (
     Query(name="after", about="Id of a sound; returns what follows it."),
     Query(name="order", one_of=("asc", "desc"), default="desc", about="Oldest or newest first."),
 )
+TRANSCRIPTS_QUERY = (
+    LIMIT,
+    Query(name="after", about="Id of a transcript; returns what follows it."),
+    Query(name="order", one_of=("asc", "desc"), default="desc", about="Oldest or newest first."),
+)
 SPEECH_QUERY = (
     *DRY_RUN,
     Query(
@@ -57,6 +62,14 @@ CALL_HEADERS = (*REPLAY, FAULT)
 async def list_sounds(gateway: Gateway, call: Call) -> Response:
     asked = query.read(SOUNDS_QUERY, call.query)
     return await sounds.list_sounds(gateway, call, asked["limit"], asked["after"], ascending=asked["order"] == "asc")
+
+
+async def list_transcripts(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(TRANSCRIPTS_QUERY, call.query)
+    ascending = asked["order"] == "asc"
+    return await sounds.list_sounds(
+        gateway, call, asked["limit"], asked["after"], sounds.TRANSCRIPTS, ascending=ascending
+    )
 
 
 async def list_videos(gateway: Gateway, call: Call) -> Response:

@@ -108,11 +108,23 @@ OPERATIONS: Mapping[str, Operation] = {
     "transcribe": Operation(
         "Sound",
         "Returns what is said in a sound, as JSON, text or subtitles, or as server-sent events with `stream`. The "
-        f"gateway measures the sound, and reads every format of the list on every model. {_DRY_RUN}",
+        "gateway measures the sound, and reads every format of the list on every model. With `Prefer: respond-async` "
+        f"the response is a 202 and a transcript to poll. {_DRY_RUN}",
     ),
     "translate": Operation(
         "Sound",
         "Returns what is said in a sound, in English, by models that translate. Most fields are as there.",
+    ),
+    "list_transcripts": Operation(
+        "Sound", "Lists the kept transcripts of the organization, newest first unless `order` is `asc`."
+    ),
+    "transcript": Operation(
+        "Sound",
+        "Returns the status of a kept transcript; when it is `completed`, `output` has a URL that works for a while.",
+    ),
+    "download_transcript": Operation("Sound", "Returns a completed transcript in the form that the call asked for."),
+    "cancel_transcript": Operation(
+        "Sound", "Cancels a transcript that is not finished; it is free then. OpenAI's clients get an object."
     ),
     "list_voices": Operation(
         "Sound",

@@ -74,6 +74,14 @@ SELECT id, status, model, request, CASE WHEN result IS NULL THEN plan END AS pla
 FROM generations WHERE org_id = :org_id AND task IN ('speech', 'sound') AND id > :low AND id < :high
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
+-- name: list_{older|newer}_transcripts
+-- A page of transcripts {downwards|upwards} from an id, with the columns that a list shows. The plan is shown until there is
+-- a result.
+SELECT id, status, model, request, CASE WHEN result IS NULL THEN plan END AS plan, result, created_at_ms,
+    completed_at_ms, expires_at_ms, error_code, error_message, progress
+FROM generations WHERE org_id = :org_id AND task IN ('transcription', 'translation') AND id > :low AND id < :high
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
 -- name: count_open_generations
 -- Number of unfinished generations in each status, and when the oldest was accepted.
 SELECT status, COUNT(*) AS count, MIN(created_at_ms) AS oldest_at_ms FROM generations
