@@ -4,7 +4,7 @@ import { useData } from "./data.js";
 import { ask, explain } from "./gateway.js";
 import { money } from "./format.js";
 import { Icon } from "./parts/icons.js";
-import { Head, Loading } from "./parts/controls.js";
+import { Confirm, Head, Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { AuditLog } from "./pages/audit_log.js";
 import { Batches } from "./pages/batches.js";
@@ -102,6 +102,7 @@ function Frame({ own, session }) {
   const { org, user } = session;
   const route = useRoute();
   const [open, setOpen] = useState(false);
+  const [asked, setAsked] = useState(false); // whether to sign out everywhere
   const named = route.path[0] ? PAGES.find((each) => each.name === route.path[0] && isOffered(each, own.scopes)) : PAGES[0];
   const page = named ?? UNKNOWN;
   useEffect(() => setOpen(false), [route]);
@@ -121,12 +122,14 @@ function Frame({ own, session }) {
             <a class="soft small" href="/docs">Documentation</a>
             <div class="row ends"><${ThemeSwitch} />
               <button type="button" id="sign-out" class="button plain small" onClick=${() => signOut(false)}>Sign out</button></div>
-            <button type="button" id="sign-out-everywhere" class="button plain small" title=${user ? "All your sessions, in every browser" : "All sessions of this key, in every browser"}
-              onClick=${() => signOut(true)}>Sign out everywhere</button>
+            <button type="button" id="sign-out-everywhere" class="button plain small" title=${user ? "All your sessions, in every browser, and your keys" : "All sessions of this key, in every browser"}
+              onClick=${() => (user ? setAsked(true) : signOut(true))}>Sign out everywhere</button>
           </div>
         </div>
       </header>
       <main id="main"><${page.page} key=${route.path.join("/")} own=${own} session=${session} path=${route.path.slice(1)} query=${route.query} /></main>
+      ${asked && html`<${Confirm} title="Sign out everywhere" verb="Sign out everywhere" action=${() => signOut(true)} onClose=${() => setAsked(false)}
+          question="All your sessions end, in every browser, and the keys that you have made are revoked for good." />`}
     </div>`;
 }
 

@@ -8,6 +8,7 @@ import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { html, useState } from "../view.js";
+import { OwnKeyLimits } from "./own_key_limits.js";
 
 const ROLES = {
   viewer: "Viewer: reads figures and records, without prompts and outputs",
@@ -118,6 +119,8 @@ export function People({ own, session }) {
   const status = () => (open.user.status === "active" ? "deactivated" : "active");
   return html`<div class="page">
     <${Head} title="People" about="Who signs in with your company's account, and what each of them may do.">
+      ${(page.data?.hasIssuer || page.data?.people.length > 0) && html`<button type="button" class="button"
+          onClick=${() => setOpen({ kind: "limits" })}>Limits of their keys</button>`}
       ${page.data?.hasIssuer && html`<button type="button" class="button main" id="invite" onClick=${() => setOpen({ kind: "invite" })}><${Icon}
           name="plus" />Invite</button>`}<//>
     ${page.data?.invitations.length > 0 && html`<${OpenInvitations} invitations=${page.data.invitations} nameOf=${nameOf} onChange=${page.reload} />`}
@@ -126,9 +129,10 @@ export function People({ own, session }) {
       : html`<${Empty} icon="people" title="Nobody yet" action=${html`<a class="button" href="/docs/people">How to set it up</a>`}>${hasIssuer
           ? "People appear here when they first sign in." : "Name an issuer in penstock.toml, and people sign in with it instead of a key."}<//>`)}<//><//>
     ${open?.kind === "invite" && html`<${InviteDialog} orgs=${page.data.orgs} own=${session.org.id} isOperator=${isOperator} onClose=${close} />`}
+    ${open?.kind === "limits" && html`<${OwnKeyLimits} onClose=${() => close(false)} />`}
     ${open?.kind === "role" && html`<${RoleDialog} user=${open.user} orgs=${page.data.orgs} own=${session.org.id} isOperator=${isOperator} onClose=${close} />`}
     ${open?.kind === "status" && html`<${Confirm} title=${`${status() === "active" ? "Activate" : "Deactivate"} ${called(open.user)}?`}
-      question=${status() === "active" ? "The person may sign in again." : "All sessions end at once. It can be undone."}
+      question=${status() === "active" ? "The person may sign in again." : "All sessions end at once, and the keys that the person has made are revoked for good."}
       verb=${status() === "active" ? "Activate" : "Deactivate"} action=${() => change(open.user, { status: status() })} onClose=${close} />`}
   </div>`;
 }
