@@ -1,16 +1,18 @@
 """Databases for tests, SQLite or Postgres, with the real schema and queries."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import apsw
 import pytest
 
 from penstock.store import postgres, queries, sqlite_session
 from penstock.store.base import Dialect, Store
-from penstock.store.migrate import package_migrations
+from penstock.store.migrate import migrate_sqlite, package_migrations
 from penstock.store.postgres_session import PostgresConnection, Result, Statement
 from penstock.store.sqlite import open_sqlite
 from penstock.values import OrgId
@@ -45,7 +47,7 @@ def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
     """An empty database for one test."""
     if dialect == "sqlite":
         without_waiting_for_the_disk(request.getfixturevalue("monkeypatch"))
-        return sqlite_database(request.getfixturevalue("tmp_path") / "penstock.db")
+        return sqlite_database(put_migrated_file(request.getfixturevalue("tmp_path") / "penstock.db"))
     # The server of the tests does not wait for the disk, to be faster. tests/unit/store uses one that does.
     request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
     return postgres_database(request.getfixturevalue("migrated_database"))
@@ -54,6 +56,24 @@ def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
 def without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commits to SQLite not wait for the disk, to be faster. tests/unit/store checks that a gateway's do."""
     monkeypatch.setitem(sqlite_session.SETTINGS, "synchronous", 0)
+
+
+@cache
+def _migrated_file() -> bytes:
+    """An empty database with the real schema: applying all migrations takes 50 ms, and thousands of tests need it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "penstock.db"
+        with closing(apsw.Connection(str(path))) as connection:
+            connection.pragma("synchronous", "off")
+            migrate_sqlite(connection, package_migrations())
+        return path.read_bytes()
+
+
+def put_migrated_file(path: Path) -> Path:
+    """Put such a database where a gateway or a store will open it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.write_bytes(_migrated_file())
+    return path
 
 
 @cache

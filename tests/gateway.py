@@ -57,7 +57,7 @@ from penstock.store.base import Dialect, Transaction
 from penstock.values import Nanos, OrgId, nanos, new_id
 from tests import lock_order
 from tests.child_tasks import run_tasks_in_threads
-from tests.databases import without_waiting_for_the_disk
+from tests.databases import put_migrated_file, without_waiting_for_the_disk
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider
 from tests.manual_clock import ManualClock
 
@@ -427,6 +427,7 @@ def installation_for(request: pytest.FixtureRequest, dialect: Dialect) -> Instal
     if dialect == "sqlite":
         monkeypatch.setattr(sqlite, "PURGE_PAUSE_SECONDS", 0.0)
         without_waiting_for_the_disk(monkeypatch)
+        put_migrated_file(data / "penstock.db")
         return Installation(data, "")
     # The tests' server does not wait for the disk; tests/unit/store checks that the store asks for it.
     monkeypatch.setattr(postgres, "DURABILITY", {})

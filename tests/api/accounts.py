@@ -17,6 +17,7 @@ from penstock.gateway import Gateway
 from penstock.settings import Settings
 from penstock.values import OrgId
 from tests.child_tasks import run_tasks_in_threads
+from tests.databases import put_migrated_file
 from tests.manual_clock import ManualClock
 
 MASTER = "m" * 43
@@ -37,6 +38,8 @@ async def opened(
 ) -> AsyncIterator[Gateway]:
     """Open a gateway without credentials in its environment, so that only the built-in provider is on."""
     settings = Settings(**{"data": folder, "secret": MASTER, "provenance": "off", **options})
+    if not settings.database and not settings.sqlite_file.exists():
+        put_migrated_file(settings.sqlite_file)
     async with build_gateway(settings, clock, {}) as gateway:
         if not child_processes:
             run_tasks_in_threads(gateway.worker_pool)
