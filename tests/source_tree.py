@@ -40,6 +40,7 @@ NOT_PROVIDERS = {
     "stable_images",
     "derive",
     "convert",
+    "open_speech",
     "openai_compatible",
     "chat_models",
     "dashscope_errors",

@@ -45,7 +45,7 @@ class ListeningVendors(FakeProvider):
         unknown = [name for name in fields if name not in (*needed.split(), *known.split())]
         return self.refused(f"missing {missing}, unknown {unknown}") if missing or unknown else None
 
-    # ------------------------------------------------------------------ OpenAI's shape: OpenAI, Groq, Mistral, Together
+    # ----------------------------------------------------------------- OpenAI's shape: OpenAI, Groq, DeepInfra, Mistral
 
     @route("POST /audio/transcriptions")
     def transcribe(self, call: Exchange) -> FakeResponse:
@@ -65,7 +65,7 @@ class ListeningVendors(FakeProvider):
         fields = call.request.fields
         if wrong := self.wrong(fields, "model file", "prompt response_format temperature"):
             return wrong
-        if fields["model"] not in ("whisper-1", "whisper-large-v3"):
+        if fields["model"] not in ("whisper-1", "whisper-large-v3", "openai/whisper-large-v3"):
             return self.refused("a model that does not translate")
         return self._whisper(fields)
 

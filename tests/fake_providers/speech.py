@@ -1,8 +1,8 @@
 """Vendors that speak, on loopback: each refuses what the vendor's own client could not send, and answers with a tone.
 
 The shapes and the lists of values are those of the clients that the vendors publish: openai 3.51, groq 1.7, mistralai
-3.7, elevenlabs 2.78, deepgram-sdk 7.16, cartesia 4.2 and google-genai 3.3; of MiniMax those of minimax-mcp 0.0.19, and
-of xAI those of pipecat-ai 1.14.
+3.7, elevenlabs 2.78, deepgram-sdk 7.16, cartesia 4.2, together 3.0 and google-genai 3.3; of MiniMax those of
+minimax-mcp 0.0.19, of xAI those of pipecat-ai 1.14, and of DeepInfra those of its OpenAPI document.
 """
 
 import base64
@@ -21,6 +21,11 @@ from tests.fake_providers.server import FakeProvider, route
 CHARACTERS_PER_SECOND = 15
 FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
 _EVENT_BYTES = 4000
+# Voices that the vendors' documentation lists.
+KOKORO = (
+    "af_alloy af_bella af_heart af_nova af_sarah af_sky am_echo am_fenrir am_michael am_onyx am_puck bm_fable bm_george"
+)
+ORPHEUS = "tara leah jess leo dan mia zac zoe"
 
 
 def seconds(text: str, speed: float = 1) -> float:
@@ -60,6 +65,8 @@ class SpeechVendors(FakeProvider):
             return self._mistral(fields)
         if fields.get("model", "").startswith("canopylabs"):
             return self._groq(fields)
+        if fields.get("model", "").startswith("hexgrad"):
+            return self._deepinfra(fields)
         optional = ("instructions", "response_format", "speed", "stream_format")
         if wrong := self.wrong(fields, "input model voice", optional):
             return wrong
@@ -89,6 +96,35 @@ class SpeechVendors(FakeProvider):
         if fields["voice"] not in names or fields.get("response_format") != "wav" or len(fields["input"]) > 200:
             return self.refused("voice, format or length")
         return self.sound(fields["input"], "wav")
+
+    def _deepinfra(self, fields: Mapping[str, Any]) -> FakeResponse:
+        """It knows the names of its voices, and says what is wrong as FastAPI does."""
+        known = ("voice", "response_format", "speed")
+        is_wrong = self.wrong(fields, "model input", known) or fields["voice"] not in KOKORO.split()
+        if is_wrong or fields.get("response_format") not in ("mp3", "opus", "flac", "wav", "pcm"):
+            return FakeResponse({"detail": [{"loc": ["body", "voice"], "msg": "Input should be a voice"}]}, 422)
+        if fields["model"] != "hexgrad/Kokoro-82M" or not 0.25 <= fields.get("speed", 1) <= 4:
+            return FakeResponse({"detail": {"error": "Model or speed is not available"}}, 404)
+        return self.sound(fields["input"], fields["response_format"], fields.get("speed", 1))
+
+    @route("POST /v1/audio/speech")
+    def together(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        voices = {"hexgrad/Kokoro-82M": KOKORO.split(), "canopylabs/orpheus-3b-0.1-ft": ORPHEUS.split()}
+        known = ("response_format", "response_encoding", "sample_rate", "language")
+        if wrong := self.wrong(fields, "model input voice", known):
+            return wrong
+        if fields["voice"] not in voices.get(fields["model"], ()) or fields.get("sample_rate", 24000) != 24000:
+            return self.refused("model, voice or sample_rate")
+        asked = (fields.get("response_format", "wav"), fields.get("response_encoding"))
+        forms: Mapping[tuple[str, str | None], SoundFormat] = {
+            ("raw", "pcm_s16le"): "pcm",
+            ("wav", None): "wav",
+            ("mp3", None): "mp3",
+        }
+        if asked not in forms or fields.get("language", "en") != fields.get("language", "en").lower():
+            return self.refused("format or language")
+        return self.sound(fields["input"], forms[asked])
 
     def _mistral(self, fields: Mapping[str, Any]) -> FakeResponse:
         who = "ref_audio" if "ref_audio" in fields else "voice_id"

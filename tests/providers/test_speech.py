@@ -11,7 +11,7 @@ from penstock.schema import Response
 from penstock.sound.formats import SOUND_FORMATS
 from penstock.speech.endpoint import create_speech
 from tests import sounds
-from tests.fake_providers.server import serving
+from tests.fake_providers.server import responds, serving
 from tests.fake_providers.speech import SpeechVendors, seconds
 from tests.gateway import Installation, RunningGateway, sqlite_only
 from tests.providers.recordings import known_providers
@@ -31,6 +31,9 @@ MODELS = {
     "deepgram": "deepgram/aura-2",
     "xai": "x-ai/tts",
     "cartesia": "cartesia/sonic-3.5",
+    "deepinfra": "hexgrad/kokoro-82m",
+    "together": "hexgrad/kokoro-82m",
+    "together-orpheus": "canopylabs/orpheus-3b-0.1-ft",
 }
 UNPRICED = ("deepgram/aura-2", "cartesia/sonic-3.5")
 PRICE: dict[str, Any] = {"models": {name: {"price": {"unit": "character", "usd": "0.00003"}} for name in UNPRICED}}
@@ -125,7 +128,22 @@ async def test_a_long_text_is_cut_for_each_vendor(installation: Installation, ve
 
 def test_requests_of_most_vendors_are_compared_with_their_own_clients() -> None:
     described = {slug for slug in map(provider_of, MODELS) if is_described(slug, "speech")}
-    assert described == {"openai", "groq", "mistral", "elevenlabs", "deepgram", "cartesia"}
+    assert described == {"openai", "groq", "mistral", "elevenlabs", "deepgram", "cartesia", "deepinfra", "together"}
+
+
+@sqlite_only
+async def test_the_same_voice_speaks_when_the_first_provider_of_a_model_fails(installation: Installation) -> None:
+    async with serving(SpeechVendors()) as first, serving(SpeechVendors()) as second:
+        installation.environ |= {"DEEPINFRA_API_KEY": "secret", "TOGETHER_API_KEY": "secret"}
+        urls = {"deepinfra": {"base_url": first.url}, "together": {"base_url": second.url}}
+        async with installation.open(providers=urls) as running:
+            first.next("openai", responds({"detail": {"error": "out of capacity"}}, 503))
+            response = await speak(running, model="hexgrad/kokoro-82m", voice="sage", response_format="wav")
+            assert sounds.container_of(await sound_of(response)) == "wav"
+            voices = [
+                vendor.received(name)[0].fields["voice"] for vendor, name in ((first, "openai"), (second, "together"))
+            ]
+            assert voices == ["af_sarah", "af_sarah"]
 
 
 @pytest.mark.parametrize(("task", "modes"), [("sound", ()), ("music", ("text-to-music",))])

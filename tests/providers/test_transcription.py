@@ -35,6 +35,8 @@ MODELS = {
     "google": "google/gemini-3.5-transcribe",
     "together": "together/whisper-large-v3",
     "cartesia": "cartesia/ink-whisper",
+    "deepinfra": "openai/whisper-large-v3",
+    "deepinfra-turbo": "openai/whisper-large-v3-turbo",
 }
 TIMED = sorted(set(MODELS) - {"openai-gpt", "openai-4o"})
 WORDS_TIMED = sorted(set(TIMED) - {"openai-diarize", "mistral"})
@@ -117,7 +119,7 @@ async def test_probabilities_come_from_models_that_have_them(installation: Insta
         assert said["logprobs"][0]["token"] == "The"
 
 
-@pytest.mark.parametrize("vendor", ["openai", "groq"])
+@pytest.mark.parametrize("vendor", ["openai", "groq", "deepinfra"])
 async def test_translations_go_to_models_that_translate(installation: Installation, vendor: str) -> None:
     async with vendor_gateway(installation, vendor) as (running, _):
         assert decoded(await into_english(running, model=MODELS[vendor]))["text"] == TEXT

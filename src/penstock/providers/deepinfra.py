@@ -1,10 +1,12 @@
-"""DeepInfra: FLUX.2 images and open chat models, over OpenAI-compatible endpoints."""
+"""DeepInfra: FLUX.2 images, open chat models, Kokoro's speech and Whisper, over OpenAI-compatible endpoints."""
 
 from dataclasses import replace
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.convert import pixels, size_text
+from penstock.providers.open_speech import KOKORO, KOKORO_OPENAI_VOICES, KOKORO_VOICES
 from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
+from penstock.providers.openai_compatible import SPEECH, TRANSCRIPTION, TRANSLATION
 from penstock.providers.spec import (
     LITELLM,
     FailureKind,
@@ -16,9 +18,11 @@ from penstock.providers.spec import (
     bearer,
     complete_table,
     converted,
+    emulated,
     passthrough,
     price_list,
 )
+from penstock.providers.speech import Speech, named_formats
 
 REFUSALS = ("nsfw", "moderat", "safety", "content policy")  # in the text of an error, which has no code
 
@@ -74,6 +78,45 @@ CHAT_MODELS = """
     meta/muse-glimmer-30b=meta-models/Muse-Glimmer-30B             0.3   1.2   0.04
 """
 
+SPEAK = replace(
+    SPEECH,
+    takes_extras=False,
+    params=complete_table(
+        "speech", passthrough("input", required=True), passthrough("voice"), emulated("speed", to="speed")
+    ),
+    speech=Speech(
+        formats=named_formats("response_format", "wav pcm mp3 flac opus"),
+        max_characters=4000,
+        voices=KOKORO_VOICES,
+        openai_voices=KOKORO_OPENAI_VOICES,
+        speeds=(0.25, 4),
+    ),
+)
+TRANSCRIBE = replace(TRANSCRIPTION, takes_extras=False)
+TRANSLATE = replace(TRANSLATION, takes_extras=False)
+# What somebody who calls it was billed; lists of resellers have less than that.
+KOKORO_PRICE = Price(
+    unit="character",
+    usd="0.00000099",
+    source=Source("a project that calls it, citing deepinfra.com", "2026-10-08", is_second_hand=True),
+)
+_WHISPERS = (
+    ("whisper-large-v3", TRANSCRIBE, "0.0000075"),
+    ("whisper-large-v3", TRANSLATE, "0.0000075"),
+    ("whisper-large-v3-turbo", TRANSCRIBE, "0.000003334"),
+)
+_WHISPER_PAGES = Source("copies of the models' pages on deepinfra.com", "2026-11-19")
+WHISPER_MODELS = tuple(
+    Model(
+        id=f"openai/{name}",
+        upstream=f"openai/{name}",
+        op=op,
+        prices=(Price(unit="second", usd=usd, source=_WHISPER_PAGES),),
+        priority=10,
+    )
+    for name, op, usd in _WHISPERS
+)
+
 # The pages name the price of 1024 x 1024 pixels, which is 1.048576 of our megapixels.
 price = price_list(Source("copies of the models' pages on deepinfra.com", "2026-11-15"))
 PROVIDER = Provider(
@@ -89,6 +132,8 @@ PROVIDER = Provider(
         image_model("deepinfra/flux-2-dev", "FLUX-2-dev", price("0.0095367431640625", "megapixel")),
         image_model("flux-2-klein-4b", "FLUX-2-klein-4b", price("0.0133514404296875", "megapixel")),
         image_model("flux-2-max", "FLUX-2-max", price("0.07", "image")),
+        Model(id=KOKORO, upstream="hexgrad/Kokoro-82M", op=SPEAK, prices=(KOKORO_PRICE,)),
+        *WHISPER_MODELS,
         *chat_models("deepinfra", LITELLM, CHAT_MODELS, CHAT, priority=10),
     ),
 )

@@ -1,9 +1,9 @@
-"""Together AI: FLUX images by the megapixel, Seedance and Wan videos, and open chat models under OpenRouter's ids."""
+"""Together AI: FLUX images by the megapixel, Seedance and Wan videos, speech, Whisper, and open chat models."""
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import LITELLM, FailureKind, Provider, Reply, bearer, converted, ignored, refused
-from penstock.providers.together import images, transcription, videos
+from penstock.providers.together import images, speech, transcription, videos
 from penstock.providers.together.videos import REFUSAL
 
 
@@ -54,6 +54,7 @@ PROVIDER = Provider(
     models=(
         *images.MODELS,
         *videos.MODELS,
+        *speech.MODELS,
         *transcription.MODELS,
         *chat_models("together", LITELLM, CHAT_MODELS, CHAT),
     ),
