@@ -29,6 +29,7 @@ async def test_rows_are_read_by_ids_of_one_organization(tmp_path: Path) -> None:
                 "replay_mode": None,
                 "image_response_format": None,
                 "labels": None,
+                "user_id": None,
                 "created_at_ms": 1,
             }
 

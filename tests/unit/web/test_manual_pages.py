@@ -88,7 +88,7 @@ def test_the_search_knows_every_section() -> None:
     rows = json.loads(found.body)
     assert ["/docs/videos#after-a-crash", "Videos", "After a crash"] in [row[:3] for row in rows]
     assert {row[0].partition("#")[0] for row in rows} == {f"/docs/{page}".rstrip("/") for page in PAGES}
-    assert len(gzip.compress(found.body)) < 260_000  # which a reader loads with the first search
+    assert len(gzip.compress(found.body)) < 300_000  # which a reader loads with the first search
 
 
 async def test_they_are_served_without_a_key(tmp_path: Path) -> None:
