@@ -403,6 +403,7 @@ async def operate(story: Story) -> None:
     await story.call("GET", "/v1/invitations")
     await story.call("PUT", "/v1/own-key-limits", {"keys": 3, "days": 30, "usd_per_month": 20, "models": ["atelier/*"]})
     await story.call("GET", "/v1/own-key-limits")
+    await story.call("GET", "/v1/guards")
     await story.call("GET", f"/v1/audit?target={org['id']}&limit=1")
     await story.call("GET", "/v1/settings")
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/images", "/llms.txt"):
@@ -427,12 +428,15 @@ async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
     alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
     # Batches wait, or what they cost would depend on how far they were.
     options: dict[str, Any] = {"public_url": URL, "public_verify": True, "access_log": False, "models": MODELS}
+    guards = {
+        "words": {"rules": {"words": ["explosive*"], "max_characters": 4000}, "kinds": ["image", "edit", "video"]}
+    }
     with (
         patch.object(HttpClient, "post_guarded", accept),
         patch.object(BatchRunner, "_claim_free", wait),
         patch.object(BucketClient, "probe", write_nothing),
     ):
-        async with opened(folder, works=True, **options, **alerts) as gateway:
+        async with opened(folder, works=True, **options, **alerts, guards=guards) as gateway:
             account = await first_account(gateway)
             await gateway.alerts.check()
             async with serving(AsgiApp(gateway), gateway.settings) as served:

@@ -30,6 +30,7 @@ PRIMARY_KEYS = {
     "label_spend": ("month", "org_id", "name", "value"),
     "account_spend": ("month", "account_id"),
     "account_use": ("account_id", "process_id"),
+    "guard_verdicts": ("day", "org_id", "guard", "verdict"),
     "label_budgets": ("org_id", "name", "value"),
 }
 _CHANGED = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!FOR )(?<!KEY )(?<!DO )UPDATE) (\w+)|\b(procrastinate)_defer")

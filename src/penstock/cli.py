@@ -109,6 +109,12 @@ _SOURCES = {
     ),
     "keys": _Source("keys", "app", _OPERATE, "Create, list and revoke API keys."),
     "labels": _Source("labels", "app", _OPERATE, "Declare labels, and set budgets for their values."),
+    "guards": _Source(
+        "guards",
+        "list_guards",
+        _OPERATE,
+        "List guards: what each watches, and how often it let calls pass, flagged, refused or did not answer.",
+    ),
     "orgs": _Source("orgs", "orgs", _OPERATE, "Create, change and list organizations."),
     "credit": _Source("orgs", "credit", _OPERATE, "Add credit to an organization."),
     "webhooks": _Source(

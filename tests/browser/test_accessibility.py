@@ -27,6 +27,7 @@ PAGES = (
     "providers",
     "labels",
     "destinations",
+    "guards",
     "recordings",
     "webhooks",
     "batches",

@@ -17,8 +17,9 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs import orphans
 from penstock.generation_jobs.run import run_generation
 from penstock.generations import payloads
+from penstock.guards import verdict_counts
 from penstock.models.vendor_accounts import REFRESH_SECONDS, SHARE_SECONDS
-from penstock.store.base import Row
+from penstock.store.base import Row, StorageUnavailable
 from penstock.trials.intake import delete_left
 
 log = structlog.get_logger()
@@ -46,6 +47,7 @@ async def run_background_work(gateway: Gateway, *, sweeps: bool = True) -> Async
         else:
             stack.push_async_callback(gateway.jobs.stop)
         tasks = [asyncio.create_task(work, name=name) for name, work in _periodic_work(gateway, sweeps).items()]
+        stack.push_async_callback(_write_last, gateway.guards.counts)
         tasks.append(asyncio.create_task(leases.run(), name="renew lease of chats"))
         try:
             yield
@@ -58,6 +60,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
     work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
     work["refresh accounts"] = _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS)
     work["refresh destinations"] = _repeat(gateway, gateway.destinations.refresh, REFRESH_SECONDS)
+    work["write verdicts of guards"] = _repeat(gateway, gateway.guards.counts.write, verdict_counts.WRITE_SECONDS)
     if gateway.store.dialect == "postgres":
         share = partial(gateway.accounts.share_use, gateway.chat_reservations.process_id)
         work["share use of accounts"] = _repeat(gateway, share, SHARE_SECONDS)
@@ -69,6 +72,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
         work["delete old batches"] = _repeat(gateway, partial(intake.delete_old, gateway), _STRAYS_SECONDS)
         work["delete old trials"] = _repeat(gateway, partial(delete_left, gateway), _STRAYS_SECONDS)
         work["delete expired uploads"] = _repeat(gateway, partial(uploads.delete_expired, gateway), _STRAYS_SECONDS)
+        work["delete old verdicts of guards"] = _repeat(gateway, gateway.guards.counts.delete_old, _STRAYS_SECONDS)
         work["erase drained accounts"] = _repeat(gateway, gateway.accounts.erase_drained, _SWEEP_SECONDS)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
         work["delete expired media"] = _repeat(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
@@ -123,6 +127,11 @@ async def _resume(gateway: Gateway, left: list[Row]) -> None:
             log.info("resumed", generations=resumed)
     except Exception:
         log.exception("generations not resumed")  # they are when the leases of the last process have expired
+
+
+async def _write_last(counts: verdict_counts.VerdictCounts) -> None:
+    with suppress(StorageUnavailable):
+        await counts.write()
 
 
 async def _release_abandoned_chats(gateway: Gateway) -> int:

@@ -27,6 +27,7 @@ from penstock.destinations.destinations import open_destinations
 from penstock.environment import ENVIRONMENT
 from penstock.gateway import Gateway
 from penstock.guards.guards import Guards
+from penstock.guards.verdict_counts import VerdictCounts
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
@@ -118,6 +119,7 @@ async def build_gateway(
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
         sender = Sender(store, http_client, vault, clock, settings, tracing)
+        verdict_counts = VerdictCounts(store, clock)
         deliveries = Deliveries(store, sender, clock, settings)
         gateway = Gateway(
             settings=settings,
@@ -145,7 +147,7 @@ async def build_gateway(
             account_voices=AccountVoices(upstream, clock),
             live_models=live_models,
             sealer=seals,
-            guards=Guards(settings, http_client, WebhookSecrets(store, vault, clock), clock, metrics),
+            guards=Guards(settings, http_client, WebhookSecrets(store, vault, clock), clock, metrics, verdict_counts),
             media_transfer=Transfer(
                 storage, storage_writes, pool, http_client, settings, unfinished, Finisher(pool, seals)
             ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -86,6 +86,12 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return True
         digest = sha256(f"{self.name}\n{call_id}".encode()).digest()
         return int.from_bytes(digest[:8], "big") < self.sample_percent / 100 * 2**64
+
+    @property
+    def watched_kinds(self) -> tuple[str, ...]:
+        """The kinds of calls that it watches."""
+        possible = [kind for kind in get_args(GuardedKind) if self.when == "input" or self._sees(kind)]
+        return tuple(kind for kind in possible if not self.kinds or kind in self.kinds)
 
     def _sees(self, kind: str) -> bool:
         """Whether it can judge outputs of a kind: rules read texts only."""

@@ -11,6 +11,7 @@ from penstock.errors import ContentPolicyViolation, OutputRefused, Unavailable
 from penstock.guards import verdicts as services
 from penstock.guards.configured import Guard, read_guards
 from penstock.guards.rules import CompiledRules
+from penstock.guards.verdict_counts import VerdictCounts
 from penstock.guards.verdicts import Asked, GuardFailed, Verdict
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
@@ -37,10 +38,17 @@ class Guards:
     """The operator's guards, in the order of penstock.toml."""
 
     def __init__(
-        self, settings: Settings, client: HttpClient, secrets: WebhookSecrets, clock: Clock, metrics: Metrics
+        self,
+        settings: Settings,
+        client: HttpClient,
+        secrets: WebhookSecrets,
+        clock: Clock,
+        metrics: Metrics,
+        counts: VerdictCounts,
     ) -> None:
-        self._guards = read_guards(settings.guards)
-        self._rules = {guard.name: CompiledRules(guard.rules) for guard in self._guards if guard.rules}
+        self.configured = read_guards(settings.guards)
+        self.counts = counts
+        self._rules = {guard.name: CompiledRules(guard.rules) for guard in self.configured if guard.rules}
         self._client = client
         self._signers = RecentSigners(secrets, clock)
         self._clock = clock
@@ -51,7 +59,7 @@ class Guards:
         self, kind: str, org_id: OrgId, when: Literal["input", "output"] = "input", call_id: str = ""
     ) -> list[Guard]:
         """The guards of calls, or of what is made for them; with an id those that are asked about this call."""
-        guards = [guard for guard in self._guards if guard.watches(kind, org_id, when)]
+        guards = [guard for guard in self.configured if guard.watches(kind, org_id, when)]
         return [guard for guard in guards if guard.is_asked_about(call_id)] if call_id else guards
 
     def reading(self, kind: str, org_id: OrgId, *, is_stream: bool, call_id: str = "") -> list[Guard]:
@@ -183,9 +191,9 @@ class Guards:
             found = await self._answer(guard, asked, question)
         except GuardFailed as problem:
             log.warning("guard failed", guard=guard.name, reason=str(problem), request_id=asked.call_id)
+            self._count(guard, asked, "error")
             if guard.on_error == "open":
-                return self._counted(guard, asked, _PASS)
-            self._metrics.count_verdict(guard.name, "error")
+                return _PASS
             raise GuardFailed(f"the guard `{guard.name}` of this gateway does not answer") from None
         return self._counted(guard, asked, found)
 
@@ -200,10 +208,14 @@ class Guards:
         """The verdict as the guard wants it, counted."""
         is_softened = found.verdict == "refuse" and guard.on_hit == "flag"
         verdict = Verdict("flag", found.reason) if is_softened else found
-        self._metrics.count_verdict(guard.name, verdict.verdict)
+        self._count(guard, asked, verdict.verdict)
         if verdict.verdict != "pass":
             log.info("guard", guard=guard.name, verdict=verdict.verdict, request_id=asked.call_id)
         return verdict
+
+    def _count(self, guard: Guard, asked: Asked, verdict: str) -> None:
+        self._metrics.count_verdict(guard.name, verdict)
+        self.counts.add(asked.org_id, guard.name, verdict)
 
 
 def refused_output(guard: Guard, verdict: Verdict) -> OutputRefused:

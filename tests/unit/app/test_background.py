@@ -56,6 +56,7 @@ _SWEEPS = {
     "delete expired media",
     "delete expired uploads",
     "delete old batches",
+    "delete old verdicts of guards",
     "delete old trials",
     "look for alerts",
     "delete stray files",
@@ -63,6 +64,7 @@ _SWEEPS = {
 _LEASES = {
     "refresh accounts",
     "refresh destinations",
+    "write verdicts of guards",
     "renew leases",
     "renew lease of chats",
     "log the head of the audit log",

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says about the operations on accounts at vendors, and on buckets for outputs."""
+"""What the OpenAPI document says about the operations on accounts at vendors, on buckets for outputs, and on guards."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -45,4 +45,9 @@ ACCOUNT_OPERATIONS: Mapping[str, Operation] = {
     ),
     "check_destination": Operation("Destinations", "Writes a small file into the bucket, reads it and deletes it."),
     "delete_destination": Operation("Destinations", "Deletes a destination with its keys. What was copied stays."),
+    "list_guards": Operation(
+        "Guards",
+        "Lists the guards that watch the organization, and for the scope `operator` all, with the number of each of "
+        "their verdicts. Neither words nor URLs are shown.",
+    ),
 }

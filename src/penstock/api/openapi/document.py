@@ -261,7 +261,7 @@ def _response(text: str, content: dict[str, Any] | None) -> dict[str, Any]:
 _ID_HEADERS = ("x-request-id", "X-Service-Request-Id")
 
 
-_FOR_SOME = ("/v1/audit", "/v1/own-keys")  # whose endpoints ask more of a caller than a scope
+_FOR_SOME = ("/v1/audit", "/v1/guards", "/v1/own-keys")  # whose endpoints ask more of a caller than a scope
 
 
 def _failures(route: Route) -> set[int]:

@@ -1,4 +1,4 @@
-"""JSON Schemas of the responses about labels, the forecast, drills, accounts at vendors, and destinations."""
+"""JSON Schemas of the responses about labels, the forecast, drills, accounts at vendors, destinations, and guards."""
 
 from collections.abc import Mapping
 
@@ -16,6 +16,7 @@ from penstock.api.openapi.schema_parts import (
     list_of,
     one_of,
     or_null,
+    ref,
 )
 
 LABELS: Schema = {"type": "object", "additionalProperties": TEXT}
@@ -123,6 +124,27 @@ _DESTINATION = closed_object(
     },
 )
 
+_GUARD = closed_object(
+    {
+        "object": always("guard"),
+        "name": TEXT,
+        "when": one_of("input", "output"),
+        "run": one_of("rules", "http", "model"),
+        "kinds": array(TEXT),
+        "orgs": or_null(array(TEXT)),
+        "rules": or_null(
+            closed_object({"words": INTEGER, "max_characters": or_null(INTEGER), "models_without_images": array(TEXT)})
+        ),
+        **dict.fromkeys(("host", "model"), or_null(TEXT)),
+        "timeout_seconds": or_null(NUMBER),
+        "on_hit": one_of("refuse", "flag"),
+        "on_error": one_of("closed", "open"),
+        "sample_percent": NUMBER,
+        **dict.fromkeys(("sends_images", "show_reason", "charge_refused", "buffer_stream"), FLAG),
+        "verdicts": closed_object(dict.fromkeys(("pass", "flag", "refuse", "error"), INTEGER)),
+    }
+)
+
 LABEL_SCHEMAS: Mapping[str, Schema] = {
     "Forecast": _FORECAST,
     "Drill": _DRILL,
@@ -133,4 +155,6 @@ LABEL_SCHEMAS: Mapping[str, Schema] = {
     "AccountList": list_of("Account", pages=False),
     "Destination": _DESTINATION,
     "DestinationList": list_of("Destination", pages=False),
+    "Guard": _GUARD,
+    "GuardList": closed_object({"object": always("list"), "data": array(ref("Guard")), "days": INTEGER}),
 }

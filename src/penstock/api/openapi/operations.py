@@ -19,6 +19,7 @@ TAGS: Mapping[str, str] = {
     "Usage": "Sums over time, the most frequent failures, the balance.",
     "Labels": "Names and values by which costs are grouped, and budgets for them.",
     "Destinations": "Buckets of the own organization, into which outputs are copied.",
+    "Guards": "What checks calls and outputs, and what it said.",
     "Keys": "API keys of the own organization, and their limits.",
     "Audit log": "Who changed what, in a chain of hashes.",
     "Webhooks": "Messages to receivers, their deliveries, and the secret that signs them.",

@@ -10,6 +10,7 @@ import { AuditLog } from "./pages/audit_log.js";
 import { Batches } from "./pages/batches.js";
 import { Destinations } from "./pages/destinations.js";
 import { Drill } from "./pages/drill.js";
+import { Guards } from "./pages/guards.js";
 import { Keys } from "./pages/keys.js";
 import { Labels } from "./pages/labels.js";
 import { Library } from "./pages/library.js";
@@ -45,6 +46,7 @@ const GROUPS = [
     { name: "providers", label: "Providers", icon: "plug", page: Providers, scope: "admin operator" },
     { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
     { name: "destinations", label: "Destinations", icon: "stack", page: Destinations, scope: "admin" },
+    { name: "guards", label: "Guards", icon: "shield", page: Guards, scope: "admin operator" },
     { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
     { name: "keys", label: "Keys", icon: "key", page: Keys },
     { name: "labels", label: "Labels", icon: "sliders", page: Labels },
