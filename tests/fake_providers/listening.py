@@ -6,6 +6,7 @@ sends and reads.
 """
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -102,8 +103,12 @@ class ListeningVendors(FakeProvider):
         if fields.get("response_format") not in formats:
             return self.refused("response_format")
         seconds = self.heard(fields["file"])
+        shown = self._gpt_answer(fields, model, seconds)
+        return _gpt_events(shown) if fields.get("stream") == "true" else FakeResponse(shown)
+
+    def _gpt_answer(self, fields: Mapping[str, Any], model: str, seconds: float) -> dict[str, Any]:
         if model == "gpt-transcribe":
-            return FakeResponse({"text": TEXT, "usage": {"type": "duration", "seconds": round(seconds)}})
+            return {"text": TEXT, "usage": {"type": "duration", "seconds": round(seconds)}}
         tokens = {"input_tokens": int(seconds * 10), "output_tokens": len(WORDS)}
         self.invoice += [("input_token", tokens["input_tokens"]), ("token", tokens["output_tokens"])]
         usage = {"type": "tokens", **tokens, "total_tokens": sum(tokens.values())}
@@ -116,10 +121,10 @@ class ListeningVendors(FakeProvider):
                 | {"start": start, "end": end}
                 for at, (text, start, end) in enumerate(_sentences(times(seconds)))
             ]
-        return FakeResponse(shown)
+        return shown
 
     def _voxtral(self, fields: Mapping[str, Any]) -> FakeResponse:
-        known = "language temperature diarize context_bias timestamp_granularities"
+        known = "language temperature diarize context_bias timestamp_granularities stream"
         if wrong := self.wrong(fields, "model file", known):
             return wrong
         seconds = self.heard(fields["file"])
@@ -133,7 +138,8 @@ class ListeningVendors(FakeProvider):
         ]
         usage = {"prompt_tokens": 4, "completion_tokens": 9, "total_tokens": 13, "prompt_audio_seconds": round(seconds)}
         shown = {"model": fields["model"], "text": TEXT, "language": None, "usage": usage}
-        return FakeResponse({**shown, "segments": segments if timed else []})
+        shown["segments"] = segments if timed else []
+        return _voxtral_events(shown) if fields.get("stream") == "true" else FakeResponse(shown)
 
     @route("POST /v1/audio/transcriptions")
     def together(self, call: Exchange) -> FakeResponse:
@@ -243,6 +249,34 @@ class ListeningVendors(FakeProvider):
         content = {"type": "text", "text": TEXT, "annotations": annotations if mode else []}
         usage = {**tokens, "total_tokens": sum(tokens.values()), "input_tokens_by_modality": []}
         return FakeResponse({"id": "i-1", "status": "completed", "steps": [{"content": [content]}], "usage": usage})
+
+
+def _gpt_events(shown: Mapping[str, Any]) -> FakeResponse:
+    """As OpenAI streams: the words, each segment when it is complete, and the whole text."""
+    probabilities = shown.get("logprobs", [])
+    events: list[dict[str, Any]] = [
+        {"type": "transcript.text.delta", "delta": text} | ({"logprobs": [probabilities[at]]} if probabilities else {})
+        for at, text in enumerate(_deltas())
+    ]
+    events += shown.get("segments", [])
+    done = {name: value for name, value in shown.items() if name in ("text", "usage", "logprobs")}
+    return _streamed([*events, {"type": "transcript.text.done", **done}])
+
+
+def _voxtral_events(shown: Mapping[str, Any]) -> FakeResponse:
+    """As Mistral streams: a segment is an event of its own, and the last event has none where it says so."""
+    said: list[dict[str, Any]] = [{"type": "transcription.text.delta", "text": text} for text in _deltas()]
+    segments = [{**segment, "type": "transcription.segment"} for segment in shown["segments"]]
+    language = {"type": "transcription.language", "audio_language": "en"}
+    return _streamed([language, *(segments or said), {**shown, "segments": [], "type": "transcription.done"}])
+
+
+def _deltas() -> list[str]:
+    return [word if not at else f" {word}" for at, word in enumerate(WORDS)]
+
+
+def _streamed(events: Sequence[Mapping[str, Any]]) -> FakeResponse:
+    return FakeResponse(events=[json.dumps(event).encode() for event in events])
 
 
 def _sentences(words: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:

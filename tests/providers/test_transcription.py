@@ -1,12 +1,18 @@
 """Every table of transcription, against fakes of its vendor: each form, and the cost as the vendor bills it."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from openai.types import AudioResponseFormat
+from openai.types.audio import (
+    TranscriptionTextDeltaEvent,
+    TranscriptionTextDoneEvent,
+    TranscriptionTextSegmentEvent,
+)
 from openai.types.audio.transcription_create_params import TranscriptionCreateParamsNonStreaming
 
 from penstock.errors import InvalidRequest
@@ -41,6 +47,7 @@ MODELS = {
 TIMED = sorted(set(MODELS) - {"openai-gpt", "openai-4o"})
 WORDS_TIMED = sorted(set(TIMED) - {"openai-diarize", "mistral"})
 DIARIZING = ("openai-diarize", "mistral", "elevenlabs", "google", "together")
+STREAMING = ("openai-gpt", "openai-4o", "openai-diarize", "mistral")
 SENTENCES = ["The quick brown fox jumps.", "It runs."]
 UNPRICED = ("together/whisper-large-v3", "cartesia/ink-whisper")
 PRICE = {name: {"price": {"unit": "second", "usd": "0.00005"}} for name in UNPRICED}
@@ -64,6 +71,26 @@ async def vendor_gateway(
 async def hear(running: RunningGateway, vendor: str, *fields: tuple[str, str], seconds: float = 7.0) -> Response:
     file = sounds.encoded("mp3", seconds)
     return await listen(running, ("language", "en"), *fields, model=MODELS[vendor], file=file)
+
+
+def chunks_of(response: Response) -> AsyncIterator[bytes]:
+    assert response.chunks is not None
+    assert response.media_type == "text/event-stream"
+    return aiter(response.chunks)
+
+
+async def events_of(response: Response) -> list[Any]:
+    """The events of a stream, each as OpenAI's client reads it."""
+    kinds: Mapping[str, Any] = {
+        "transcript.text.delta": TranscriptionTextDeltaEvent,
+        "transcript.text.segment": TranscriptionTextSegmentEvent,
+        "transcript.text.done": TranscriptionTextDoneEvent,
+    }
+    body = b"".join([chunk async for chunk in chunks_of(response)])
+    events = [json.loads(event.removeprefix(b"data: ")) for event in body.split(b"\n\n") if event]
+    if events[-1]["usage"]["type"] == "duration":
+        del events[-1]["usage"]  # its types have tokens only
+    return [kinds[event["type"]].model_validate(event) for event in events]
 
 
 @pytest.mark.parametrize("vendor", list(MODELS))
@@ -111,6 +138,54 @@ async def test_a_vendor_that_does_not_is_not_asked_for_speakers(installation: In
             await hear(running, vendor, ("diarize", "true"))
         assert refusal.value.param == "diarize"
         assert not vendors.invoice
+
+
+@pytest.mark.parametrize("vendor", STREAMING)
+@pytest.mark.parametrize("form", ["json", "diarized_json"])
+async def test_a_stream_of_a_vendor_is_passed_on_in_openais_events(
+    installation: Installation, vendor: str, form: str
+) -> None:
+    if form == "diarized_json" and vendor not in DIARIZING:
+        return
+    async with vendor_gateway(installation, vendor) as (running, vendors):
+        response = await hear(running, vendor, ("stream", "true"), ("response_format", form), ("temperature", "0.2"))
+        *events, done = await events_of(response)
+        assert isinstance(done, TranscriptionTextDoneEvent)
+        assert done.text == TEXT
+        deltas = [event.delta for event in events if isinstance(event, TranscriptionTextDeltaEvent)]
+        assert "".join(deltas) == TEXT
+        assert len(deltas) == (1 if vendor == "mistral" and form == "diarized_json" else len(WORDS))
+        segments = [event for event in events if isinstance(event, TranscriptionTextSegmentEvent)]
+        assert [segment.text for segment in segments] == (SENTENCES if form == "diarized_json" else [])
+        assert all(segment.speaker for segment in segments)
+        (request,) = vendors.received("transcribe")
+        assert request.fields["stream"] == "true"
+        assert not_in_client(vendor.partition("-")[0], "transcription", [request]) == []
+
+
+@pytest.mark.parametrize("vendor", STREAMING)
+async def test_a_stream_costs_what_a_whole_transcript_does(installation: Installation, vendor: str) -> None:
+    async with vendor_gateway(installation, vendor) as (running, _):
+        whole = decoded(await hear(running, vendor))
+        cost = (await last_record(running))["cost"]
+        response = await hear(running, vendor, ("stream", "true"))
+        body = b"".join([chunk async for chunk in chunks_of(response)])
+        record = await last_record(running)
+        assert (record["status"], record["cost"]) == ("completed", cost)
+        assert record["cost"] > 0
+        assert json.loads(body.split(b"\n\n")[-2][6:])["usage"] == whole["usage"]
+        if vendor in ("openai-4o", "openai-diarize"):
+            assert float(response.headers["x-service-cost-estimate"]) >= cost / 10**9
+        else:
+            assert float(response.headers["x-service-cost"]) == pytest.approx(cost / 10**9, abs=1e-9)
+
+
+async def test_probabilities_come_in_a_stream_too(installation: Installation) -> None:
+    async with vendor_gateway(installation, "openai-4o") as (running, _):
+        asked = (("stream", "true"), ("include[]", "logprobs"))
+        first, *_, done = await events_of(await hear(running, "openai-4o", *asked))
+        assert [each.token for each in first.logprobs] == ["The"]
+        assert len(done.logprobs) == len(WORDS)
 
 
 async def test_probabilities_come_from_models_that_have_them(installation: Installation) -> None:

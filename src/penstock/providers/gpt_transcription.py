@@ -7,11 +7,20 @@ from typing import Any
 
 from penstock.providers.openai_compatible import TRANSCRIPTION, TRANSLATION
 from penstock.providers.spec import Model, Price, complete_table, fixed, passthrough, renamed
-from penstock.providers.transcription import LOGPROBS, PRICES, WHISPER, Detail, Transcription, read_openai
+from penstock.providers.transcription import (
+    LOGPROBS,
+    PRICES,
+    WHISPER,
+    Detail,
+    Transcription,
+    read_openai,
+    read_openai_event,
+)
 
 _FILE = passthrough("file", required=True)
 _TEXT: Mapping[Detail, Mapping[str, Any]] = {"text": WHISPER["text"]}
 _SPEAKERS = {"response_format": "diarized_json"}
+_STREAM = partial(Transcription, read=read_openai, streamed={"stream": True}, read_event=read_openai_event)
 # Longer sounds are refused by its models that are not Whisper.
 _MAX_SECONDS = 1400
 
@@ -28,9 +37,7 @@ GPT_4O = replace(
         passthrough("temperature"),
         passthrough("chunking_strategy"),
     ),
-    transcription=Transcription(
-        details=_TEXT, read=read_openai, logprobs=LOGPROBS, max_seconds=_MAX_SECONDS, tokens_per_second=10
-    ),
+    transcription=_STREAM(details=_TEXT, logprobs=LOGPROBS, max_seconds=_MAX_SECONDS, tokens_per_second=10),
 )
 # It takes no prompt, and no sound above half a minute without being told how to cut it.
 DIARIZE = replace(
@@ -43,9 +50,8 @@ DIARIZE = replace(
         fixed("chunking_strategy", "auto"),
         passthrough("chunking_strategy"),
     ),
-    transcription=Transcription(
+    transcription=_STREAM(
         details={"text": WHISPER["text"], "segment": _SPEAKERS},
-        read=read_openai,
         speakers=_SPEAKERS,
         max_seconds=_MAX_SECONDS,
         tokens_per_second=10,
@@ -63,7 +69,7 @@ GPT_TRANSCRIBE = replace(
         passthrough("temperature"),
         passthrough("chunking_strategy"),
     ),
-    transcription=Transcription(details=_TEXT, read=read_openai, logprobs=LOGPROBS, max_seconds=_MAX_SECONDS),
+    transcription=_STREAM(details=_TEXT, logprobs=LOGPROBS, max_seconds=_MAX_SECONDS),
 )
 
 

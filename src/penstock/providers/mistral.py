@@ -21,7 +21,7 @@ from penstock.providers.spec import (
 )
 from penstock.providers.speech import PRICES, Speech, named_formats, openai_names, read_openai_event
 from penstock.providers.transcription import PRICES as LISTENING
-from penstock.providers.transcription import Segment, Transcript, Transcription
+from penstock.providers.transcription import Segment, Transcript, TranscriptEvent, Transcription
 from penstock.providers.voice_lists import ListedVoice, VoiceList, VoicePage
 
 # Its streams always report the usage; `stream_options`, which asks for it, is an unknown field there.
@@ -115,11 +115,24 @@ def read_transcript(fields: Any) -> Transcript:
     return Transcript(
         text=fields["text"].strip(),
         language=fields.get("language"),
-        segments=tuple(
-            Segment(segment["text"], float(segment["start"]), float(segment["end"]), segment.get("speaker_id"))
-            for segment in segments
-        ),
+        segments=tuple(map(_segment, segments)),
     )
+
+
+def read_transcript_event(fields: Any) -> TranscriptEvent:
+    """Read an event of a stream; those that say nothing about the text are empty."""
+    kind = fields.get("type")
+    if kind == "transcription.text.delta":
+        return TranscriptEvent(fields["text"])
+    if kind == "transcription.segment":
+        return TranscriptEvent(segment=_segment(fields))
+    if kind == "transcription.done":
+        return TranscriptEvent(whole=read_transcript(fields))
+    return TranscriptEvent(is_error=kind == "error" or "error" in fields)
+
+
+def _segment(fields: Any) -> Segment:
+    return Segment(fields["text"], float(fields["start"]), float(fields["end"]), fields.get("speaker_id"))
 
 
 _TIMED = {"timestamp_granularities": ["segment"]}
@@ -137,7 +150,11 @@ LISTEN = Operation(
         renamed("keywords", to="context_bias"),
     ),
     transcription=Transcription(
-        details={"text": {}, "segment": _TIMED}, read=read_transcript, speakers={**_TIMED, "diarize": True}
+        details={"text": {}, "segment": _TIMED},
+        read=read_transcript,
+        speakers={**_TIMED, "diarize": True},
+        streamed={"stream": True},
+        read_event=read_transcript_event,
     ),
 )
 LISTENING_MODELS = tuple(

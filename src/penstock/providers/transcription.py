@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,16 @@ class Transcript(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Mapping[str, int | float] = {}
 
 
+class TranscriptEvent(NamedTuple):
+    """What an event of a provider's stream says."""
+
+    delta: str = ""  # more of the text
+    logprobs: tuple[Any, ...] = ()  # of the delta
+    segment: Segment | None = None  # one that is complete
+    whole: Transcript | None = None  # the last event: all of the text; segments only if they have not come before
+    is_error: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcription:
     """How a model is asked to write down a sound, beside the rows of its table, and how the text comes back.
@@ -56,6 +66,8 @@ class Transcription:
     read: Callable[[Any], Transcript]  # from the JSON of the response
     speakers: Mapping[str, Any] | None = None  # what asks who speaks; None: the model does not tell them apart
     logprobs: Mapping[str, Any] | None = None  # what asks for probabilities; None: the model has none
+    streamed: Mapping[str, Any] | None = None  # what asks for a stream of events; None: the model has none
+    read_event: Callable[[Any], TranscriptEvent] | None = None  # from the JSON of an event
     headers: Mapping[str, str] = field(default_factory=dict)  # of its requests
     max_bytes: int = 24 * 1024**2  # of one call; longer sounds are cut
     max_seconds: float = 4 * 3600
@@ -89,6 +101,18 @@ def read_openai(fields: Any) -> Transcript:
         logprobs=tuple(fields.get("logprobs") or ()),
         usage=openai_tokens(fields.get("usage") or _EMPTY),
     )
+
+
+def read_openai_event(fields: Any) -> TranscriptEvent:
+    """Read an event of OpenAI's streams; those that say nothing about the text are empty."""
+    kind = fields.get("type")
+    if kind == "transcript.text.delta":
+        return TranscriptEvent(_text(fields["delta"]), tuple(fields.get("logprobs") or ()))
+    if kind == "transcript.text.segment":
+        return TranscriptEvent(segment=_segment(fields))
+    if kind == "transcript.text.done":
+        return TranscriptEvent(whole=read_openai(fields))
+    return TranscriptEvent(is_error=kind == "error" or "error" in fields)
 
 
 def openai_tokens(usage: Mapping[str, Any]) -> dict[str, int | float]:

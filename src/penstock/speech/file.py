@@ -4,23 +4,23 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from penstock.accounts.prices import Line
-from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, StreamBroken
+from penstock.chat.passed_on import BROKEN, nothing_came
+from penstock.chat.stream import CallerTooSlow
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.media.sound_file import SoundFile
-from penstock.net.errors import MaybeSent, NotSent
 from penstock.schema import Request, StoredOutput
 from penstock.sound.formats import content_type
 from penstock.speech.conversion import caller_sound
 from penstock.speech.plan import SpeechPlan, make_plan
-from penstock.speech.provider_sound import ProviderSound, no_sound
+from penstock.speech.provider_sound import ProviderSound
 from penstock.speech.request import SpeechRequest, stored_speech_request
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure
 from penstock.values import OrgId
 
 _WAIT_SECONDS = 600.0  # for a free child process: nobody listens meanwhile
-_BROKEN = (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow)
+_BROKEN = (*BROKEN, CallerTooSlow)
 
 
 class SpeechFile:
@@ -58,7 +58,7 @@ class SpeechFile:
                     async for data in sound:
                         file.write(data)
             except _BROKEN as problem:
-                raise AttemptFailed(no_sound(self._candidate, problem)) from problem
+                raise AttemptFailed(nothing_came(self._candidate, problem, "sound")) from problem
             self._is_whole = True
             return await self._store(file, plan)
 

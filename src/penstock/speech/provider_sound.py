@@ -165,15 +165,6 @@ class ProviderSound:
         return part.sound
 
 
-def no_sound(candidate: Candidate, problem: BaseException) -> Failure:
-    """Why a provider made no sound, or not all of it."""
-    name = candidate.provider.name
-    if isinstance(problem, StreamBroken) and problem.event:
-        return failure_in_body(candidate, problem.event)
-    what = str(problem) if isinstance(problem, StreamBroken) else "did not send any sound"
-    return Failure("unreadable", f"{name} {what}.")
-
-
 def _is_count(count: Any) -> bool:
     return isinstance(count, int | float) and 0 <= count < _MAX_SOUND_BYTES
 

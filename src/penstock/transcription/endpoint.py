@@ -33,6 +33,7 @@ from penstock.transcription.replay import answered, check_transcript, find_trans
 from penstock.transcription.request import ListenRequest, ListenTask, read_request
 from penstock.transcription.segments import shown
 from penstock.transcription.sound import ANY_PART, prepare_sound
+from penstock.transcription.streamed_transcript import is_streamed_by, stream_transcript
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
 from penstock.upstream.faults import HEADER
@@ -136,6 +137,8 @@ async def _ask(reserved: ReservedCall, planned: Planned, replay: CallReplay | No
     """
     gateway = reserved.gateway
     call = reserved.reservation.call
+    if planned.request.stream and replay is None and is_streamed_by(reserved, candidate):
+        return await stream_transcript(reserved, planned, candidate)
     listening = Listening(gateway, candidate, planned.plan(candidate), planned.sound, call.caller.org_id)
     try:
         with (

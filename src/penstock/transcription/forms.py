@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.providers.transcription import Segment, Transcript
+from penstock.errors import Problem
+from penstock.providers.transcription import Segment, Transcript, TranscriptEvent
 from penstock.transcription.request import ListenRequest
 
 _TASKS = {"transcription": "transcribe", "translation": "translate"}
@@ -90,23 +91,45 @@ def _spoken(number: int, segment: Segment) -> dict[str, Any]:
 
 def events(request: ListenRequest, transcript: Transcript, usage: Mapping[str, Any]) -> bytes:
     """The whole transcript as OpenAI's server-sent events."""
-    parts = [delta(transcript.text)] if transcript.text else []
+    form = EventForm(request)
     if request.form == "diarized_json":
-        parts = [event(_spoken(number, segment)) for number, segment in enumerate(transcript.segments)]
-    return b"".join([*parts, done(transcript, usage)])
+        parts = [form.part(TranscriptEvent(segment=segment)) for segment in transcript.segments]
+    else:
+        parts = [form.part(TranscriptEvent(transcript.text, transcript.logprobs))]
+    return b"".join([*parts, form.end(transcript, usage)])
 
 
-def delta(text: str) -> bytes:
-    """The event with more of the text."""
-    return event({"type": "transcript.text.delta", "delta": text})
+class EventForm:
+    """OpenAI's server-sent events."""
+
+    def __init__(self, request: ListenRequest) -> None:
+        self._with_segments = request.form == "diarized_json"
+        self._with_logprobs = request.logprobs
+        self._segments = 0
+
+    def part(self, piece: TranscriptEvent) -> bytes:
+        """More of the text, or a segment where the form has any; nothing for what the caller is not told."""
+        found = b""
+        if piece.delta:
+            found = _event({"type": "transcript.text.delta", "delta": piece.delta, **self._shown(piece.logprobs)})
+        if piece.segment and self._with_segments:
+            found += _event(_spoken(self._segments, piece.segment))
+            self._segments += 1
+        return found
+
+    def end(self, transcript: Transcript, usage: Mapping[str, Any]) -> bytes:
+        """The last event."""
+        logprobs = self._shown(transcript.logprobs)
+        return _event({"type": "transcript.text.done", "text": transcript.text, **logprobs, "usage": usage})
+
+    def fail(self, problem: Problem) -> bytes:
+        return _event({"type": "error", **problem.body()})
+
+    def _shown(self, logprobs: Sequence[Any]) -> dict[str, Any]:
+        return {"logprobs": logprobs} if self._with_logprobs else {}
 
 
-def done(transcript: Transcript, usage: Mapping[str, Any]) -> bytes:
-    """The last event."""
-    return event({"type": "transcript.text.done", "text": transcript.text, "usage": usage})
-
-
-def event(fields: Mapping[str, Any]) -> bytes:
+def _event(fields: Mapping[str, Any]) -> bytes:
     return b"data: " + msgspec.json.encode(fields) + b"\n\n"
 
 

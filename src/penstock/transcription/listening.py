@@ -7,7 +7,7 @@ from decimal import Decimal
 from penstock.accounts.prices import Line
 from penstock.chat.pricing import Bill
 from penstock.gateway import Gateway
-from penstock.providers.spec import Upload
+from penstock.providers.spec import Reply, Upload
 from penstock.providers.transcription import Segment, Transcript, Word
 from penstock.transcription.plan import ListenPlan, transcription_of
 from penstock.transcription.pricing import bill_lines, make_bill
@@ -46,6 +46,7 @@ class Listening:
         self._read_part = read_part
         self._begun = 0  # parts that the provider was sent
         self._heard: list[Transcript] = []
+        self._unfinished = ""  # what has come of the text of the part after those
 
     @property
     def seconds(self) -> list[float]:
@@ -55,20 +56,22 @@ class Listening:
     def bill(self) -> Bill:
         """What the provider bills so far."""
         usage = joined_usage(self._heard, self._begun)
-        text = "".join(heard.text for heard in self._heard)
-        return make_bill(self._plan.model, self.seconds, usage, text)
+        return make_bill(self._plan.model, self.seconds, usage, self._text)
 
     def lines(self) -> tuple[Line, ...]:
         """The lines of `bill`, not yet rounded."""
         usage = joined_usage(self._heard, self._begun)
-        text = "".join(heard.text for heard in self._heard)
-        return bill_lines(self._plan.model, self.seconds, usage, text)
+        return bill_lines(self._plan.model, self.seconds, usage, self._text)
+
+    @property
+    def _text(self) -> str:
+        """What was understood so far."""
+        return "".join([*(heard.text for heard in self._heard), self._unfinished])
 
     def lost_lines(self, failure: Failure) -> tuple[Line, ...]:
         """What the provider bills for a call that has failed: the parts that it has answered."""
         answered = self._begun if failure.kind == "unreadable" else len(self._heard)
-        text = "".join(heard.text for heard in self._heard)
-        return bill_lines(self._plan.model, self.seconds[:answered], {}, text)
+        return bill_lines(self._plan.model, self.seconds[:answered], {}, self._text)
 
     def loss(self, failure: Failure) -> Nanos:
         """The total of `lost_lines`."""
@@ -80,6 +83,11 @@ class Listening:
             if note_progress:
                 await note_progress(number / len(self._sound.parts))
             self._heard.append(await self._hear(part))
+        return self.joined
+
+    @property
+    def joined(self) -> Transcript:
+        """What was understood, once all parts were heard."""
         return joined(self._heard, [part.start for part in self._sound.parts])
 
     async def _hear(self, part: SoundPart) -> Transcript:
@@ -93,13 +101,22 @@ class Listening:
             for_org=self._for_org,
             size_bytes=len(file.data),
         )
-        name = self._candidate.provider.name
+        return self._read(reply)
+
+    def _read(self, reply: Reply) -> Transcript:
+        """The transcript of a part in a whole response. Raises AttemptFailed."""
         try:
             transcript = transcription_of(self._plan.model).read(reply.json)
         except MALFORMED:
-            raise AttemptFailed(Failure("unreadable", f"{name} returned a malformed response.")) from None
+            message = f"{self._candidate.provider.name} returned a malformed response."
+            raise AttemptFailed(Failure("unreadable", message)) from None
+        return self._checked(transcript)
+
+    def _checked(self, transcript: Transcript) -> Transcript:
+        """The transcript of a part. Raises AttemptFailed if it has not the times that the caller needs."""
         if not has_detail(transcript, self._plan.detail):
-            raise AttemptFailed(Failure("unreadable", f"{name} did not say when each {self._plan.detail} was said."))
+            message = f"{self._candidate.provider.name} did not say when each {self._plan.detail} was said."
+            raise AttemptFailed(Failure("unreadable", message))
         return transcript
 
     def _prompt(self) -> str | None:
@@ -136,7 +153,7 @@ def joined(transcripts: Sequence[Transcript], starts: Sequence[float]) -> Transc
     return Transcript(
         text=" ".join(filter(None, (heard.text.strip() for heard in transcripts))),
         language=next((heard.language for heard in transcripts if heard.language), None),
-        segments=tuple(_later_segment(segment, by) for heard, by in pairs for segment in heard.segments),
+        segments=tuple(later_segment(segment, by) for heard, by in pairs for segment in heard.segments),
         words=tuple(
             Word(word.text, _later(word.start, by), _later(word.end, by), word.speaker)
             for heard, by in pairs
@@ -147,7 +164,8 @@ def joined(transcripts: Sequence[Transcript], starts: Sequence[float]) -> Transc
     )
 
 
-def _later_segment(segment: Segment, by: float) -> Segment:
+def later_segment(segment: Segment, by: float) -> Segment:
+    """A segment of a part that begins so many seconds after the whole."""
     return Segment(segment.text, _later(segment.start, by), _later(segment.end, by), segment.speaker, segment.numbers)
 
 

@@ -27,13 +27,14 @@ class ListenPlan(msgspec.Struct, frozen=True):
     asked: Mapping[str, Any]  # of the provider's body: what the transcript must have
     fields: Mapping[str, Any]  # the caller's, for the model's table
 
-    def body(self, file: Upload, prompt: str | None) -> dict[str, Any]:
+    def body(self, file: Upload, prompt: str | None, *, is_streamed: bool = False) -> dict[str, Any]:
         """The provider's fields for one part of the sound; `prompt` is what was said before it."""
         values = {**self.fields, _FILE: file}
         if prompt is not None:
             values["prompt"] = prompt
         body = translate.provider_body(self.model, values, {})
-        for name, value in self.asked.items():
+        streamed = transcription_of(self.model).streamed if is_streamed else None
+        for name, value in {**self.asked, **(streamed or {})}.items():
             translate.put_field(body, name, value)
         return body
 

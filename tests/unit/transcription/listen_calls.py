@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.api.responses import encode_body
 from penstock.fields import UploadedFile
+from penstock.generations.payloads import retrieve_payloads
 from penstock.schema import Call, Response
 from penstock.transcription.endpoint import transcribe, translate
 from tests import sounds
@@ -50,3 +52,10 @@ def decoded(response: Response) -> Any:
 def text_of(response: Response) -> str:
     assert isinstance(response.body, bytes)
     return response.body.decode()
+
+
+async def stored(running: RunningGateway, request_id: str) -> Any:
+    """What is stored of a call."""
+    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
+    response = await retrieve_payloads(running.gateway, running.call(request_id=request_id))
+    return json.loads(bytes(encode_body(response)))

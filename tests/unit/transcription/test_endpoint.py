@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.responses import encode_body
 from penstock.errors import InvalidRequest, PayloadTooLarge, Problem
-from penstock.generations.payloads import retrieve_payloads
 from penstock.interrupts import CallerGone
 from penstock.providers.openai_compatible import OPERATIONS, TRANSCRIPTION
 from penstock.providers.spec import Transcription
@@ -23,7 +21,7 @@ from tests.fake_providers.scripted import WORDS
 from tests.fake_providers.server import Act, FakeCall
 from tests.gateway import Installation, OpenGateway, RunningGateway, sqlite_only
 from tests.unit.chat.chat_calls import last_record
-from tests.unit.transcription.listen_calls import PATH, decoded, form_call, into_english, listen, text_of
+from tests.unit.transcription.listen_calls import PATH, decoded, form_call, into_english, listen, stored, text_of
 
 TEXT = " ".join(WORDS)
 COST = 2 * 100_000  # nanos, for two seconds
@@ -124,13 +122,6 @@ async def test_a_dry_run_measures_the_sound_and_charges_nothing(open_gateway: Op
         assert (component["type"], component["metric"], component["quantity"]) == ("input", "second", 2)
         assert len(running.lab.transcripts) == 0
         assert await running.records() == []
-
-
-async def stored(running: RunningGateway, request_id: str) -> Any:
-    """What is stored of a call."""
-    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
-    response = await retrieve_payloads(running.gateway, running.call(request_id=request_id))
-    return json.loads(bytes(encode_body(response)))
 
 
 def json_call(running: RunningGateway, **fields: Any) -> Call:
