@@ -24,8 +24,8 @@ import aiohttp
 import trustme
 import uvloop
 
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import HttpClient
-from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest
 
 CONCURRENCY = 64

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import trustme
 
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
-from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest, Reply
 from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head, serve
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.clock import Clock
+from penstock.net.checked_urls import NO_EXCEPTIONS, EgressRules
 from penstock.net.client import HttpClient
-from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, new_id

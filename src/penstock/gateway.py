@@ -97,7 +97,7 @@ class Gateway:
     catalog: Catalog
     health: Health
     routing: Routing
-    accounts: VendorAccounts
+    vendor_accounts: VendorAccounts
     upstream: Upstream
     vault: Vault
     guards: Guards

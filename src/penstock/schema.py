@@ -172,7 +172,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial_images: int = 0  # how many unfinished images a stream shows, where the provider sends them
     follows_input: bool = False  # a video has the shape of its input, because the caller wrote none
     provenance: Provenance | None = None  # None: as with `off`
-    is_job: bool = False  # nobody waits for it: what a crash interrupts is asked of the provider again
+    is_job: bool = False  # nobody waits for it, so what a crash interrupts is sent again; videos never are
     drill: str = ""  # the faults that the call asks for, as its header lists them
     delivery: Delivery | None = None  # where copies of the outputs go
 

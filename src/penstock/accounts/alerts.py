@@ -9,7 +9,7 @@ import structlog
 from penstock.accounts.limits import month_start_ms
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, StorageUnavailable
-from penstock.net.guard import check_webhook_url, egress_rules
+from penstock.net.checked_urls import check_webhook_url, egress_rules
 from penstock.schema import SLOT_MS
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction

@@ -27,7 +27,7 @@ _TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "
 
 
 def quote(model: Model, request: Request) -> Quote:
-    """Return the highest possible cost of an image or video request, at the model's prices.
+    """Return the highest possible cost of an image, video or sound request, at the model's prices.
 
     It equals the actual cost where the price does not depend on the result. Without a matching price it is zero.
     """

@@ -1,4 +1,4 @@
-"""Count what callers do in a minute, in this process: calls of a key, refusals, bad keys of an address."""
+"""Count calls, refusals, bad keys, votes and files to verify, by key or by address, in this process and minute."""
 
 from penstock.accounts.limits import rate_headers, too_many_requests
 from penstock.clock import Clock

@@ -58,11 +58,11 @@ async def run_background_work(gateway: Gateway, *, sweeps: bool = True) -> Async
 def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, Any, None]]:
     """Coroutines that repeat their work for ever, by name."""
     work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
-    work["refresh accounts"] = _repeat(gateway, gateway.accounts.refresh, REFRESH_SECONDS)
+    work["refresh accounts"] = _repeat(gateway, gateway.vendor_accounts.refresh, REFRESH_SECONDS)
     work["refresh destinations"] = _repeat(gateway, gateway.destinations.refresh, REFRESH_SECONDS)
     work["write verdicts of guards"] = _repeat(gateway, gateway.guards.counts.write, verdict_counts.WRITE_SECONDS)
     if gateway.store.dialect == "postgres":
-        share = partial(gateway.accounts.share_use, gateway.chat_reservations.process_id)
+        share = partial(gateway.vendor_accounts.share_use, gateway.chat_reservations.process_id)
         work["share use of accounts"] = _repeat(gateway, share, SHARE_SECONDS)
     work["log the head of the audit log"] = _repeat(gateway, partial(log_head, gateway.store), HEAD_SECONDS)
     if gateway.settings.worker and sweeps:
@@ -73,7 +73,7 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
         work["delete old trials"] = _repeat(gateway, partial(delete_left, gateway), _STRAYS_SECONDS)
         work["delete expired uploads"] = _repeat(gateway, partial(uploads.delete_expired, gateway), _STRAYS_SECONDS)
         work["delete old verdicts of guards"] = _repeat(gateway, gateway.guards.counts.delete_old, _STRAYS_SECONDS)
-        work["erase drained accounts"] = _repeat(gateway, gateway.accounts.erase_drained, _SWEEP_SECONDS)
+        work["erase drained accounts"] = _repeat(gateway, gateway.vendor_accounts.erase_drained, _SWEEP_SECONDS)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
         work["delete expired media"] = _repeat(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
         if gateway.alerts.is_on:

@@ -141,7 +141,7 @@ async def build_gateway(
             catalog=catalog,
             health=health,
             routing=Routing(catalog, health.is_healthy, PerformanceReader(store, clock).read, accounts.expand),
-            accounts=accounts,
+            vendor_accounts=accounts,
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             account_voices=AccountVoices(upstream, clock),

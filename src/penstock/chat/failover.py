@@ -1,4 +1,4 @@
-"""Ask the candidates of a call in order until one responds, and settle the call if none does: of chat and of speech."""
+"""Ask the candidates of a chat, a speech or a transcript in order until one responds; settle the call if none does."""
 
 from collections.abc import Awaitable, Callable
 
@@ -59,6 +59,6 @@ async def _ask_in_order(reserved: ReservedCall, route: Route, ask: Ask) -> Respo
         else:
             if candidate.drill is None:
                 reserved.gateway.health.record_success(*candidate.health_key)
-                reserved.gateway.accounts.note_success(candidate)
+                reserved.gateway.vendor_accounts.note_success(candidate)
             return response
     raise caller_error(failures, forced=route.forced, is_only=len(route.candidates) == 1)

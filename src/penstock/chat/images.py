@@ -8,7 +8,7 @@ from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
 from penstock.media.transfer import Transfer
 from penstock.models.routing import Route
-from penstock.net.guard import is_public_url
+from penstock.net.checked_urls import is_public_url
 from penstock.providers.convert import data_uri
 from penstock.values import OrgId
 

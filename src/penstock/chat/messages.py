@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.long_bodies.json_encoding import encoded_size
-from penstock.net.guard import check_media_url, egress_rules, names_file
+from penstock.net.checked_urls import check_media_url, egress_rules, names_file
 from penstock.settings import Settings
 
 _ROLES = ("system", "user", "assistant", "tool")

@@ -128,7 +128,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
         if candidate.drill is None:
             self.gateway.health.record_failure(*candidate.health_key, failure.kind, failure.retry_after_seconds)
-            self.gateway.accounts.note_failure(candidate, failure)
+            self.gateway.vendor_accounts.note_failure(candidate, failure)
         self._end_use()
         attempts = self.failed_attempts
         attempt = FailedAttempt(

@@ -9,7 +9,7 @@ from penstock.chat.responses_fields import check_values, refuse
 from penstock.errors import InvalidRequest
 from penstock.fields import RESPONSES, check_field
 from penstock.long_bodies.json_encoding import encoded_size
-from penstock.net.guard import names_file
+from penstock.net.checked_urls import names_file
 from penstock.schema import Call
 
 IMAGE_TOOL = "image_generation"

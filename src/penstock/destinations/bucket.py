@@ -13,9 +13,9 @@ from penstock.destinations.places import Place
 from penstock.destinations.signature import EMPTY_SHA256, Keys, signed_headers
 from penstock.errors import NotFound
 from penstock.long_bodies.long_body import StreamedBody
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import HttpClient
 from penstock.net.errors import UNREACHABLE, MaybeSent, NotSent
-from penstock.net.guard import EgressRules
 from penstock.providers.exchange import HttpRequest, Reply
 from penstock.values import OrgId, new_id
 

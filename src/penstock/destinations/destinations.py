@@ -12,8 +12,8 @@ from penstock.destinations.bucket import BucketClient, BucketFailed, Probe
 from penstock.destinations.places import DEFAULT_PATH, DEFAULT_REGION, Place, check_path, read_place
 from penstock.destinations.signature import Keys
 from penstock.errors import Conflict, InvalidRequest, NotFound
+from penstock.net.checked_urls import EgressRules, egress_rules
 from penstock.net.client import HttpClient
-from penstock.net.guard import EgressRules, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId, is_id, iso, new_id

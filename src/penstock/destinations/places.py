@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import extension
-from penstock.net.guard import EgressRules, check_endpoint
+from penstock.net.checked_urls import EgressRules, check_endpoint
 
 DEFAULT_PATH = "{date}/{request_id}/{position}.{ext}"
 DEFAULT_REGION = "us-east-1"

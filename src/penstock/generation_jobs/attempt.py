@@ -109,11 +109,11 @@ class _Attempt:
             failure = problem.failure
             if self.candidate.drill is None:
                 self.gateway.health.record_failure(*self.health_key, failure.kind, failure.retry_after_seconds)
-                self.gateway.accounts.note_failure(self.candidate, failure)
+                self.gateway.vendor_accounts.note_failure(self.candidate, failure)
             return await self._record_failure(failure, made)
         if self.candidate.drill is None:
             self.gateway.health.record_success(*self.health_key)
-            self.gateway.accounts.note_success(self.candidate)
+            self.gateway.vendor_accounts.note_success(self.candidate)
         listed = self.candidate.listed
         return AttemptResult(
             self.part,

@@ -170,10 +170,10 @@ async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: s
     """The candidate of an accepted plan with its prices at acceptance; None when it is no longer configured."""
     with suppress(ModelDisabled):
         await gateway.live_models.prepare_accepted(planned.model)
-    if planned.account and not gateway.accounts.knows(planned.account):
-        await gateway.accounts.refresh()  # another process has just added it
+    if planned.account and not gateway.vendor_accounts.knows(planned.account):
+        await gateway.vendor_accounts.refresh()  # another process has just added it
     found = gateway.catalog.find_candidate(planned, task)
-    candidate = None if found is None else gateway.accounts.of_job(found, planned.account, planned.fee_percent)
+    candidate = None if found is None else gateway.vendor_accounts.of_job(found, planned.account, planned.fee_percent)
     if candidate is None:
         return None
     if planned.prices == snapshot_prices(candidate.model.prices):

@@ -1,4 +1,4 @@
-"""The calls that make images and videos: from the call to its acceptance, and from the result to the response.
+"""The calls that make images, videos, sounds and kept transcripts: up to their acceptance, and from the result on.
 
 Start with `endpoints`, which calls the other modules in the order in which things happen: `validate` checks the
 fields, `plan` finds the `candidates` and the price, `accept` stores the accepted call in one transaction. Then it is

@@ -9,8 +9,8 @@ from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.imaging.sniff import sniff
 from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
-from penstock.net import guard
-from penstock.net.guard import EgressRules
+from penstock.net import checked_urls
+from penstock.net.checked_urls import EgressRules
 from penstock.values import (
     EDIT_VIDEO,
     EXTEND_VIDEO,
@@ -69,7 +69,7 @@ def take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRule
                 f"`{name}` must be a file, `{{image_url}}` with an HTTPS URL, or a base64 data URI.", param=name
             )
         if isinstance(source, str) and not is_data_uri(source):
-            source = guard.check_media_url(source, name, egress)
+            source = checked_urls.check_media_url(source, name, egress)
         yield InputSource(stated or role, source, name)
 
 

@@ -16,7 +16,7 @@ from penstock.generations import forms
 from penstock.generations.idempotency_keys import idempotency_key
 from penstock.generations.input_sources import InputSource, check_frames, take_inputs
 from penstock.long_bodies import json_decoding
-from penstock.net import guard
+from penstock.net import checked_urls
 from penstock.provenance.policy import provenance_of_call
 from penstock.recordings.fingerprints import input_digest
 from penstock.recordings.replay_headers import ReplayOptions, replay_options
@@ -91,7 +91,7 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, EDIT)
     if not call.is_form and "images" in fields and fields.get("image") is None:  # OpenAI's name in a JSON body
         fields["image"] = fields.pop("images")
-    egress = guard.egress_rules(settings)
+    egress = checked_urls.egress_rules(settings)
     inputs = [*take_inputs(fields, "image", "image", egress), *take_inputs(fields, "mask", "mask", egress)]
     values, extras = _check_fields(EDIT, fields)
     if not any(item.role == "image" for item in inputs):
@@ -105,7 +105,7 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
 
 def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
-    inputs = tuple(take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
+    inputs = tuple(take_inputs(fields, "input_reference", "reference", checked_urls.egress_rules(settings)))
     check_frames(inputs)
     has_video = any(item.role in INPUT_VIDEOS for item in inputs)  # then the model decides whether it needs a prompt
     values, extras = _check_fields(_VIDEO_OF_VIDEO if has_video else VIDEO, fields)
@@ -205,7 +205,7 @@ def _validated_call(
         del values["size"]
     _check_shape(values)
     check_extras_size(extras, call.size_bytes)
-    webhook_url = values.get("webhook_url")
+    webhook_url, egress = values.get("webhook_url"), checked_urls.egress_rules(settings)
     request = Request(
         task=task,
         model=values["model"],
@@ -228,7 +228,7 @@ def _validated_call(
         request=request,
         inputs=inputs,
         retention_seconds=_retention_seconds(settings, values.get("media_retention")),
-        webhook_url=guard.check_webhook_url(webhook_url, guard.egress_rules(settings)) if webhook_url else None,
+        webhook_url=checked_urls.check_webhook_url(webhook_url, egress) if webhook_url else None,
         idempotency_key=key,
         replay=replay,
         body_digest=_body_digest(call) if replay else b"",

@@ -10,7 +10,7 @@ from penstock.gateway import Gateway
 from penstock.imaging.workers import WorkFailed
 from penstock.long_bodies.base64_pieces import Base64Text, is_data_uri
 from penstock.long_bodies.buffers import Buffer
-from penstock.net import guard
+from penstock.net import checked_urls
 from penstock.provenance.reading import FileOrigin, read_origin
 from penstock.schema import Call, Response
 from penstock.values import OrgId
@@ -72,7 +72,7 @@ async def _read(gateway: Gateway, call: Call, allowed: Table) -> Buffer:
     if url is not None:
         if not isinstance(url, str):
             raise InvalidRequest("`url` must be a string.", param="url")
-        source: Any = guard.check_media_url(url, "url", guard.egress_rules(gateway.settings))
+        source: Any = checked_urls.check_media_url(url, "url", checked_urls.egress_rules(gateway.settings))
         return await gateway.media_transfer.sources.read(source, "url", MAX_BYTES, call.caller.org_id)
     if not isinstance(file, UploadedFile | Base64Text) and not (isinstance(file, str) and is_data_uri(file)):
         raise InvalidRequest("`file` must be a file in a form, or a data URI.", param="file")

@@ -1,1 +1,1 @@
-"""Guards of the operator: rules and services that check what callers ask for, before anything is sent or held."""
+"""Guards of the operator: rules, services and chat models that check calls before they are sent, and what was made."""

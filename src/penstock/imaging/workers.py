@@ -1,4 +1,4 @@
-"""Run work on images and videos in child processes with limited memory and time."""
+"""Run work on files in child processes with limited memory and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share videos among any number of workers, through a Procrastinate queue in Postgres."""
+"""Share videos and sounds among any number of workers, through a Procrastinate queue in Postgres."""
 
 import asyncio
 import logging

@@ -42,7 +42,7 @@ class Jobs:
     `run`, set by `run_with`, may be stopped at any point and called again, and must end.
 
     On SQLite the process that accepts a generation also runs it, and resumes at its start what the last process left
-    unfinished. On Postgres videos go through a queue, written in the transaction that accepts them; see `cluster`.
+    unfinished. On Postgres a queue has videos and sounds, from the transaction on that accepts them: `cluster`.
 
     A generation may crash the process that works on it, and must not do so for ever. A worker that stops in good order
     gives its leases back. So an expired lease was lost in a crash, and claiming it counts one; a worker that was only

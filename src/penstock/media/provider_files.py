@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urljoin
 
 from penstock.long_bodies.buffers import Buffer
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import REDIRECT_STATUSES, HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
-from penstock.net.guard import EgressRules
 from penstock.net.response import Writer
 from penstock.providers.spec import HttpRequest
 from penstock.upstream.client import DownloadSource

@@ -14,9 +14,9 @@ from penstock.long_bodies.base64_pieces import (
     tolerant_pieces,
 )
 from penstock.long_bodies.buffers import Buffer, GrowingBuffer
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
-from penstock.net.guard import EgressRules
 from penstock.values import OrgId
 
 _INPUT_SECONDS = 20.0

@@ -31,8 +31,8 @@ from penstock.media.sound_outputs import SoundOutputs
 from penstock.media.sources import Sources
 from penstock.media.storage import Storage, storage_key
 from penstock.media.storage_writes import StorageWrites
+from penstock.net.checked_urls import egress_rules
 from penstock.net.client import HttpClient
-from penstock.net.guard import egress_rules
 from penstock.provenance.sealer import NotSealed, Origin, SealedImage
 from penstock.providers.row_names import input_row
 from penstock.providers.spec import File

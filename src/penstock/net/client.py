@@ -14,8 +14,8 @@ import msgspec
 
 from penstock.cache import Recent
 from penstock.net.addresses import is_ip_address, is_own_address
+from penstock.net.checked_urls import NO_EXCEPTIONS, CheckedUrl, EgressRules, check_fetch_url
 from penstock.net.errors import NotSent, UrlBlocked
-from penstock.net.guard import NO_EXCEPTIONS, CheckedUrl, EgressRules, check_fetch_url
 from penstock.net.http1 import CONNECT_SECONDS, Exchange, Http1Client, TimeLimits
 from penstock.net.lookups import PLACES, NameLookups, Resolver
 from penstock.net.response import MAX_RESPONSE_BYTES, OpenResponse, Writer

@@ -104,7 +104,7 @@ class Users:
     async def _follow_groups(
         self, tx: Transaction, note: Note, user_id: str, granted: Mapping[str, str], at_ms: int
     ) -> None:
-        """Let the memberships that come from groups be those of now; what was granted by hand stays."""
+        """Update the memberships that come from groups, and keep those that were granted by hand."""
         former = {row["org_id"]: row for row in await tx.all("list_memberships", user_id=user_id)}
         for org_id in sorted({*former, *granted}):
             row, role = former.get(org_id), granted.get(org_id)
@@ -128,7 +128,7 @@ class Users:
         note(Act("role.changed", row["user_id"], org_id, {"role": former}, after))
 
     async def _follow_roles(self, tx: Transaction, note: Note, user_id: str, at_ms: int) -> None:
-        """Let the sessions and the keys of a person do what the roles of now allow."""
+        """Let the sessions and the keys of a person do what the current roles allow."""
         roles = {row["org_id"]: row["role"] for row in await tx.all("list_memberships", user_id=user_id)}
         for key in await tx.all("list_keys_of_user", user_id=user_id):
             now = "operator" if EVERYWHERE in roles else roles.get(key["org_id"])

@@ -28,7 +28,7 @@ async def account_voices(
     """
     if not caller.key_id:
         return []
-    usable = gateway.accounts.expand(tuple(candidates), caller.org_id)
+    usable = gateway.vendor_accounts.expand(tuple(candidates), caller.org_id)
     if not gateway.settings.account_voices:
         usable = tuple(each for each in usable if each.account and each.account.org_id)
     return await gateway.account_voices.of(usable)

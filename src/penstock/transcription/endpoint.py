@@ -20,7 +20,7 @@ from penstock.generations import respond
 from penstock.generations.kept import asks_for_file
 from penstock.generations.plan import drilled_route
 from penstock.interrupts import CallerGone, ProcessStopped
-from penstock.net.guard import egress_rules
+from penstock.net.checked_urls import egress_rules
 from penstock.schema import MODALITY, Call, Request, Response
 from penstock.telemetry.tracing import span
 from penstock.transcription import forms

@@ -11,7 +11,7 @@ from penstock.generations.idempotency_keys import first_look
 from penstock.generations.input_sources import InputSource
 from penstock.generations.kept import KeptResult, is_async, keep, kept_replay, repeated, with_headers
 from penstock.generations.plan import PlannedCall, drilled_route, live_plan, with_delivery
-from penstock.net.guard import egress_rules
+from penstock.net.checked_urls import egress_rules
 from penstock.recordings.replay_headers import response_headers
 from penstock.schema import Call, Response
 from penstock.telemetry.tracing import span

@@ -11,8 +11,8 @@ from penstock.generations import forms
 from penstock.guards.texts import joined
 from penstock.long_bodies.base64_pieces import Base64Text
 from penstock.models.preferences import FIELD
-from penstock.net import guard
-from penstock.net.guard import EgressRules
+from penstock.net import checked_urls
+from penstock.net.checked_urls import EgressRules
 from penstock.providers.transcription import Detail
 from penstock.schema import Call, Request
 from penstock.upstream.extra_fields import check_extras_size
@@ -164,7 +164,7 @@ def _source(body: Mapping[str, Any], egress: EgressRules) -> tuple[str, Source]:
         value = value.get("url")
     if not isinstance(value, str):
         raise InvalidRequest("`input_audio` must have `data`, in base64, or `url`.", param=name)
-    return name, guard.check_media_url(value, name, egress)
+    return name, checked_urls.check_media_url(value, name, egress)
 
 
 def _in_base64(text: str) -> Base64Text:

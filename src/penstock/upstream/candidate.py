@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec import structs
 
-from penstock.net.guard import is_public_url
+from penstock.net.checked_urls import is_public_url
 from penstock.providers.spec import Model, Provider, Result
 from penstock.upstream.drill import Drill
 from penstock.upstream.token_prices import TokenPrices

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from penstock.event_loop import LONG_BYTES, LoopTurns, run_aside
+from penstock.net.checked_urls import egress_rules
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
-from penstock.net.guard import egress_rules
 from penstock.net.response import ByteStream
 from penstock.providers.spec import (
     File,

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
-from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest, ImageUpload, Reply, VideoUpload
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed, Failure, unknown_outcome

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, RateLimited, StorageUnavailable
+from penstock.net.checked_urls import check_webhook_url, egress_rules
 from penstock.net.client import HttpClient
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
-from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.telemetry.tracing import Tracing, span, trace_headers

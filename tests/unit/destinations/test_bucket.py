@@ -12,8 +12,8 @@ from penstock.destinations.bucket import BucketClient, BucketFailed, File
 from penstock.destinations.places import Place, read_place
 from penstock.destinations.signature import Keys
 from penstock.media.bucket import Bucket
+from penstock.net.checked_urls import NO_EXCEPTIONS, EgressRules
 from penstock.net.errors import UNREACHABLE
-from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 from penstock.values import OrgId
 from tests.http_client import LOOPBACK, FakeResolver, open_client, responding
 from tests.s3_server import BUCKET, KEY_ID, SECRET, S3Server

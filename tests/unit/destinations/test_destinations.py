@@ -9,7 +9,7 @@ from penstock.commands.secret import reseal_rows
 from penstock.destinations.bucket import BucketClient, Probe
 from penstock.destinations.destinations import Destinations
 from penstock.errors import NotFound
-from penstock.net.guard import NO_EXCEPTIONS
+from penstock.net.checked_urls import NO_EXCEPTIONS
 from penstock.store.base import Store
 from penstock.values import OrgId
 from penstock.vault import Vault

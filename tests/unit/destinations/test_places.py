@@ -12,7 +12,7 @@ from penstock.destinations.places import (
     read_place,
 )
 from penstock.errors import InvalidRequest
-from penstock.net.guard import NO_EXCEPTIONS, EgressRules
+from penstock.net.checked_urls import NO_EXCEPTIONS, EgressRules
 
 REGION = "eu-central-1"
 LONG = "v" * 400

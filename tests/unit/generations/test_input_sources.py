@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.generations.input_sources import InputSource, check_frames, take_inputs
-from penstock.net.guard import egress_rules
+from penstock.net.checked_urls import egress_rules
 from penstock.settings import Settings
 
 PNG = "data:image/png;base64,iVBORw0KGgo="

@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 from penstock.errors import PermissionDenied
 from penstock.jobs.callbacks import ACCOUNT, is_signed
-from penstock.net.guard import check_media_url
+from penstock.net.checked_urls import check_media_url
 from penstock.webhooks.events import sign
 from tests.fake_providers import faults
 from tests.gateway import Installation, OpenGateway, RunningGateway, postgres_only, sqlite_only

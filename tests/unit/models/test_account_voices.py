@@ -37,9 +37,9 @@ async def test_a_malformed_list_is_no_list(installation: Installation, wrong: di
 
 async def test_a_rotated_credential_has_the_voices_of_its_own_account(installation: Installation) -> None:
     async with vendor_gateway(installation, "elevenlabs", has_key=False) as (running, _):
-        account = await running.gateway.accounts.add("elevenlabs", "first-canary", {})
+        account = await running.gateway.vendor_accounts.add("elevenlabs", "first-canary", {})
         assert "id-first-canary" in await voices(running)
-        await running.gateway.accounts.rotate(account["id"], "second-canary")
+        await running.gateway.vendor_accounts.rotate(account["id"], "second-canary")
         found = await voices(running)
         assert "id-second-canary" in found
         assert "id-first-canary" not in found

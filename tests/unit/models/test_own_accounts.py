@@ -25,7 +25,7 @@ NANOS = 10**9
 
 async def bring(running: RunningGateway, caller: Caller, credential: str = THEIRS, **options: Any) -> str:
     running.lab.accounts = dict(ALL)
-    account = await running.gateway.accounts.add("lab", credential, options, caller.org_id)
+    account = await running.gateway.vendor_accounts.add("lab", credential, options, caller.org_id)
     return str(account["id"])
 
 
@@ -84,7 +84,7 @@ async def test_calls_by_an_own_account_need_no_balance_and_cost_nothing(open_gat
         prices = {row["kind"]: row["vendor_cost"] for row in rows}
         assert prices["image"] == IMAGE_USD * NANOS
         assert min(prices.values()) > 0
-        await running.gateway.accounts.refresh()
+        await running.gateway.vendor_accounts.refresh()
         spent = await running.rows("SELECT SUM(spent) AS spent FROM account_spend")
         assert spent[0]["spent"] == sum(prices.values()), "what the vendor bills counts against the account's dollars"
 
@@ -94,7 +94,7 @@ async def test_the_operator_may_take_a_fee(open_gateway: OpenGateway) -> None:
         caller = await running.create_caller_in_new_org("10")
         account = await bring(running, caller)
         await running.image(caller=caller)
-        await running.gateway.accounts.change(account, {"fee_percent": 50})
+        await running.gateway.vendor_accounts.change(account, {"fee_percent": 50})
         await running.image(caller=caller, prompt="again")
         rows = sorted(await of_account(running, account), key=lambda row: int(row["cost"]))
         assert [row["cost"] for row in rows] == [IMAGE_USD * NANOS / 10, IMAGE_USD * NANOS / 2]
@@ -117,7 +117,7 @@ async def test_nobody_else_uses_it_and_its_owner_uses_no_other_unless_it_says_so
     async with open_gateway(own_accounts=("lab",)) as running:
         caller = await running.create_caller_in_new_org("10")
         account = await bring(running, caller, priority=9)
-        await running.gateway.accounts.add("lab", SHARED, {})
+        await running.gateway.vendor_accounts.add("lab", SHARED, {})
         for number in range(6):
             await running.image(caller=caller, prompt=str(number))
         assert used(running) == ["theirs"] * 6
@@ -128,7 +128,7 @@ async def test_nobody_else_uses_it_and_its_owner_uses_no_other_unless_it_says_so
         with pytest.raises(Problem):
             await running.image(caller=caller, prompt="revoked")
         assert used(running)[14:] == [None], "the operator's money is not spent silently"
-        await running.gateway.accounts.change(account, {"fallback_to_shared": True})
+        await running.gateway.vendor_accounts.change(account, {"fallback_to_shared": True})
         await running.image(caller=caller, prompt="allowed")
         assert used(running)[-1] in ("env", "shared")
         rows = await running.rows("SELECT org_id, cost FROM requests")
@@ -142,7 +142,7 @@ async def test_an_own_account_whose_dollars_are_used_up_is_not_replaced_silently
         await bring(running, caller, usd_per_month=0.01)
         await running.image(caller=caller)
         running.clock.advance(10)
-        await running.gateway.accounts.refresh()
+        await running.gateway.vendor_accounts.refresh()
         with pytest.raises(ModelDisabled):
             await running.image(caller=caller, prompt="too much")
         assert used(running) == ["theirs"]
@@ -155,7 +155,7 @@ async def test_a_job_of_an_own_account_stays_with_it_at_the_fee_of_its_start(ope
             caller = await running.create_caller_in_new_org("10")
             account = await bring(running, caller, fee_percent=10)
             video = await running.video(caller=caller)
-            await running.gateway.accounts.change(account, {"fee_percent": 100})
+            await running.gateway.vendor_accounts.change(account, {"fee_percent": 100})
         async with open_gateway(labs=labs, own_accounts=("lab",)) as running:
             row = await ended(running, caller, video.json["id"])
             assert (row.status, row.cost, row.account_id) == ("completed", row.hold, account)
@@ -169,12 +169,12 @@ async def test_only_where_the_operator_allows_it(open_gateway: OpenGateway) -> N
             await bring(running, running.caller)
     async with open_gateway(own_accounts=("lab",)) as running:
         with pytest.raises(InvalidRequest, match="does not take accounts"):
-            await running.gateway.accounts.add("fal", THEIRS, {}, running.caller.org_id)
+            await running.gateway.vendor_accounts.add("fal", THEIRS, {}, running.caller.org_id)
 
 
 async def test_an_organization_can_neither_see_nor_change_accounts_of_others(open_gateway: OpenGateway) -> None:
     async with open_gateway(own_accounts=("lab",)) as running:
-        accounts = running.gateway.accounts
+        accounts = running.gateway.vendor_accounts
         caller = await running.create_caller_in_new_org("10")
         other = (await running.create_caller_in_new_org("10")).org_id
         account = await bring(running, caller)
@@ -211,7 +211,7 @@ async def test_models_are_listed_by_the_settings_and_not_by_who_has_an_account(o
         caller = await running.create_caller_in_new_org("10")
         with pytest.raises(ModelDisabled) as without:
             await running.image(caller=caller, model="fal/fal-ai/flux/dev")
-        await running.gateway.accounts.add("fal", OTHERS, {}, running.caller.org_id)
+        await running.gateway.vendor_accounts.add("fal", OTHERS, {}, running.caller.org_id)
         assert set(running.gateway.catalog.providers.active) == before
         with pytest.raises(ModelDisabled) as with_others:
             await running.image(caller=caller, model="fal/fal-ai/flux/dev")

@@ -27,7 +27,7 @@ OURS = {KEY: "env", FIRST: "first", SECOND: "second", ROTATED: "first"}
 
 async def add(running: RunningGateway, credential: str, **options: Any) -> str:
     running.lab.accounts = OURS
-    account = await running.gateway.accounts.add("lab", credential, options)
+    account = await running.gateway.vendor_accounts.add("lab", credential, options)
     return str(account["id"])
 
 
@@ -37,7 +37,7 @@ def used(lab: ScriptedProvider, endpoint: str = "images") -> Counter[str | None]
 
 def of_another_process(running: RunningGateway) -> VendorAccounts:
     gateway = running.gateway
-    vault = gateway.accounts._vault
+    vault = gateway.vendor_accounts._vault
     return VendorAccounts(gateway.store, vault, running.clock, gateway.catalog, gateway.settings)
 
 
@@ -64,7 +64,7 @@ async def test_calls_are_shared_by_weight_and_priority(open_gateway: OpenGateway
         shares = used(running.lab)
         assert set(shares) == {"env", "first"}
         assert shares["first"] > shares["env"] > 0
-        await running.gateway.accounts.change(later, {"priority": 0, "weight": 100})
+        await running.gateway.vendor_accounts.change(later, {"priority": 0, "weight": 100})
         for _ in range(10):
             await chat(running)
         assert used(running.lab, "chats")["second"] >= 7
@@ -76,7 +76,7 @@ async def test_an_account_may_be_limited_to_models_and_switched_off(open_gateway
         for number in range(5):
             await running.image(prompt=str(number))
         assert used(running.lab) == {"env": 5}
-        await running.gateway.accounts.change(account, {"models": None, "status": "off"})
+        await running.gateway.vendor_accounts.change(account, {"models": None, "status": "off"})
         await running.image(prompt="again")
         assert used(running.lab) == {"env": 6}
 
@@ -91,10 +91,10 @@ async def test_a_provider_without_a_variable_is_used_by_its_account(open_gateway
         account = await add(running, FIRST)
         await running.image()
         assert used(running.lab) == {"first": 1}
-        await running.gateway.accounts.change(account, {"status": "off"})
+        await running.gateway.vendor_accounts.change(account, {"status": "off"})
         with pytest.raises(ModelDisabled, match="No account"):
             await running.image()
-        await running.gateway.accounts.delete(account, drain=False)
+        await running.gateway.vendor_accounts.delete(account, drain=False)
         with pytest.raises(Problem, match="needs LAB_API_KEY"):
             await running.image()
 
@@ -129,7 +129,7 @@ async def test_a_busy_account_is_left_alone_for_as_long_as_it_says(open_gateway:
 
 async def test_a_refused_account_is_tried_last_in_every_process_until_it_is_changed(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        accounts = running.gateway.accounts
+        accounts = running.gateway.vendor_accounts
         other = of_another_process(running)
         first = await add(running, FIRST, weight=100)
         await other.refresh()
@@ -157,7 +157,7 @@ async def test_the_operator_is_told_once_of_a_refused_account(open_gateway: Open
         running.lab.accounts = {KEY: "env"}
         while not used(running.lab)[None]:
             await running.image(prompt="again")
-        await running.gateway.accounts.refresh()
+        await running.gateway.vendor_accounts.refresh()
         for _ in range(2):
             await alerts.check()
         [row] = await running.rows("SELECT event, body FROM messages")
@@ -168,7 +168,7 @@ async def test_the_operator_is_told_once_of_a_refused_account(open_gateway: Open
 
 async def test_processes_tell_each_other_how_they_use_accounts(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        accounts = running.gateway.accounts
+        accounts = running.gateway.vendor_accounts
         other = of_another_process(running)
         await add(running, FIRST, concurrent=2)
         await other.refresh()
@@ -198,8 +198,8 @@ async def test_a_refused_account_that_serves_again_is_trusted_again(open_gateway
         running.lab.accounts = {FIRST: "first"}
         running.clock.advance(400)
         await running.image(prompt="paid again")
-        await running.gateway.accounts.refresh()
-        assert running.gateway.accounts.get_record(account)["health"]["state"] == "works"
+        await running.gateway.vendor_accounts.refresh()
+        assert running.gateway.vendor_accounts.get_record(account)["health"]["state"] == "works"
         [row] = await running.rows("SELECT failed_status FROM accounts")
         assert row["failed_status"] is None
 
@@ -221,7 +221,7 @@ async def test_images_over_the_set_limit_go_elsewhere_and_are_refused_without_a_
         assert used(running.lab) == {"first": 1, "second": 1}, "calls are spread over the minute"
         running.clock.advance(60)
         await running.image(prompt="a minute later")
-        assert running.gateway.accounts.get_record(account)["requests_per_minute"] == 2
+        assert running.gateway.vendor_accounts.get_record(account)["requests_per_minute"] == 2
 
 
 async def test_videos_over_the_limit_wait_until_others_have_ended(open_gateway: OpenGateway) -> None:
@@ -233,7 +233,7 @@ async def test_videos_over_the_limit_wait_until_others_have_ended(open_gateway: 
         for video in ids:
             assert (await running.wait_for_request(video))["status"] == "completed"
         assert running.lab.foreign_calls == []
-        [account] = running.gateway.accounts.list_records()
+        [account] = running.gateway.vendor_accounts.list_records()
         assert account["health"]["open"] == 0
 
 
@@ -254,8 +254,8 @@ async def test_what_an_account_has_spent_is_summed_and_limited(open_gateway: Ope
         hidden = await usage.report(running.caller.org_id, filters, "day", ["account"])
         assert [(group["group"], group["cost"]) for group in hidden["groups"]] == [(None, report["total"]["cost"])]
         running.clock.advance(10)
-        await running.gateway.accounts.refresh()
-        record = running.gateway.accounts.get_record(account)
+        await running.gateway.vendor_accounts.refresh()
+        record = running.gateway.vendor_accounts.get_record(account)
         assert record["spent_this_month"] == by_account[account]["cost"] > 0
         assert record["health"]["state"] == "spent"
         with pytest.raises(Problem):
@@ -310,7 +310,9 @@ async def test_two_accounts_may_have_jobs_with_one_id(open_gateway: OpenGateway)
         [first] = await start_videos(running, 1)
         await running.wait_for_request(first)
         await running.change("UPDATE accounts SET priority = 0, weight = 100")
-        await running.gateway.accounts.change((running.gateway.accounts.list_records())[0]["id"], {"weight": 100})
+        await running.gateway.vendor_accounts.change(
+            (running.gateway.vendor_accounts.list_records())[0]["id"], {"weight": 100}
+        )
         running.lab.video_jobs.clear()
         statuses = []
         for number in range(6):
@@ -331,7 +333,7 @@ async def test_a_rotated_credential_is_used_for_jobs_that_run(open_gateway: Open
         [video] = await start_videos(running, 1)
         await until_polled(running)
         del running.lab.accounts[FIRST]
-        rotated = await running.gateway.accounts.rotate(account, ROTATED)
+        rotated = await running.gateway.vendor_accounts.rotate(account, ROTATED)
         assert (rotated["version"], rotated["id"]) == (2, account)
         assert (await running.wait_for_request(video))["status"] == "completed"
         assert running.lab.foreign_calls == []
@@ -345,8 +347,8 @@ async def test_an_account_with_open_jobs_drains(open_gateway: OpenGateway) -> No
         [video] = await start_videos(running, 1)
         await until_polled(running)
         with pytest.raises(Conflict, match="1 open jobs"):
-            await running.gateway.accounts.delete(account, drain=False)
-        left = await running.gateway.accounts.delete(account, drain=True)
+            await running.gateway.vendor_accounts.delete(account, drain=False)
+        left = await running.gateway.vendor_accounts.delete(account, drain=True)
         assert left is not None
         assert left["status"] == "draining"
         running.lab.accounts = {KEY: "env", FIRST: "first"}
@@ -354,9 +356,9 @@ async def test_an_account_with_open_jobs_drains(open_gateway: OpenGateway) -> No
         assert used(running.lab) == {"env": 1}, "no new calls"
         assert (await running.wait_for_request(video))["status"] == "completed"
         assert running.lab.foreign_calls == []
-        await running.gateway.accounts.erase_drained()
-        await running.gateway.accounts.refresh()
-        assert running.gateway.accounts.list_records() == []
+        await running.gateway.vendor_accounts.erase_drained()
+        await running.gateway.vendor_accounts.refresh()
+        assert running.gateway.vendor_accounts.list_records() == []
         [row] = await running.rows("SELECT secret, fingerprint, status FROM accounts")
         assert (row["secret"], row["fingerprint"], row["status"]) == (None, None, "deleted")
 
@@ -379,7 +381,7 @@ async def test_a_cancel_goes_to_the_account_of_the_job(open_gateway: OpenGateway
 async def test_credentials_are_sealed_and_in_no_record(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         account = await add(running, FIRST, name="eu")
-        assert FIRST not in str(running.gateway.accounts.list_records())
+        assert FIRST not in str(running.gateway.vendor_accounts.list_records())
         assert await running.tables_with(FIRST) == []
         [row] = await running.rows("SELECT last_four, secret FROM accounts")
         assert row["last_four"] == FIRST[-4:]
@@ -391,11 +393,9 @@ async def test_credentials_are_sealed_and_in_no_record(open_gateway: OpenGateway
             await add(running, KEY)
         second = await add(running, SECOND)
         with pytest.raises(Conflict):
-            await running.gateway.accounts.rotate(second, FIRST)
-        assert (
-            await reseal_rows(running.gateway.store, running.gateway.accounts._vault, "list_accounts", "reseal_account")
-            == 0
-        )
+            await running.gateway.vendor_accounts.rotate(second, FIRST)
+        vault = running.gateway.vendor_accounts._vault
+        assert await reseal_rows(running.gateway.store, vault, "list_accounts", "reseal_account") == 0
         assert account
 
 
@@ -416,10 +416,10 @@ async def test_bad_values_are_named(
 ) -> None:
     async with open_gateway() as running:
         with pytest.raises(InvalidRequest) as caught:
-            await running.gateway.accounts.add(provider, credential, options)
+            await running.gateway.vendor_accounts.add(provider, credential, options)
         assert caught.value.param == param
         with pytest.raises(NotFound):
-            await running.gateway.accounts.change("acc_1", {"weight": 2})
+            await running.gateway.vendor_accounts.change("acc_1", {"weight": 2})
 
 
 async def test_another_process_notices_changes(open_gateway: OpenGateway) -> None:
@@ -434,7 +434,7 @@ async def test_another_process_notices_changes(open_gateway: OpenGateway) -> Non
 async def test_calls_run_without_accounts_as_before(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         candidates = running.gateway.catalog.find("image-1", ("image",)).candidates
-        assert running.gateway.accounts.expand(candidates, running.caller.org_id) is candidates
+        assert running.gateway.vendor_accounts.expand(candidates, running.caller.org_id) is candidates
         call = running.call({"model": "image-1", "prompt": "x", "size": "64x64"})
         await endpoints.make_images(running.gateway, call)
         [row] = await running.rows("SELECT account_id FROM attempts")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.net.addresses import ipv6_text, is_blocked, is_own_address, parse_address
-from penstock.net.guard import NO_EXCEPTIONS, EgressRules
+from penstock.net.checked_urls import NO_EXCEPTIONS, EgressRules
 
 # Each line: a special network, addresses inside that are blocked, and the nearest addresses outside that are allowed.
 EXPECTED = [

@@ -16,8 +16,8 @@ import trustme
 
 from penstock import cache
 from penstock.long_bodies.long_body import StreamedBody
+from penstock.net.checked_urls import EgressRules
 from penstock.net.errors import UNREACHABLE, UrlBlocked
-from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     LOOPBACK,
@@ -322,7 +322,7 @@ async def test_proxy_variables_and_netrc_are_ignored(tmp_path: Path, request: py
     program = """
         import asyncio, sys
         from penstock.net.client import HttpClient
-        from penstock.net.guard import EgressRules
+        from penstock.net.checked_urls import EgressRules
         from penstock.providers.spec import HttpRequest
 
         async def main(url):

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import trustme
 
+from penstock.net.checked_urls import EgressRules
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
-from penstock.net.guard import EgressRules
 from tests.http_client import (
     MIB,
     SECRET,

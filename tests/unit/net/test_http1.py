@@ -10,9 +10,9 @@ import pytest
 import trustme
 import uvloop
 
+from penstock.net.checked_urls import EgressRules
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
-from penstock.net.guard import EgressRules
 from penstock.net.http1 import Http1Client, TimeLimits, _reason
 from penstock.providers.spec import HttpRequest
 from tests.http_client import (

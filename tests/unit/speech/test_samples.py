@@ -20,7 +20,7 @@ async def test_an_organization_sees_and_hears_the_voices_of_its_own_accounts_onl
     async with vendor_gateway(installation, "elevenlabs", has_key=False, **settings) as (running, vendors):
         theirs, others = [await running.create_caller_in_new_org("1") for _ in range(2)]
         for caller, credential in ((theirs, "theirs-canary"), (others, "others-canary")):
-            await running.gateway.accounts.add("elevenlabs", credential, {}, caller.org_id)
+            await running.gateway.vendor_accounts.add("elevenlabs", credential, {}, caller.org_id)
         found = {caller.org_id: await voices(running, caller) for caller in (theirs, others)}
         assert "id-theirs-canary" in found[theirs.org_id]
         assert "id-others-canary" not in found[theirs.org_id]

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.net.guard import NO_EXCEPTIONS
+from penstock.net.checked_urls import NO_EXCEPTIONS
 from penstock.transcription.request import ListenRequest, read_request
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 from tests.unit.transcription.listen_calls import form_call

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.net.checked_urls import NO_EXCEPTIONS
 from penstock.net.client import HttpClient
 from penstock.net.errors import UrlBlocked
-from penstock.net.guard import NO_EXCEPTIONS
 from penstock.providers.spec import HttpRequest, Reply
 from penstock.upstream.uploads import put_file
 from penstock.values import InputFile

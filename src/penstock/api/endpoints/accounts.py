@@ -92,8 +92,8 @@ def _options(fields: dict[str, Any], owner: Owner) -> dict[str, Any]:
 
 async def list_accounts(gateway: Gateway, call: Call) -> Response:
     owner = _owner(gateway, call)
-    await gateway.accounts.refresh()
-    return Response(json={"object": "list", "data": gateway.accounts.list_records(owner)})
+    await gateway.vendor_accounts.refresh()
+    return Response(json={"object": "list", "data": gateway.vendor_accounts.list_records(owner)})
 
 
 async def add_account(gateway: Gateway, call: Call) -> Response:
@@ -104,20 +104,20 @@ async def add_account(gateway: Gateway, call: Call) -> Response:
     credential = fields.pop("credential")
     if org_id := fields.pop("org_id", None):
         owner = OrgId(org_id)
-    return Response(json=await gateway.accounts.add(provider, credential, fields, owner), headers=NO_STORE)
+    return Response(json=await gateway.vendor_accounts.add(provider, credential, fields, owner), headers=NO_STORE)
 
 
 async def change_account(gateway: Gateway, call: Call) -> Response:
     owner = _owner(gateway, call)
     fields = _options(checked_fields(call.json, ACCOUNT_CHANGE_FIELDS, keeps_null=True), owner)
-    return Response(json=await gateway.accounts.change(call.path["account_id"], fields, owner))
+    return Response(json=await gateway.vendor_accounts.change(call.path["account_id"], fields, owner))
 
 
 async def rotate_account(gateway: Gateway, call: Call) -> Response:
     """Replace the credential, also for the jobs that run."""
     owner = _owner(gateway, call)
     credential = checked_fields(call.json, ACCOUNT_ROTATE_FIELDS)["credential"]
-    record = await gateway.accounts.rotate(call.path["account_id"], credential, owner)
+    record = await gateway.vendor_accounts.rotate(call.path["account_id"], credential, owner)
     return Response(json=record, headers=NO_STORE)
 
 
@@ -125,5 +125,5 @@ async def delete_account(gateway: Gateway, call: Call) -> Response:
     """Delete an account, or let it end its jobs first."""
     owner = _owner(gateway, call)
     drain = query.read(DELETE_QUERY, call.query)["drain"]
-    left = await gateway.accounts.delete(call.path["account_id"], drain=drain, owner=owner)
+    left = await gateway.vendor_accounts.delete(call.path["account_id"], drain=drain, owner=owner)
     return Response(status=204) if left is None else Response(json=left)

@@ -32,7 +32,7 @@ from penstock.fields import (
 from penstock.gateway import Gateway
 from penstock.generations import forms
 from penstock.generations.idempotency_keys import read_key
-from penstock.net import guard
+from penstock.net import checked_urls
 from penstock.schema import Call, Response
 from penstock.store.paging import Pager
 from penstock.values import Nanos, Retention, nanos
@@ -137,7 +137,7 @@ def _options(gateway: Gateway, fields: Mapping[str, Any]) -> BatchOptions:
         **{name: fields[name] for name in names if name in fields},
         max_cost=budget(fields),
         endpoint=fields.get("endpoint"),
-        webhook_url=guard.check_webhook_url(url, guard.egress_rules(gateway.settings)) if url else None,
+        webhook_url=checked_urls.check_webhook_url(url, checked_urls.egress_rules(gateway.settings)) if url else None,
     )
 
 

@@ -59,7 +59,7 @@ async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
     group_by = read_group_by(call.caller, asked["group_by"])
     is_operator = OPERATOR in call.caller.scopes
     owner = ANYBODY if is_operator else call.caller.org_id
-    accounts = Accounts(gateway.accounts.names(owner), are_all=is_operator)
+    accounts = Accounts(gateway.vendor_accounts.names(owner), are_all=is_operator)
     report = await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], group_by, accounts)
     return Response(body=await asyncio.to_thread(encode, report))  # it may have megabytes
 

@@ -1,4 +1,4 @@
-"""Which URLs the guard accepts, and how it writes those that it accepts."""
+"""Which URLs are accepted, and in which form those that it accepts."""
 
 import string
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
-from penstock.net import guard
+from penstock.net import checked_urls
+from penstock.net.checked_urls import EgressRules, check_fetch_url, check_media_url, check_webhook_url
 from penstock.net.errors import UrlBlocked
-from penstock.net.guard import EgressRules, check_fetch_url, check_media_url, check_webhook_url
 from penstock.net.http1 import Http1Client, TimeLimits
 from penstock.providers.spec import HttpRequest
 from tests.unit.net.forbidden_urls import FORBIDDEN
@@ -41,7 +41,7 @@ def problem_with(check: Callable[..., object], *arguments: object) -> tuple[str,
     return None
 
 
-def is_fetch_blocked(text: str, egress: EgressRules = guard.NO_EXCEPTIONS) -> bool:
+def is_fetch_blocked(text: str, egress: EgressRules = checked_urls.NO_EXCEPTIONS) -> bool:
     try:
         check_fetch_url(text, egress)
     except UrlBlocked:
@@ -165,8 +165,8 @@ def test_a_malformed_network_is_reported_when_the_rules_are_created() -> None:
 
 
 def test_an_ip_address_of_this_machine_is_blocked_even_if_public() -> None:
-    assert guard.NO_EXCEPTIONS.permits("x.example", "8.8.8.8")
-    assert not guard.NO_EXCEPTIONS.permits("x.example", "8.8.8.8", own=True)
+    assert checked_urls.NO_EXCEPTIONS.permits("x.example", "8.8.8.8")
+    assert not checked_urls.NO_EXCEPTIONS.permits("x.example", "8.8.8.8", own=True)
     assert EgressRules(("8.8.8.8/32",)).permits("x.example", "8.8.8.8", own=True)
 
 
@@ -204,9 +204,9 @@ async def look_up_nothing(host: str, port: int, seconds: float) -> list[str]:
     return []
 
 
-@given(_ANYTHING, st.sampled_from([guard.NO_EXCEPTIONS, LAB]))
-@example("https://xn--.example/", guard.NO_EXCEPTIONS)
-@example("https://x.example/?{}|`^\"<>'", guard.NO_EXCEPTIONS)
+@given(_ANYTHING, st.sampled_from([checked_urls.NO_EXCEPTIONS, LAB]))
+@example("https://xn--.example/", checked_urls.NO_EXCEPTIONS)
+@example("https://x.example/?{}|`^\"<>'", checked_urls.NO_EXCEPTIONS)
 def test_the_parser_raises_only_its_own_errors_and_the_http_client_reads_the_same_host(
     text: str, egress: EgressRules
 ) -> None:
