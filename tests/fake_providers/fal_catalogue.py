@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import jsonschema_rs
 
+from tests import sounds
 from tests.any_model.catalogue import entries, openapi
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.fal import Fal
@@ -35,6 +36,8 @@ def _kept() -> dict[str, str]:
 
 def _category(described: dict[str, Any]) -> str:
     made = described["output"].get("properties", {})
+    if {"audio", "audio_file", "audio_url"} & made.keys():
+        return "text-to-audio"
     return "text-to-video" if "video" in made else "text-to-image" if {"image", "images"} & made.keys() else "other"
 
 
@@ -110,6 +113,10 @@ class FalWithCatalogue(Fal):
         fields = described["output"].get("properties") or {"images": {}}
         if "video" in fields or described.get("category", "").endswith("-to-video"):
             return {"video": {"url": self.put(mp4(), "video/mp4"), "content_type": "video/mp4"}}
+        if name := next((name for name in ("audio", "audio_file", "audio_url") if name in fields), None):
+            seconds = job.fields.get("music_length_ms", 3000) / 1000
+            url = self.put(sounds.encoded("mp3", job.fields.get("seconds_total", seconds)), "audio/mpeg")
+            return {name: {"url": url, "content_type": "audio/mpeg", "file_name": "out.mp3"}}
         size = job.fields.get("image_size")
         sides = size if isinstance(size, dict) else {"width": 96, "height": 64}
         image = {"url": self.put(png(sides["width"], sides["height"]), "image/png"), "content_type": "image/png"}

@@ -6,9 +6,10 @@ from typing import Any
 
 import jsonschema_rs
 
+from tests import sounds
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.replicate import Replicate
-from tests.fake_providers.server import route
+from tests.fake_providers.server import Job, route
 
 STORED: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "any_model" / "replicate.json").read_text()
@@ -62,3 +63,8 @@ class ReplicateWithCatalogue(Replicate):
             return FakeResponse({"title": "Input validation failed", "detail": errors[0].message, "status": 422}, 422)
         job = self.begin({**given, "model": name}, prefix="q7r0w3")
         return FakeResponse(self._job_fields(job, job.next_state()), 201)
+
+    def _made(self, job: Job) -> str | list[str]:
+        if job.fields["model"] == "meta/musicgen":
+            return self.put(sounds.encoded("wav", job.fields.get("duration", 8)), "audio/wav")
+        return super()._made(job)

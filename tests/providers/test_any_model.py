@@ -260,7 +260,7 @@ async def test_models_that_do_not_exist_or_make_something_else_are_not_found(ope
     async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
         for model, words in (
             ("fal/fal-ai/nothing-here", "no such endpoint"),
-            ("fal/fal-ai/stable-audio", "neither images nor videos"),
+            ("fal/fal-ai/hunyuan3d-v21", "neither images nor videos nor sounds"),
             ("fal/hidream-i1-full", "does not exist. fal's own models are named `fal/owner/name`"),
             ("fal/flux-2-prro", "Did you mean `flux-2-pro`? fal's own models are named `fal/owner/name`"),
             ("fal/../../v1/keys", "does not exist"),
@@ -346,7 +346,7 @@ async def test_a_catalogue_is_searched_and_a_model_of_it_retrieved(open_gateway:
         assert {"flux-dev", "fal/fal-ai/flux-2/edit", "fal/fal-ai/flux-1/krea"} <= set(ids)
         assert len(ids) == len(set(ids))
         assert [model["modality"] for model in found if model["id"] == "fal/fal-ai/flux-1/krea"] == ["image"]
-        assert not any("stable-audio" in model["id"] for model in await listed(provider="fal"))
+        assert not any("hunyuan3d" in model["id"] for model in await listed(provider="fal"))
         assert "flux-dev" in [model["id"] for model in await listed(search="flux dev")]
         caller = running.caller
         few = Caller(caller.org_id, caller.key_id, caller.scopes, models=("fal/fal-ai/flux-1*",))

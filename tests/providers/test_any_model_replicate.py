@@ -2,8 +2,6 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -16,25 +14,15 @@ from penstock.providers.replicate.predictions import output_urls, read_predictio
 from penstock.providers.spec import Reply
 from penstock.values import nanos
 from tests.fake_providers.replicate_catalogue import STORED, ReplicateWithCatalogue
-from tests.fake_providers.scripted import KEY_ENV, mp4
-from tests.fake_providers.server import serving
-from tests.gateway import OpenGateway, RunningGateway
+from tests.fake_providers.scripted import mp4
+from tests.gateway import OpenGateway
 from tests.providers.calls import create_image, create_video, edit_image
+from tests.providers.replicate_gateway import with_replicate
 
 LIGHTNING = "bytedance/sdxl-lightning-4step"
 ULTRA = "black-forest-labs/flux-1.1-pro-ultra"
 PRICED = {"replicate/*": {"price": {"unit": "compute_second", "usd": "0.001", "max_seconds": 60}}}
 both = pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-
-
-@asynccontextmanager
-async def with_replicate(
-    open_gateway: OpenGateway, replicate: ReplicateWithCatalogue, **settings: Any
-) -> AsyncIterator[RunningGateway]:
-    async with serving(replicate):
-        changed = {"base_url": f"{replicate.url}/v1", "key_env": KEY_ENV}
-        async with open_gateway(providers={"replicate": changed}, **settings) as running:
-            yield running
 
 
 async def test_models_by_version_and_by_name_are_billed_by_the_time_of_the_machine(open_gateway: OpenGateway) -> None:

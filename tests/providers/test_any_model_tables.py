@@ -16,7 +16,7 @@ def test_the_models_are_of_all_kinds() -> None:
     found = [made for _, made in models()]
     offered = [model.op.task for made in found if not isinstance(made, str) for model in made]
     assert len([made for made in found if not isinstance(made, str)]) >= 40
-    assert {"image", "edit", "upscale", "video"} == set(offered)
+    assert {"image", "edit", "upscale", "video", "sound"} == set(offered)
     taken = {row.name for made in found if not isinstance(made, str) for model in made for row in model.op.params}
     assert {"input_reference", EDIT_VIDEO, EXTEND_VIDEO} <= taken
     assert len(found) > len([made for made in found if not isinstance(made, str)])

@@ -261,6 +261,11 @@ class _Amounts(msgspec.Struct, frozen=True):
             return _megapixels(price, self._pixels())
         if price.unit == "started_megapixel":
             return self.outputs * _megapixels(price, -(-self._pixels() // max(self.outputs, 1)))
+        return self._text_quantity(price)
+
+    def _text_quantity(self, price: Price) -> Decimal:
+        if price.unit == "character":
+            return Decimal(self.outputs * self._characters)
         if price.unit == "token":
             partial = self.request.partial_images * (self.model.op.partial_image_tokens or 0)
             return Decimal(str(self.usage.get("output", price.max_tokens * self.outputs + partial)))
@@ -286,6 +291,13 @@ class _Amounts(msgspec.Struct, frozen=True):
         texts = [str(self.request.values.get(name) or "").encode() for name in ("prompt", "negative_prompt")]
         extras = msgspec.json.encode(self.request.extras) if self.request.extras else b""
         return self.calls * (sum(map(len, texts)) + len(extras))
+
+    @property
+    def _characters(self) -> int:
+        """The most that a text to be spoken can have; an extra field may be a text as well."""
+        texts = [str(self.request.values.get(name) or "") for name in ("prompt", "lyrics")]
+        extras = msgspec.json.encode(self.request.extras).decode() if self.request.extras else ""
+        return sum(map(len, [*texts, extras]))
 
     def _seconds(self) -> Decimal:
         reported = self.usage.get("second")

@@ -38,6 +38,10 @@ class Draft:
         """The names of the required fields that are left."""
         return [name for name in self._left if name in self._required]
 
+    def fields(self) -> list[ProviderField]:
+        """All fields that are left; they stay."""
+        return [self._field(name, schema) for name, schema in self._left.items()]
+
     def find(self, names: tuple[str, ...], fits: Callable[[Schema], bool]) -> ProviderField | None:
         """The first field of one of these names that fits; it stays where it is."""
         for name in names:
@@ -59,7 +63,7 @@ class Draft:
 
     def take_rest(self) -> list[ProviderField]:
         """All fields that are left."""
-        rest = [self._field(name, schema) for name, schema in self._left.items()]
+        rest = self.fields()
         self._left.clear()
         return rest
 

@@ -30,12 +30,12 @@ def take_seconds(draft: Draft, *, as_long_as_input: bool = False) -> Param | Non
 
 
 def _seconds_row(field: ProviderField) -> Param | None:
-    known = {seconds: value for value in choices(field.schema) if (seconds := _seconds(value)) is not None}
-    default = _seconds(field.default)
+    known = {seconds: value for value in choices(field.schema) if (seconds := seconds_in(value)) is not None}
+    default = seconds_in(field.default)
     if default is not None and default > _SECONDS_LIKELY_MAX:
         return None
     if known:
-        return converted("seconds", to=field.name, convert=_shortest(known), high=max(known), default=default)
+        return converted("seconds", to=field.name, convert=shortest(known), high=max(known), default=default)
     if not is_number(field.schema):
         return None
     low, high = limit(field.schema, "minimum"), limit(field.schema, "maximum")
@@ -44,7 +44,7 @@ def _seconds_row(field: ProviderField) -> Param | None:
     return converted("seconds", to=field.name, convert=convert, high=high, default=default)
 
 
-def _seconds(value: Any) -> float | None:
+def seconds_in(value: Any) -> float | None:
     """`5`, `"5"`, `"8s"` as a number of seconds; None for anything else, such as `auto`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(?:s|sec|secs|seconds?)?", str(value).strip().lower())
     return None if found is None or isinstance(value, bool) else float(found[1])
@@ -62,7 +62,7 @@ def without_frame_rates(rows: Sequence[Param]) -> tuple[Param, ...]:
     return tuple(row for row in rows if not _MORE_FRAMES.fullmatch(row.name) or row.required)
 
 
-def _shortest(known: Mapping[float, Any]) -> Callable[[float], Any]:
+def shortest(known: Mapping[float, Any]) -> Callable[[float], Any]:
     """The provider's word for the shortest length that is long enough; for the longest if none is."""
     ordered = sorted(known)
     return lambda seconds: known[next((each for each in ordered if each >= seconds - 1e-9), ordered[-1])]

@@ -19,6 +19,7 @@ from penstock.providers.derive.draft import (
 )
 from penstock.providers.derive.factors import take_factor
 from penstock.providers.derive.inputs import Encode, Inputs, edit_rows, take_inputs, video_rows
+from penstock.providers.derive.sounds import sound_rows
 from penstock.providers.live import LiveModel, Underivable
 from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, ignored, refused
 from penstock.values import EDIT_VIDEO, EXTEND_VIDEO
@@ -36,7 +37,7 @@ _UPSCALER = re.compile(r"upscal|super.?res|esrgan|\bsr\b|enlarge|clarity", re.IG
 _EXTENDER = re.compile(r"extend|extension|continu", re.IGNORECASE)
 _N_MAX = 10
 # Further numbers of outputs, which would be paid for and thrown away; without case and underscores.
-_OUTPUT_WORD = "(image|output|video|clip|sample|result|variation|generation)"
+_OUTPUT_WORD = "(image|output|video|clip|sample|result|variation|generation|song|audio|track)"
 _MULTIPLYING = re.compile(
     rf"(max|num|numberof|n|nb){_OUTPUT_WORD}s?(perprompt)?|{_OUTPUT_WORD}s?(count|number|num)"
     r"|samples|variations|niter|.*batch(size|count)?"
@@ -45,12 +46,15 @@ _QUALITIES = TABLES["image"]["quality"].one_of
 
 
 def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task, tuple[Param, ...]]:
-    """The complete table of each task that a model can do, if it makes an `image` or a `video`.
+    """The complete table of each task that a model can do, if it makes an `image`, a `video` or a `sound`.
 
     `encode` turns an input file into what the provider's fields for files take. Raises Underivable if the model needs
     something that the interface has no way to say.
     """
     draft = Draft(live.input)
+    if makes == "sound":
+        made = sound_rows(draft)
+        return {"sound": complete_table("sound", *made, *_rows_for_rest("sound", draft.take_rest()))}
     inputs = take_inputs(draft, makes)
     prompt = draft.take(_PROMPTS, is_text)
     needs_input = inputs.need_video if makes == "video" else inputs.are_required

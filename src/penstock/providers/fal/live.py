@@ -15,11 +15,15 @@ from penstock.providers.derive.factors import without_factors
 from penstock.providers.derive.inputs import mask_colour
 from penstock.providers.derive.lengths import without_frame_counts, without_frame_rates
 from penstock.providers.derive.shapes import without_sizes
+from penstock.providers.derive.sounds import modes
 from penstock.providers.derive.table import tables
 from penstock.providers.fal import units
 from penstock.providers.fal.queue import FILES, model, read_job
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.spec import Document, LiveCatalogue, Model, Param, Price, Task
+
+SOUNDS = ("to-audio", "to-speech", "to-music")  # how categories of models that make sounds end
+SOUND_FILES = ("audio", "audio_file", "audio_url", "audios")
 
 
 def documents(name: str) -> Mapping[str, Document]:
@@ -59,6 +63,7 @@ def _output(openapi: Mapping[str, Any]) -> Any:
 
 def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     makes, fields = _outputs(live)
+    settings = modes(f"{name} {live.category}") if makes == "sound" else {"mask": mask_colour(live.input)}
     made = [
         model(
             f"fal/{name}",
@@ -68,7 +73,7 @@ def models(name: str, live: LiveModel) -> tuple[Model, ...]:
             with_least(with_ceilings(live.input, rows, prices(live, task)), is_video=task == "video"),
             read=partial(read_job, fields=fields),
             takes_extras=False,
-            settings={"mask": mask_colour(live.input)},
+            settings=settings,
             poll_seconds=5.0 if task == "video" else 1.0,
         )
         for task, rows in tables(name, live, makes, data_uri).items()
@@ -87,21 +92,23 @@ def _without_unpriced(rows: tuple[Param, ...], prices: tuple[Price, ...]) -> tup
 
 
 def _outputs(live: LiveModel) -> tuple[str, tuple[str, ...]]:
-    """Whether a model makes images or videos, and the fields of its result that have them.
+    """Whether a model makes images, videos or sounds, and the fields of its result that have them.
 
     Of some endpoints fal does not describe the result; there the category says what it makes.
     """
     properties = live.output.get("properties") or {}
-    for makes in ("video", "image"):
+    for makes in ("video", "image", "audio"):
         named = [f"{makes}s", makes]
         others = [name for name, schema in properties.items() if makes in name and name not in named]
         fields = tuple(name for name in (*named, *others) if name in properties and _is_file(name, properties[name]))
         if fields:
-            return makes, fields
+            return "sound" if makes == "audio" else makes, fields
     for makes in ("video", "image") if not properties else ():
         if live.category.endswith(f"-to-{makes}"):
             return makes, FILES
-    raise Underivable(f"it makes neither images nor videos, but {', '.join(properties) or 'nothing'}")
+    if not properties and live.category.endswith(SOUNDS):
+        return "sound", SOUND_FILES
+    raise Underivable(f"it makes neither images nor videos nor sounds, but {', '.join(properties) or 'nothing'}")
 
 
 def _is_file(name: str, schema: Mapping[str, Any]) -> bool:
@@ -109,7 +116,7 @@ def _is_file(name: str, schema: Mapping[str, Any]) -> bool:
     item = schema.get("items") or schema
     choices = item.get("anyOf") or (item,)
     is_url = name.removesuffix("s").endswith("_url") and "thumbnail" not in name and is_text(item)
-    is_undescribed = name in FILES and not item
+    is_undescribed = name in (*FILES, *SOUND_FILES) and not item
     return is_url or is_undescribed or any("url" in (choice.get("properties") or {}) for choice in choices)
 
 
@@ -132,7 +139,7 @@ def read_found(found: Mapping[str, Any], words: str) -> tuple[FoundModel, ...]:
             category=row["metadata"].get("category") or "",
         )
         for row in found["models"]["models"]
-        if str(row["metadata"].get("category")).endswith(("image", "video"))
+        if str(row["metadata"].get("category")).endswith(("image", "video", *SOUNDS))
     )
 
 

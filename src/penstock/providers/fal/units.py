@@ -19,6 +19,13 @@ UNITS: dict[str, tuple[Unit, Decimal]] = {
     **dict.fromkeys(("video", "generation", "request", "call", "video segment"), ("call", Decimal(1))),
     **dict.fromkeys(("compute second", "gpu second"), ("compute_second", Decimal(1))),
 }
+# What else is counted of sounds. fal rounds minutes up.
+SOUND_UNITS: dict[str, tuple[Unit, Decimal]] = {
+    **dict.fromkeys(("minute", "audio minute", "minute of audio", "output minute"), ("minute_started", Decimal(1))),
+    **dict.fromkeys(("audio second", "second of audio", "output audio second"), ("second", Decimal(1))),
+    **dict.fromkeys(("character", "input character"), ("character", Decimal(1))),
+    **dict.fromkeys(("audio", "song", "track", "music", "output audio"), ("call", Decimal(1))),
+}
 FRAMES_PER_SECOND = 30
 PIXELS_PER_TOKEN = 1024  # of a video, in all its frames
 FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -59,5 +66,6 @@ def unit_and_size(words: str, task: Task) -> tuple[Unit, Decimal]:
         return "video_megapixel", count * PIXELS_PER_TOKEN / MEGA
     if noun == "frame":
         return "second", count / FRAMES_PER_SECOND
-    unit, size = UNITS.get(noun, ("unit", Decimal(1)))
+    known = {**UNITS, **SOUND_UNITS} if task == "sound" else UNITS
+    unit, size = known.get(noun, ("unit", Decimal(1)))
     return (unit, count * size) if unit != "unit" else (unit, Decimal(1))

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from penstock.json_schema import read_schema
 from penstock.providers.derive.inputs import mask_colour
+from penstock.providers.derive.sounds import modes
 from penstock.providers.derive.table import tables
 from penstock.providers.live import FoundModel, LiveModel, Underivable
 from penstock.providers.replicate.predictions import model, output_urls, uploaded_url
@@ -24,6 +25,8 @@ COMPUTE_SECOND = Price(
 )
 VIDEO_FILE = re.compile(r"\.(mp4|webm|mov|mkv)(\?|$)", re.IGNORECASE)
 IMAGE_FILE = re.compile(r"\.(png|jpe?g|webp|gif|avif|svg)(\?|$)", re.IGNORECASE)
+SOUND_FILE = re.compile(r"\.(mp3|wav|flac|ogg|opus|m4a|aac)(\?|$)", re.IGNORECASE)
+SOUND_WORD = re.compile(r"text.?to.?speech|\btts\b|\bmusic|sound effect", re.IGNORECASE)
 VIDEO_WORD = re.compile(r"video|\bfilm|animat|lip.?sync", re.IGNORECASE)
 VIDEO_FIELDS = frozenset({"fps", "num_frames", "frames_per_second", "video_length", "video", "video_url", "duration"})
 
@@ -53,19 +56,24 @@ def read(name: str, found: Mapping[str, Any]) -> LiveModel:
 
 
 def _made(example: Any) -> str:
-    """What a model makes, by the file of its example: `video`, `image` or `other`; empty if it has no such example."""
+    """What a model makes, by the file of its example: `video`, `image`, `sound` or `other`; empty without one."""
     output = example.get("output") if isinstance(example, Mapping) else None
     urls = output_urls(output)
     url = urls[0] if urls else ""
     if VIDEO_FILE.search(url):
         return "video"
+    if SOUND_FILE.search(url):
+        return "sound"
     return "image" if IMAGE_FILE.search(url) else "other" if url else ""
 
 
 def models(name: str, live: LiveModel) -> tuple[Model, ...]:
     if not _has_files(live.output) or live.makes == "other":
-        raise Underivable("it makes neither images nor videos")
-    found = tables(name, live, live.makes or _guess(live), uploaded_url)
+        raise Underivable("it makes neither images nor videos nor sounds")
+    makes = live.makes or _guess(live)
+    if makes == "sound" and live.output.get("properties"):
+        raise Underivable("it makes more than a sound")
+    found = tables(name, live, makes, uploaded_url)
     prices = (COMPUTE_SECOND,) if live.version else ()
     made = [model(f"replicate/{name}", name, task, rows, *prices) for task, rows in found.items()]
     return tuple(_at_version(each, live) for each in made)
@@ -80,13 +88,17 @@ def _has_files(schema: Mapping[str, Any]) -> bool:
 def _guess(live: LiveModel) -> str:
     """What a model without an example makes, by its words and its fields."""
     fields = live.input.get("properties") or {}
+    if SOUND_WORD.search(live.description) and not VIDEO_WORD.search(live.description):
+        return "sound"
     return "video" if VIDEO_WORD.search(live.description) or VIDEO_FIELDS & fields.keys() else "image"
 
 
 def _at_version(found: Model, live: LiveModel) -> Model:
     """The model with what Replicate says about it; it is called by its version, unless Replicate calls it official."""
     version = live.version
-    op = replace(found.op, takes_extras=False, settings={"mask": mask_colour(live.input)})
+    is_sound = found.op.task == "sound"
+    settings = modes(f"{live.name} {live.description}") if is_sound else {"mask": mask_colour(live.input)}
+    op = replace(found.op, takes_extras=False, settings=settings)
     if not version:
         return replace(found, op=op, name=live.name, description=live.description)
 
