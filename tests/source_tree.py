@@ -23,6 +23,7 @@ NOT_PROVIDERS = {
     "transcription",
     "voice_lists",
     "prices",
+    "batches",
     "row_names",
     "exchange",
     "reported",

@@ -1,6 +1,6 @@
 """Reserve the highest possible cost of a chat call before it is sent: in memory, or as a hold in the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,7 +12,7 @@ from penstock.accounts.requests import new_request_row
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable, nothing_sent
 from penstock.schema import Call, Request
-from penstock.store.base import Row, Store, Transaction
+from penstock.store.base import ConstraintViolated, Row, Store, Transaction
 from penstock.store.groups import WriteGroups
 from penstock.values import ZERO, Nanos, OrgId
 
@@ -29,6 +29,7 @@ class Reservation(msgspec.Struct, frozen=True):
     amount: Nanos
     modality: str | None
     in_store: bool  # a hold in the store, which other processes see; otherwise in the memory of this process
+    lease_id: str = ""  # of whose lease in `processes` keeps the hold; empty: that of this process
 
     @property
     def new_hold(self) -> transfers.NewHold:
@@ -121,6 +122,33 @@ class ChatReservations:
             balance.reserved += amount
         return reservation
 
+    async def hold_together(
+        self, reservations: Sequence[Reservation], work: Callable[[Transaction], Awaitable[None]]
+    ) -> None:
+        """Hold for several calls of one caller in the transaction of `work`: for all of them or, if a limit is reached
+        or the balance is too low, for none. Raises as `reserve` does.
+        """
+        caller = reservations[0].call.caller
+        amount = Nanos(sum(reservation.amount for reservation in reservations))
+
+        async def write(tx: Transaction) -> None:
+            if caller.is_limited:
+                await limits.check_limits(tx, caller, amount, self.clock.now_ms())
+            await work(tx)
+            await self._hold_all(tx, reservations)
+            for reservation in reservations:
+                if caller.is_counted(reservation.request.labels):
+                    await limits.check_budgets(tx, caller, reservation.request.labels, self.clock.now_ms())
+
+        with self.holding(caller.org_id, amount), nothing_sent():
+            try:
+                await self.store.write(write, org_id=caller.org_id)
+            except ConstraintViolated as problem:  # of the balance: several holds are not checked before
+                if problem.kind != "check":
+                    raise
+                row = await self.store.one("get_balance", org_id=caller.org_id)
+                raise transfers.insufficient_balance(amount, Nanos(row["available"] if row else 0)) from None
+
     def end(self, reservation: Reservation, cost: Nanos) -> None:
         """Free a reservation. Its cost counts as spent until `forget` is told that the store has charged it."""
         caller = reservation.call.caller
@@ -190,7 +218,7 @@ class ChatReservations:
             reservation.amount,
             status="processing",
             modality=reservation.modality,
-            process_id=self.process_id,
+            process_id=reservation.lease_id or self.process_id,
         )
 
     async def _sufficient_balance(self, org_id: OrgId, amount: Nanos) -> _Balance:

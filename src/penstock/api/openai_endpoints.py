@@ -116,8 +116,8 @@ ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
         "",
         "/batches",
         "yes",
-        "chat, responses, images, edits and videos; a file with a faulty line is refused at once; rows cost what "
-        "single calls cost",
+        "chat, responses, images, edits and videos; a file with a faulty line is refused at once; chats cost half "
+        "where the provider has batches, other rows what single calls cost",
     ),
     OpenAiEndpoint("", "/fine_tuning", "no", _NO_STATE),
     OpenAiEndpoint("", "/vector_stores", "no", _NO_STATE),

@@ -10,8 +10,8 @@ import msgspec
 
 from penstock.accounts.aliases import aliased
 from penstock.batches.lines import BadLine, Line, RowFault
-from penstock.batches.records import IN_PROGRESS, PAUSED, PREFIX, BatchRecord, get_batch
-from penstock.batches.row_checks import check_row
+from penstock.batches.records import IN_PROGRESS, NEVER, PAUSED, PREFIX, BatchRecord, get_batch
+from penstock.batches.row_checks import Price, check_row
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Caller
@@ -40,6 +40,7 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     upload_id: str | None = None  # the file that the rows are from
     endpoint: str | None = None
     metadata: str | None = None  # as JSON
+    vendor_batch: str = NEVER
 
 
 class RowsRefused(InvalidRequest, same_code=True):
@@ -62,6 +63,7 @@ class _Sums:
     skipped: int = 0
     estimate: int = 0
     most: int = 0
+    at_vendors: int = 0  # rows that would go with a batch of a provider
     by_model: dict[str, list[int]] = field(default_factory=dict)  # rows and estimate
     faults: list[dict[str, Any]] = field(default_factory=list)  # the first ones
     own_ids: set[str] = field(default_factory=set)  # custom ids that are not the numbers of their rows
@@ -72,10 +74,12 @@ class _Sums:
         if len(self.faults) < _SHOWN_FAULTS:
             self.faults.append({"row": number, "column": fault.column, "message": fault.message})
 
-    def add_row(self, line: Line, estimate: int, most: int) -> None:
+    def add_row(self, line: Line, price: Price) -> None:
+        estimate = price.estimate
         self.rows += 1
         self.estimate += estimate
-        self.most += most
+        self.most += price.most
+        self.at_vendors += price.in_batch
         model = self.by_model.setdefault(str(line.body.get("model")), [0, 0])
         model[0] += 1
         model[1] += estimate
@@ -123,6 +127,7 @@ async def estimate_batch(
         "faults": sums.faults,
         "estimated_cost": dollars(Nanos(sums.estimate)),
         "highest_cost": dollars(Nanos(sums.most)),
+        "vendor_batch_rows": sums.at_vendors,
         "currency": "usd",
         "models": models,
     }
@@ -175,6 +180,7 @@ async def delete_old(gateway: Gateway) -> None:
     while rows := await gateway.store.all("list_old_batches", before_ms=before_ms, limit=_BATCHES_AT_ONCE):
         for row in rows:
             await delete_rows(gateway, row["id"])
+            await gateway.store.write(partial(_change_page, "delete_vendor_batches", {"batch_id": row["id"]}))
             await gateway.store.write(partial(_change_page, "delete_old_batch", {"id": row["id"]}))
 
 
@@ -214,6 +220,7 @@ def _batch_columns(gateway: Gateway, caller: Caller, options: BatchOptions, batc
         "upload_id": options.upload_id,
         "endpoint": options.endpoint,
         "metadata": options.metadata,
+        "vendor_batch": None if options.vendor_batch == NEVER else options.vendor_batch,
         "lease_owner": batch_id,
         "lease_until_ms": gateway.clock.steady_ms() + _LEASE_MS,
     }
@@ -233,7 +240,7 @@ async def _check_rows(
         if place % _ROWS_PER_TURN == 0:
             await asyncio.sleep(0)  # other calls have their turn
         try:
-            row = await _checked(gateway, caller, line, sums)
+            row = await _checked(gateway, caller, line, sums, options.vendor_batch)
         except RowFault as fault:
             sums.add_fault(line.number, fault)
             continue
@@ -252,14 +259,14 @@ async def _check_rows(
         await _store_page(gateway, batch_id, page)
 
 
-async def _checked(gateway: Gateway, caller: Caller, line: Line | BadLine, sums: _Sums) -> Row:
+async def _checked(gateway: Gateway, caller: Caller, line: Line | BadLine, sums: _Sums, vendor_batch: str) -> Row:
     """The columns of a row that is right. Raises RowFault."""
     if isinstance(line, BadLine):
         raise line.fault
     sums.check_custom_id(line)
     line = msgspec.structs.replace(line, body=aliased(caller, line.body))
-    price = await check_row(gateway, caller, line)
-    sums.add_row(line, price.estimate, price.most)
+    price = await check_row(gateway, caller, line, vendor_batch)
+    sums.add_row(line, price)
     return {
         "number": line.number,
         "custom_id": line.custom_id,

@@ -16,6 +16,11 @@ PAUSED = "paused"
 CANCELLING = "cancelling"
 COMPLETED = "completed"
 CANCELLED = "cancelled"
+# Whether chats go with batches of providers: those that can, or all of them.
+AUTO = "auto"
+ONLY = "only"
+NEVER = "never"
+VENDOR_BATCH = (NEVER, AUTO, ONLY)
 STATUSES = (VALIDATING, IN_PROGRESS, PAUSED, CANCELLING, COMPLETED, CANCELLED)
 
 
@@ -42,6 +47,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
     upload_id: str | None = None
     endpoint: str | None = None
     metadata: str | None = None  # the pairs of a caller of OpenAI's API, as JSON
+    vendor_batch: str | None = None  # AUTO or ONLY; None: rows are made alone
 
 
 class PendingRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +58,7 @@ class PendingRow(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     body: bytes
     hold: int
+    request_id: str | None = None  # of a row that waits at a provider
 
     @property
     def is_generation(self) -> bool:
@@ -110,4 +117,5 @@ def batch_object(batch: BatchRecord) -> dict[str, Any]:
         "currency": "usd",
         "concurrency": batch.concurrency,
         "webhook_url": batch.webhook_url,
+        "vendor_batch": batch.vendor_batch or NEVER,
     }

@@ -8,8 +8,10 @@ import msgspec
 from penstock.accounts.limits import check_model
 from penstock.accounts.prices import highest_cost
 from penstock.batches.lines import CHATS, EDITS, IMAGES, MODEL_RESPONSES, VIDEOS, Line, RowFault
+from penstock.batches.records import NEVER, ONLY
 from penstock.chat import endpoint as chats
 from penstock.chat import responses
+from penstock.chat.batched import batched_chat
 from penstock.errors import Problem, StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.generations import validate
@@ -26,6 +28,10 @@ _REFUSED = {
     "stream": "Rows of a batch cannot be streamed; leave out `stream`.",
     "idempotency_key": "Rows of a batch have idempotency keys of their own; leave out `idempotency_key`.",
 }
+_NOT_IN_BATCHES = (
+    "`vendor_batch` is `only`, and this row cannot go with a batch of its provider: it must be a chat of text, with a "
+    "model of a provider that has batches, and a key without limits of requests and replay."
+)
 _FREE_MODES = ("mock", "replay-or-mock", "replay-or-error")
 _MICRO = 1000
 
@@ -35,6 +41,7 @@ class Price(NamedTuple):
 
     estimate: Nanos
     most: Nanos
+    in_batch: bool = False  # with a batch of a provider, at the price of that
 
 
 class _Media(NamedTuple):
@@ -60,12 +67,13 @@ def row_call(
     *,
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
+    request_id: str | None = None,
 ) -> Call:
-    """The call that a row stands for, as the API would read it."""
+    """The call that a row stands for, as the API would read it; with the id of its request, if it has one."""
     at_ms = gateway.clock.now_ms()
     raw = msgspec.json.encode(body)
     return Call(
-        id=new_id("req", at_ms),
+        id=request_id or new_id("req", at_ms),
         caller=caller,
         endpoint=endpoint,
         at_ms=at_ms,
@@ -80,7 +88,7 @@ def row_call(
     )
 
 
-async def check_row(gateway: Gateway, caller: Caller, line: Line) -> Price:
+async def check_row(gateway: Gateway, caller: Caller, line: Line, vendor_batch: str = NEVER) -> Price:
     """Check a row and return its price. Raises RowFault, which names the column."""
     for name, message in _REFUSED.items():
         if line.body.get(name):
@@ -88,11 +96,25 @@ async def check_row(gateway: Gateway, caller: Caller, line: Line) -> Price:
     call = row_call(gateway, caller, line.endpoint, line.body, query={"dryRun": "true"})
     try:
         price = await (_media_price(gateway, call) if line.endpoint in _MEDIA else _chat_price(gateway, call))
+        if vendor_batch != NEVER:
+            price = await _batch_price(gateway, call, price, vendor_batch)
     except StorageUnavailable:
         raise
     except Problem as problem:
         raise RowFault(problem.message, problem.param) from None
     return Price(ZERO, ZERO) if caller.replay_mode in _FREE_MODES else price
+
+
+async def _batch_price(gateway: Gateway, call: Call, alone: Price, vendor_batch: str) -> Price:
+    """The price of a row that can go with a batch of a provider; of others, that alone. Raises RowFault for these if
+    rows must.
+    """
+    batched = await batched_chat(gateway, call) if call.endpoint == CHATS else None
+    if batched is not None:
+        return Price(batched.estimate(gateway.settings.chat_output_tokens), alone.most, in_batch=True)
+    if vendor_batch == ONLY:
+        raise RowFault(_NOT_IN_BATCHES, "model" if call.endpoint == CHATS else "url")
+    return alone
 
 
 async def _media_price(gateway: Gateway, call: Call) -> Price:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.request_records import RequestRow
 from penstock.batches.lines import CHATS, EDITS, IMAGES, MODEL_RESPONSES, VIDEOS
 from penstock.batches.records import BatchRecord, PendingRow
 from penstock.batches.row_checks import row_call
@@ -24,6 +25,7 @@ from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import get_generation_by_key
 from penstock.generations import endpoints
 from penstock.schema import Call, Caller
+from penstock.store.base import Row, Transaction
 from penstock.values import Nanos
 
 _TASKS = {IMAGES: "image", EDITS: "edit", VIDEOS: "video"}
@@ -147,13 +149,41 @@ class _RowRun:
         return row_call(self.gateway, self.caller, self.row.endpoint, self.body, headers=headers)
 
     async def _end(self, request_id: str) -> RowEnd:
-        """How the row ended, by the record of its request, which is charged by then. Its message stays there."""
+        """How the row ended, by the record of its request, which is charged by then."""
         record = await self.gateway.requests.get(self.caller.org_id, request_id)
         if record is None or record.is_open:
             raise StorageUnavailable("The end of the request is not stored yet.")
-        return RowEnd(
-            status="completed" if record.status == "completed" else "failed",
-            request_id=request_id,
-            cost=Nanos(record.cost),
-            error_code=record.error_code,
-        )
+        return row_end(record)
+
+
+def row_end(record: RequestRow) -> RowEnd:
+    """How a row ended whose request has; its message stays in the record."""
+    return RowEnd(
+        status="completed" if record.status == "completed" else "failed",
+        request_id=record.id,
+        cost=Nanos(record.cost),
+        error_code=record.error_code,
+    )
+
+
+async def store_row_end(gateway: Gateway, batch_id: str, number: int, end: RowEnd) -> bool:
+    """Store how a row ended and add it to the sums of its batch; False if that was done before."""
+    values: Row = {
+        "batch_id": batch_id,
+        "number": number,
+        "status": end.status,
+        "request_id": end.request_id,
+        "cost": end.cost,
+        "error_code": end.error_code,
+        "error_message": end.error_message,
+    }
+    is_completed = end.status == "completed"
+    sums = {"id": batch_id, "completed": int(is_completed), "failed": int(not is_completed), "cost": end.cost}
+
+    async def write(tx: Transaction) -> bool:
+        if not await tx.run("end_batch_row", **values):
+            return False
+        await tx.put("count_batch_row", **sums)
+        return True
+
+    return await gateway.store.write(write)

@@ -10,8 +10,9 @@ from functools import partial
 import structlog
 
 from penstock.batches import intake, webhook
-from penstock.batches.records import CANCELLING, IN_PROGRESS, VALIDATING, BatchRecord, PendingRow
-from penstock.batches.row_runs import PauseBatch, RowEnd, run_row
+from penstock.batches.records import CANCELLING, IN_PROGRESS, ONLY, VALIDATING, BatchRecord, PendingRow
+from penstock.batches.row_runs import PauseBatch, RowEnd, run_row, store_row_end
+from penstock.batches.vendor_runs import BUDGET, VendorRuns
 from penstock.errors import AuthenticationFailed, InternalError, StorageUnavailable
 from penstock.event_loop import cancel_and_wait
 from penstock.gateway import Gateway
@@ -22,7 +23,6 @@ from penstock.store.waiting import retry_while_unavailable
 from penstock.values import OrgId, new_id
 
 log = structlog.get_logger()
-BUDGET = "max_cost"  # why a batch was paused: the next row might cost more than is left of it
 _LOOK_SECONDS = 1.0  # between looks for batches that nobody runs
 _ROOM_SECONDS = 0.1  # between looks whether a place is free
 _RETRY_SECONDS = 2.0
@@ -97,7 +97,8 @@ class BatchRunner:
     async def _run_batch(self, batch_id: str, org_id: OrgId) -> None:
         """Run a batch until it ends, is paused, or another process has its lease."""
         gateway = self._gateway
-        run = _BatchRun(batch_id, org_id)
+        changed = asyncio.Event()
+        run = _BatchRun(batch_id, org_id, VendorRuns(gateway, batch_id, changed), changed)
         renewal = asyncio.create_task(self._keep_lease(run), name=f"renew {batch_id}")
         try:
             while not await self._go_on(run):
@@ -107,7 +108,7 @@ class BatchRunner:
         except Exception:
             log.exception("batch failed", batch_id=batch_id)
         finally:
-            await cancel_and_wait([renewal, *run.tasks])
+            await cancel_and_wait([renewal, *run.tasks, *run.vendor.tasks])
             with suppress(StorageUnavailable):
                 release = {"id": batch_id, "owner": self._owner}
                 await gateway.store.write(lambda tx: tx.run("release_batch", **release))
@@ -133,9 +134,12 @@ class BatchRunner:
             return True
         batch = BatchRecord(**row)
         run.begins_rows = batch.status == IN_PROGRESS
+        await run.vendor.resume()
         if run.begins_rows:
             await self._begin_rows(run, batch)
-        if run.tasks:
+        elif batch.status == CANCELLING:
+            run.vendor.cancel()
+        if run.tasks or run.vendor.tasks:
             return False
         if batch.status == CANCELLING:
             await intake.erase_bodies(gateway, run.batch_id)
@@ -152,8 +156,10 @@ class BatchRunner:
         except AuthenticationFailed:
             await self._pause(run, "key_revoked")
             return
-        concurrency = _concurrency(batch, caller)
         run.waits_for_room = False
+        if batch.vendor_batch and not await self._sends_rows(run, batch, caller):
+            return
+        concurrency = _concurrency(batch, caller)
         while len(run.tasks) < concurrency:
             row = await self._next_row(run)
             if row is None:
@@ -167,6 +173,17 @@ class BatchRunner:
                 return
             run.queue.popleft()
             self._begin(run, batch, caller, row)
+
+    async def _sends_rows(self, run: "_BatchRun", batch: BatchRecord, caller: Caller) -> bool:
+        """Send what goes with batches of providers; return whether the other rows may begin, if there are any."""
+        if run.vendor.may_send:
+            reason = await run.vendor.fill(batch, caller, run.held - run.vendor.held)
+            if reason and not (run.tasks or run.vendor.tasks):
+                await self._pause(run, reason)
+        if batch.vendor_batch == ONLY:
+            run.is_exhausted = run.vendor.is_filled
+            return False
+        return run.vendor.is_filled
 
     async def _next_row(self, run: "_BatchRun") -> PendingRow | None:
         """The next row, which stays in the queue."""
@@ -186,6 +203,7 @@ class BatchRunner:
             return False
         run.after = 0
         run.is_exhausted = False
+        run.vendor.is_filled = False
         run.changed.set()
         return True
 
@@ -251,19 +269,20 @@ class _BatchRun:
 
     batch_id: str
     org_id: OrgId
+    vendor: VendorRuns
+    changed: asyncio.Event
     after: int = 0  # the number of the last row that was read
     queue: deque[PendingRow] = field(default_factory=deque)
     is_exhausted: bool = False  # all rows were read
     tasks: dict[asyncio.Task[str | None], PendingRow] = field(default_factory=dict)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
     waits_for_room: bool = False
     begins_rows: bool = True
     is_mine: bool = True
 
     @property
     def held(self) -> int:
-        """The most that the running rows may cost."""
-        return sum(row.hold for row in self.tasks.values())
+        """The most that the running rows may cost, and those that wait at providers."""
+        return sum(row.hold for row in self.tasks.values()) + self.vendor.held
 
     def take_ended(self) -> str | None:
         """Forget the rows that have ended; return why the batch is to be paused, if one of them says so."""
@@ -279,26 +298,3 @@ def _concurrency(batch: BatchRecord, caller: Caller) -> int:
     if caller.concurrent_requests is None:
         return batch.concurrency
     return min(batch.concurrency, max(1, caller.concurrent_requests // 2))
-
-
-async def store_row_end(gateway: Gateway, batch_id: str, number: int, end: RowEnd) -> bool:
-    """Store how a row ended and add it to the sums of its batch; False if that was done before."""
-    values: Row = {
-        "batch_id": batch_id,
-        "number": number,
-        "status": end.status,
-        "request_id": end.request_id,
-        "cost": end.cost,
-        "error_code": end.error_code,
-        "error_message": end.error_message,
-    }
-    is_completed = end.status == "completed"
-    sums = {"id": batch_id, "completed": int(is_completed), "failed": int(not is_completed), "cost": end.cost}
-
-    async def write(tx: Transaction) -> bool:
-        if not await tx.run("end_batch_row", **values):
-            return False
-        await tx.put("count_batch_row", **sums)
-        return True
-
-    return await gateway.store.write(write)

@@ -44,7 +44,7 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest, *, is_mock
     if written is None or all(_has_own_providers(candidate.model) for candidate in route.candidates):
         return RoutedChat(chat, gateway.routing.choose_usual(route, partial(check_supported, chat)))
     preferences = read_preferences(written, "chat")
-    chat = _without_preferences(chat)
+    chat = without_preferences(chat)
     check = partial(check_supported, chat)
     choice = await gateway.routing.choose(route, check, preferences, task="chat", org_id=call.caller.org_id)
     output_tokens = gateway.settings.chat_output_tokens
@@ -72,7 +72,7 @@ def _has_own_providers(model: Model) -> bool:
     return "takes_preferences" in model.op.settings
 
 
-def _without_preferences(chat: ChatRequest) -> ChatRequest:
+def without_preferences(chat: ChatRequest) -> ChatRequest:
     """The call for providers that do not know this field."""
     body = {name: value for name, value in chat.body.items() if name != FIELD}
     return msgspec.structs.replace(chat, body=body)

@@ -53,7 +53,7 @@ async def complete_chat(
         read = partial(read_chat_request, call, gateway.settings, responses)
         chat = read() if call.size_bytes <= LONG_BYTES else await run_aside(call.size_bytes, read)
         if call.caller.models is not None:
-            _check_models(gateway, call.caller, chat)
+            check_models(gateway, call.caller, chat)
         if chat.sounds:
             chat = await measured_sounds(gateway, chat, call.caller.org_id)
         labels = call_labels(call, chat.body.get("labels"))
@@ -91,13 +91,13 @@ async def complete_chat(
     amount = max(max_cost(candidate.token_prices, chat, output_tokens) for candidate in priced.values())
     modality = "vision" if chat.images else None
     reserved = ReservedChat(gateway, await reserve(gateway, call, request, amount, modality), chat=chat, form=form)
-    response = await first_response(reserved, route, partial(_ask, reserved))
+    response = await first_response(reserved, route, partial(ask, reserved))
     if response.chunks is not None and readers(gateway, call, chat):
         response = await held_back(reserved, response)
     return await with_source(gateway, call, replay, response) if replay else response
 
 
-def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
+def check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
     """Raise PermissionDenied if the key may not use the model, or the call names others that a router may use."""
     check_model(caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
     if field := next((name for name in _OTHER_MODELS if name in chat.extras), None):
@@ -105,7 +105,7 @@ def _check_models(gateway: Gateway, caller: Caller, chat: ChatRequest) -> None:
         raise PermissionDenied(message, param=field)
 
 
-async def _ask(reserved: ReservedChat, candidate: Candidate) -> Response:
+async def ask(reserved: ReservedChat, candidate: Candidate) -> Response:
     """Send the call to one candidate, until the process stops or the caller disconnects.
 
     A caller who disconnects before the response pays for the prompt: what the provider has written by then, and will
@@ -155,9 +155,16 @@ async def _forward_whole(
         for_org=reserved.reservation.call.caller.org_id,
         size_bytes=reserved.chat.size_bytes,
     )
+    return await pass_on(reserved, candidate, api, watch, reply.body)
+
+
+async def pass_on(
+    reserved: ReservedChat, candidate: Candidate, api: ProviderApi, watch: AttemptWatch, answer: bytes | bytearray
+) -> Response:
+    """Settle a call with a whole answer of the provider, and return what its caller gets of it."""
     try:
-        read = partial(_read_whole, reserved, candidate, api, watch, reply.body)
-        body, bill, items = read() if len(reply.body) <= LONG_BYTES else await run_aside(len(reply.body), read)
+        read = partial(_read_whole, reserved, candidate, api, watch, answer)
+        body, bill, items = read() if len(answer) <= LONG_BYTES else await run_aside(len(answer), read)
     except TooComplex as problem:
         raise _unreadable(candidate, f"returned a response that is too long: it {problem}") from None
     except MALFORMED:
@@ -189,7 +196,7 @@ def _read_whole(
     prices = candidate.token_prices
     sound_tokens = max_sound_tokens(prices, reserved.chat)
     usage = found.usage
-    if usage is not None:
+    if usage is not None and not candidate.in_batch:
         reserved.gateway.reasoning_rates.note(
             (candidate.provider.slug, candidate.model.upstream),
             output_tokens=usage.output,

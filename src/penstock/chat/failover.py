@@ -57,7 +57,7 @@ async def _ask_in_order(reserved: ReservedCall, route: Route, ask: Ask) -> Respo
             if not problem.failure.allows_failover:
                 break
         else:
-            if candidate.drill is None:
+            if candidate.is_rated:
                 reserved.gateway.health.record_success(*candidate.health_key)
                 reserved.gateway.vendor_accounts.note_success(candidate)
             return response

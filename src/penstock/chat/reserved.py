@@ -126,7 +126,7 @@ class ReservedCall(msgspec.Struct, frozen=True):
         """Note a failed attempt: in the log, for the health of the candidate, and for the record of the call."""
         call = self.reservation.call
         log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
-        if candidate.drill is None:
+        if candidate.is_rated:
             self.gateway.health.record_failure(*candidate.health_key, failure.kind, failure.retry_after_seconds)
             self.gateway.vendor_accounts.note_failure(candidate, failure)
         self._end_use()

@@ -9,8 +9,7 @@ from penstock.net.client import REDIRECT_STATUSES, HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
 from penstock.net.response import Writer
 from penstock.providers.spec import HttpRequest
-from penstock.upstream.client import DownloadSource
-from penstock.upstream.urls import same_origin
+from penstock.upstream.urls import DownloadSource, same_origin
 
 _MAX_REDIRECTS = 3
 _READ_SECONDS = 60.0

@@ -21,7 +21,7 @@ from penstock.sound.formats import SoundFormat, content_type
 from penstock.sound.sniff import is_opus, sound_format
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
-from penstock.upstream.client import DownloadSource
+from penstock.upstream.urls import DownloadSource
 from penstock.values import OrgId
 
 log = structlog.get_logger()

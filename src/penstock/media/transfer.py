@@ -40,7 +40,7 @@ from penstock.schema import ContentCredentials, Input, Output, Request, StoredOu
 from penstock.settings import Settings
 from penstock.telemetry.call_report import provider_wait
 from penstock.telemetry.tracing import span
-from penstock.upstream.client import DownloadSource
+from penstock.upstream.urls import DownloadSource
 from penstock.values import INPUT_VIDEOS, InputFile, OrgId, new_id
 
 log = structlog.get_logger()

@@ -1,6 +1,7 @@
 """OpenAI: GPT Image models, billed by the token, GPT chat models, speech and transcription."""
 
 from penstock.providers import openai_compatible
+from penstock.providers.batches import ChatBatches
 from penstock.providers.chat_models import RESPONSES, chat_models, chat_operation
 from penstock.providers.gpt_chats import MAX_TOKENS, gpt_chats
 from penstock.providers.gpt_images import (
@@ -18,7 +19,10 @@ from penstock.providers.gpt_speech import speech_models
 from penstock.providers.gpt_transcription import transcription_models
 from penstock.providers.spec import Provider, Source, bearer
 
-CHAT = chat_operation(MAX_TOKENS, responses=RESPONSES)
+BATCHES = ChatBatches(
+    price_percent=50, source=Source("what several sites say of OpenAI's Batch API", "2026-04-24", is_second_hand=True)
+)
+CHAT = chat_operation(MAX_TOKENS, responses=RESPONSES, batches=BATCHES)
 # They hear and speak, in chat completions only.
 AUDIO_CHAT = chat_operation(MAX_TOKENS)
 AUDIO_CHATS = """

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from penstock.imaging.child import ChildTask as ChildTask
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkFailed as WorkFailed
+from penstock.providers.batches import ChatBatches
 from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution, or_of_input
 from penstock.providers.exchange import FailureKind as FailureKind
 from penstock.providers.exchange import File as File
@@ -256,6 +257,7 @@ class Operation:
     transcription: Transcription | None = None  # how a model listens, and how its text comes back
     libraries: tuple[str, ...] = ()  # without which it cannot run in this process, by the names of their modules
     responses: str | None = None  # chat: where calls of OpenAI's Responses API are sent, if the provider has it
+    batches: ChatBatches | None = None  # chat: many calls at a lower price, which are answered within a day
     _rows: Mapping[str, Param] = field(init=False, repr=False, compare=False)  # the params by their names
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -30,11 +30,27 @@ class Candidate:
     listed: Model | None = None  # with an account of the caller's organization: the model at its list price
     fee_percent: int | None = None  # and the part of the list price that is charged
     drill: Drill | None = None  # the faults of the call that it is a candidate of
+    in_batch: bool = False  # a call of a batch of the provider's, at its price
 
     @property
     def key(self) -> str:
         """The credential, which may have been rotated since the candidate was made."""
         return self.own_key if self.account is None else self.account.credential
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether its successes and failures say something about the provider's health."""
+        return self.drill is None and not self.in_batch
+
+    @cached_property
+    def batched(self) -> "Candidate | None":
+        """The same candidate for a call that goes with a batch of the provider's; None if it has none, or no price."""
+        batches = self.model.op.batches
+        if batches is None or self.drill is not None or not self.model.prices:
+            return None
+        model = replace(self.model, prices=batches.prices(self.model.prices))
+        listed = self.listed and replace(self.listed, prices=batches.prices(self.listed.prices))
+        return replace(self, model=model, listed=listed, in_batch=True)
 
     @property
     def account_id(self) -> str:

@@ -37,9 +37,16 @@ from penstock.upstream.failures import (
     unknown_outcome,
 )
 from penstock.upstream.image_stream import ShowImage, send_streamed
-from penstock.upstream.replies import MALFORMED, validated, with_accepted_cost, with_plausible_cost, without_leaked_key
+from penstock.upstream.replies import (
+    MALFORMED,
+    failed_without_files,
+    validated,
+    with_accepted_cost,
+    with_plausible_cost,
+    without_leaked_key,
+)
 from penstock.upstream.uploads import Uploads, put_file
-from penstock.upstream.urls import absolute_url, is_within, request_url, same_origin
+from penstock.upstream.urls import DownloadSource, absolute_url, is_within, request_url, same_origin
 from penstock.values import InputFile, OrgId
 
 T = TypeVar("T")
@@ -50,14 +57,6 @@ _CANCEL_TIMEOUT_SECONDS = 30
 # Statuses of a proxy that got no response from the provider behind it: the provider may have accepted the job.
 _PROXY_STATUSES = frozenset({408, 502, 504, 520, 524})
 _FAILED_JOB_STATUSES = frozenset({400, 410, 413, 422, 500})  # of a request for the result of a finished job
-
-
-class DownloadSource(msgspec.Struct, frozen=True):
-    """Where an output can be downloaded, and with which headers."""
-
-    url: str
-    headers: Mapping[str, str]
-    trusted: bool  # on the provider's own origin, which the operator chose; for others the egress rules apply
 
 
 class Upstream:
@@ -112,7 +111,7 @@ class Upstream:
                 reply = await self._send(candidate, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(connection_failure(provider, problem)) from None
-        result = _failed_without_files(candidate, self._read_submission(candidate, reply))
+        result = failed_without_files(candidate, self._read_submission(candidate, reply))
         if result.status == "failed":
             raise AttemptFailed(job_failure(candidate, result))
         if not result.done and not result.ref:
@@ -124,13 +123,21 @@ class Upstream:
         return result
 
     def _uploads(self, candidate: Candidate) -> Uploads:
-        async def step(
-            template: str, ref: Mapping[str, str], read: Callable[[Reply], str], *, form: Any = (), body: Any = None
-        ) -> str:
-            outgoing = msgspec.structs.replace(self._follow_up(candidate, template, ref, body), form=form)
-            return self._read(candidate, await self._send(candidate, outgoing, self._settings.upstream_seconds), read)
+        return Uploads(candidate, partial(self.exchange, candidate))
 
-        return Uploads(candidate, step)
+    async def exchange(
+        self,
+        candidate: Candidate,
+        template: str,
+        ref: Mapping[str, str],
+        read: Callable[[Reply], T],
+        *,
+        form: Any = (),
+        body: Any = None,
+    ) -> T:
+        """Send a request beside the usual ones. Raises NotSent, MaybeSent and AttemptFailed."""
+        outgoing = msgspec.structs.replace(self._follow_up(candidate, template, ref, body), form=form)
+        return self._read(candidate, await self._send(candidate, outgoing, self._settings.upstream_seconds), read)
 
     async def _put_file(self, candidate: Candidate, url: str, file: InputFile) -> str:
         """PUT a file to a URL that the provider named; return its ETag."""
@@ -147,7 +154,7 @@ class Upstream:
         if result.status == "completed" and not result.files and op.fetch:
             with span("fetch"):
                 result = await self._fetch_result(candidate, op.fetch, {**ref, **result.ref}, result)
-        return with_plausible_cost(candidate, _failed_without_files(candidate, with_accepted_cost(result, ref)))
+        return with_plausible_cost(candidate, failed_without_files(candidate, with_accepted_cost(result, ref)))
 
     async def find(self, candidate: Candidate, own_id: str) -> Result:
         """Ask for a job by the id of ours that was sent with it. Raises AttemptFailed if it was not found."""
@@ -368,14 +375,6 @@ class Upstream:
         except MALFORMED as problem:
             message = f"{candidate.provider.name} returned a malformed response."
             raise AttemptFailed(Failure("unreadable", message)) from problem
-
-
-def _failed_without_files(candidate: Candidate, result: Result) -> Result:
-    """The result; a success without a file counts as a failure, with what the provider bills for it."""
-    if result.status != "completed" or result.files:
-        return result
-    message = f"{candidate.provider.name} reported success without a file."
-    return msgspec.structs.replace(result, status="failed", failure_kind="unreadable", message=message)
 
 
 def _short_chat_request(candidate: Candidate, fields: Mapping[str, Any], size_bytes: int) -> HttpRequest | None:

@@ -231,3 +231,11 @@ def retry_after_seconds(reply: Reply) -> float | None:
     except ValueError:
         return None
     return min(seconds, _RETRY_AFTER_SECONDS_MAX) if seconds >= 0 else None
+
+
+def failed_without_files(candidate: Candidate, result: Result) -> Result:
+    """The result; a success without a file counts as a failure, with what the provider bills for it."""
+    if result.status != "completed" or result.files:
+        return result
+    message = f"{candidate.provider.name} reported success without a file."
+    return msgspec.structs.replace(result, status="failed", failure_kind="unreadable", message=message)

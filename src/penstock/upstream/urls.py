@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlencode, urljoin, urlsplit
 
+import msgspec
+
 
 def same_origin(url: str, base_url: str) -> bool:
     scheme, host = _origin(base_url)
@@ -35,3 +37,11 @@ def request_url(base_url: str, path: str, query: Mapping[str, str]) -> str:
     if not query or not path.startswith("/"):
         return url
     return url + ("&" if "?" in path else "?") + urlencode(query)
+
+
+class DownloadSource(msgspec.Struct, frozen=True):
+    """Where an output can be downloaded, and with which headers."""
+
+    url: str
+    headers: Mapping[str, str]
+    trusted: bool  # on the provider's own origin, which the operator chose; for others the egress rules apply

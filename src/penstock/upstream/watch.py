@@ -147,7 +147,7 @@ class AttemptWatch:
 
     def _count(self) -> None:
         candidate = self._candidate
-        if candidate.drill is not None:  # says nothing about the provider
+        if not candidate.is_rated:  # says nothing about the provider
             return
         self._metrics.count_attempt(
             candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, self.seconds, self._tokens

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.media.provider_files import DownloadFailed, ProviderFiles, UnusableFile
 from penstock.net.checked_urls import EgressRules
-from penstock.upstream.client import DownloadSource
+from penstock.upstream.urls import DownloadSource
 from tests.http_client import SECRET, client_and_server
 from tests.tcp_server import Connection, TcpServer
 

@@ -26,7 +26,7 @@ from penstock.net.errors import LookupBusy
 from penstock.provenance.sealer import Origin
 from penstock.providers.spec import File
 from penstock.schema import Request
-from penstock.upstream.client import DownloadSource
+from penstock.upstream.urls import DownloadSource
 from penstock.values import InputFile, OrgId
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png

@@ -15,7 +15,7 @@ from penstock.batches import intake, lines
 from penstock.batches.archive import results_zip
 from penstock.batches.intake import BatchOptions, estimate_batch, new_batch_id
 from penstock.batches.lines import BadLine, Line
-from penstock.batches.records import PREFIX, VALIDATING, BatchRecord, batch_object, get_batch
+from penstock.batches.records import PREFIX, VALIDATING, VENDOR_BATCH, BatchRecord, batch_object, get_batch
 from penstock.batches.results import results_jsonl
 from penstock.errors import Conflict, IdempotencyInProgress, InvalidRequest, NotFound, quoted
 from penstock.fields import (
@@ -47,6 +47,12 @@ MAX_COST_FIELD = number_field(
     "max_cost", "Dollars that all rows together may cost; before it would be passed, the batch is paused.",
     low=0, high=_MAX_USD,
 )  # fmt: skip
+VENDOR_BATCH_FIELD = text_field(
+    "vendor_batch",
+    "Whether chats go with batches of their providers, which cost less and are answered within a day: `auto` for those "
+    "that can, `only` to refuse others.",
+    one_of=VENDOR_BATCH,
+)
 BATCH_FIELDS = field_table(
     Field(name="file", types=("file",), about="JSONL, or CSV whose first row names the fields; in a form."),
     array_field("requests", "The rows themselves, instead of a file: each as a line of JSONL."),
@@ -61,6 +67,7 @@ BATCH_FIELDS = field_table(
     _CONCURRENCY,
     flag_field("skip_invalid", "Leave out rows that are wrong, instead of refusing the batch.", default=False),
     flag_field("start", "Whether the batch runs at once; otherwise it waits to be resumed.", default=True),
+    VENDOR_BATCH_FIELD,
     text_field("webhook_url", "HTTPS URL that gets one event when the batch has ended.", max_length=2048),
 )
 RESUME_FIELDS = field_table(MAX_COST_FIELD, _CONCURRENCY)
@@ -131,7 +138,7 @@ def one_file(value: Any) -> Any:
 
 
 def _options(gateway: Gateway, fields: Mapping[str, Any]) -> BatchOptions:
-    names = ("name", "concurrency", "skip_invalid", "start")
+    names = ("name", "concurrency", "skip_invalid", "start", "vendor_batch")
     url = fields.get("webhook_url")
     return BatchOptions(
         **{name: fields[name] for name in names if name in fields},

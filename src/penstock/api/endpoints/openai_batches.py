@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from penstock.api import query
+from penstock.api.endpoints.batches import VENDOR_BATCH_FIELD
 from penstock.api.endpoints.files import read_first_chunk
 from penstock.api.fields import checked_fields
 from penstock.api.route import Query
 from penstock.batches import intake, lines, uploads
 from penstock.batches.intake import BatchOptions
-from penstock.batches.records import CANCELLING, PREFIX, BatchRecord, get_batch
+from penstock.batches.records import AUTO, CANCELLING, PREFIX, BatchRecord, get_batch
 from penstock.batches.results import results_jsonl
 from penstock.errors import InvalidRequest, NotFound, quoted
 from penstock.fields import Field, UploadedFile, field_table, number_field, object_field, text_field
@@ -35,10 +36,11 @@ FILE_FIELDS = field_table(
 COMPAT_BATCH_FIELDS = field_table(
     text_field("input_file_id", "Id of a file that was uploaded for batches.", required=True, max_length=64),
     text_field("endpoint", "What the lines call that have no `url`.", required=True, max_length=64),
-    text_field("completion_window", "`24h`; rows run as soon as they can.", required=True, one_of=("24h",)),
+    text_field("completion_window", "`24h`; see `vendor_batch`.", required=True, one_of=("24h",)),
     object_field("metadata", "Up to 16 pairs of strings, returned with the batch."),
     object_field("output_expires_after", "Accepted; results are made when they are read."),
     number_field("max_cost", "Dollars that all rows together may cost.", low=0, high=_MAX_USD),
+    VENDOR_BATCH_FIELD,
 )
 COMPAT_LIST_QUERY = (
     Query(name="limit", type="integer", default=20, low=1, high=MAX_LIMIT, about="How many to return."),
@@ -124,6 +126,7 @@ async def create_openai_batch(gateway: Gateway, call: Call) -> Response:
         upload_id=row.id,
         endpoint=fields["endpoint"],
         metadata=_metadata(fields.get("metadata")),
+        vendor_batch=fields.get("vendor_batch", AUTO),
     )
     rows = lines.read_jsonl(await uploads.read_upload(gateway, row), path, {})
     batch = await intake.create_batch(gateway, call.caller, rows, options, intake.new_batch_id(gateway))

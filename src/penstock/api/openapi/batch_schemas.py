@@ -17,7 +17,7 @@ from penstock.api.openapi.schema_parts import (
     or_null,
     ref,
 )
-from penstock.batches.records import STATUSES
+from penstock.batches.records import STATUSES, VENDOR_BATCH
 
 FAULT = closed_object({"row": INTEGER, "column": or_null(TEXT), "message": TEXT})
 _BATCH = closed_object(
@@ -37,6 +37,7 @@ _BATCH = closed_object(
         "currency": always("usd"),
         "concurrency": INTEGER,
         "webhook_url": or_null(TEXT),
+        "vendor_batch": one_of(*VENDOR_BATCH),
     }
 )
 _ESTIMATE = closed_object(
@@ -47,6 +48,7 @@ _ESTIMATE = closed_object(
         "faults": array(FAULT),
         "estimated_cost": MONEY,
         "highest_cost": MONEY,
+        "vendor_batch_rows": INTEGER,
         "currency": always("usd"),
         "models": array(closed_object({"model": TEXT, "rows": INTEGER, "estimated_cost": MONEY})),
     }

@@ -5,14 +5,14 @@
     batches.id, batches.org_id, batches.key_id, batches.status, batches.reason, batches.name, batches.max_cost,
     batches.concurrency, batches.webhook_url, batches.created_at_ms, batches.ended_at_ms, batches.rows_total,
     batches.rows_completed, batches.rows_failed, batches.rows_skipped, batches.estimate, batches.cost,
-    batches.upload_id, batches.endpoint, batches.metadata
+    batches.upload_id, batches.endpoint, batches.metadata, batches.vendor_batch
 
 -- name: add_batch
 -- Add a batch whose rows are still being checked.
 INSERT INTO batches (id, org_id, key_id, status, name, max_cost, concurrency, webhook_url, created_at_ms,
-    upload_id, endpoint, metadata, lease_owner, lease_until_ms)
+    upload_id, endpoint, metadata, vendor_batch, lease_owner, lease_until_ms)
 VALUES (:id, :org_id, :key_id, 'validating', :name, :max_cost, :concurrency, :webhook_url, :created_at_ms,
-    :upload_id, :endpoint, :metadata, :lease_owner, :lease_until_ms);
+    :upload_id, :endpoint, :metadata, :vendor_batch, :lease_owner, :lease_until_ms);
 
 -- name: add_batch_row
 -- Add a row of a batch that is being checked.
@@ -50,16 +50,21 @@ UPDATE batches SET status = 'cancelling', reason = NULL
 WHERE id = :id AND org_id = :org_id AND status IN ('in_progress', 'paused');
 
 -- name: list_free_batches
--- Batches that nobody runs.
+-- Batches that nobody runs; those that are paused only while providers have rows of theirs.
 SELECT id, org_id, status FROM batches
 WHERE status IN ('validating', 'in_progress', 'cancelling') AND lease_until_ms < :now_ms
+UNION
+SELECT id, org_id, status FROM batches
+WHERE id IN (SELECT batch_id FROM vendor_batches WHERE ended_at_ms IS NULL)
+    AND status = 'paused' AND lease_until_ms < :now_ms
 ORDER BY id LIMIT :limit;
 
 -- name: claim_batch
 -- Take or renew the lease of a batch that nobody else runs.
 UPDATE batches SET lease_owner = :owner, lease_until_ms = :until_ms
-WHERE id = :id AND status IN ('validating', 'in_progress', 'cancelling')
-    AND (lease_until_ms < :now_ms OR lease_owner = :owner);
+WHERE id = :id AND (lease_until_ms < :now_ms OR lease_owner = :owner)
+    AND (status IN ('validating', 'in_progress', 'cancelling') OR (status = 'paused'
+        AND EXISTS (SELECT 1 FROM vendor_batches v WHERE v.batch_id = batches.id AND v.ended_at_ms IS NULL)));
 
 -- name: release_batch
 -- Give the lease of a batch back.
@@ -70,9 +75,10 @@ UPDATE batches SET lease_owner = NULL, lease_until_ms = 0 WHERE id = :id AND lea
 UPDATE batches SET lease_owner = NULL, lease_until_ms = 0 WHERE lease_until_ms > 0;
 
 -- name: list_pending_batch_rows
--- The next rows of a batch that have not ended.
+-- The next rows of a batch that have not ended, nor gone to a provider with a batch.
 SELECT number, custom_id, endpoint, body, hold FROM batch_rows
-WHERE batch_id = :batch_id AND number > :after AND status = 'pending' ORDER BY number LIMIT :limit;
+WHERE batch_id = :batch_id AND number > :after AND status = 'pending' AND vendor_batch_id IS NULL
+ORDER BY number LIMIT :limit;
 
 -- name: list_batch_rows
 -- The next rows of a batch, for its results.
