@@ -20,7 +20,7 @@ from tests.api.http_calls import ServedApi, form, served_api
 from tests.api.raw_http import RawResponse
 from tests.fake_bucket import fake_bucket
 from tests.fake_providers.exchange import Exchange, FakeResponse
-from tests.fake_providers.scripted import KEY_ENV, mp4
+from tests.fake_providers.scripted import KEY_ENV, ScriptedProvider, mp4
 from tests.fake_providers.server import FakeProvider, route, serve_in_thread, serving
 from tests.fake_providers.xai import XAI
 from tests.gateway import OpenGateway, sqlite_only, two_providers
@@ -29,6 +29,7 @@ from tests.unit.batches import batch_calls
 
 CHANGED = "grok-imagine-video"
 VIDEO_URI = "data:video/mp4;base64," + base64.b64encode(mp4()).decode()
+Labs = tuple[ScriptedProvider, ScriptedProvider]
 EARLIER = "EARLIER"  # stands for the id of a video that is there
 
 
@@ -102,10 +103,16 @@ def test_agents_come_through_the_doors_of_http() -> None:
 async def doors(open_gateway: OpenGateway, **settings: Any) -> AsyncIterator[tuple[ServedApi, XAI]]:
     """A gateway with models for every door: those of the scripted provider, and one that changes videos."""
     xai = XAI()
-    async with two_providers() as labs, serving(xai):
-        providers = {"lab": labs[0].settings(), "xai": {"base_url": f"{xai.url}/v1", "key_env": KEY_ENV}}
-        async with served_api(open_gateway, labs=labs, providers=providers, **settings) as api:
-            yield api, xai
+    async with two_providers() as labs, serving(xai), behind(open_gateway, labs, xai, **settings) as api:
+        yield api, xai
+
+
+@asynccontextmanager
+async def behind(open_gateway: OpenGateway, labs: Labs, xai: XAI, **settings: Any) -> AsyncIterator[ServedApi]:
+    """A gateway that uses these providers."""
+    providers = {"lab": labs[0].settings(), "xai": {"base_url": f"{xai.url}/v1", "key_env": KEY_ENV}}
+    async with served_api(open_gateway, labs=labs, providers=providers, **settings) as api:
+        yield api
 
 
 async def made_video(api: ServedApi) -> str:
@@ -127,17 +134,18 @@ async def through(api: ServedApi, path: str, body: Mapping[str, Any], **headers:
 
 
 class Service(FakeProvider):
-    """A guard that refuses whatever has the word `gun`, and keeps what it was asked."""
+    """A guard that refuses whatever has a word in its prompt, and keeps what it was asked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[dict[str, Any]] = []
+        self.word = "gun"
 
     @route("POST /guard")
     def ask(self, call: Exchange) -> FakeResponse:
         asked = json.loads(call.request.body)
         self.asked.append(asked)
-        return FakeResponse({"verdict": "refuse" if "gun" in asked["prompt"] else "pass"})
+        return FakeResponse({"verdict": "refuse" if self.word in asked["prompt"] else "pass"})
 
 
 @pytest.fixture
@@ -230,6 +238,9 @@ async def test_a_prompt_is_not_hidden_in_another_field(open_gateway: OpenGateway
 _KEPT = {"media_retention": "1h"}  # makes a file of speech, and of a transcript
 _NO_FILES = {"/compat/v1/chat/completions"}
 _TRANSCRIPTS = {"/compat/v1/audio/transcriptions", "/compat/v1/audio/translations"}
+_NEVER_SEEN = {"/compat/v1/audio/speech", "/compat/v1/audio/generations"}  # guards of outputs hear nothing
+_STREAMED = {"/compat/v1/chat/completions", "/compat/v1/responses", "/compat/v1/audio/transcriptions"}
+_UPSCALE = {"model": "atelier/enlarge", "image": IMAGE_URI, "scale_factor": 2}
 
 
 def outputs(prompt: str) -> dict[str, Any]:
@@ -263,3 +274,59 @@ async def test_what_each_door_makes_is_in_the_bucket_after_guards_have_seen_it(
             asked = [question["when"] for question in service.asked]
             unseen = "/audio/" in path and path not in _TRANSCRIPTS
             assert (path, asked) == (path, [] if unseen else ["output"])
+
+
+def seen(prompt: str, mode: str) -> list[tuple[str, dict[str, Any]]]:
+    """A call for each door whose outputs guards see or read: with its stream, an upscale, and jobs, if they have the
+    mode of replay. Videos that are mocked are left out, because each is encoded for seconds.
+    """
+    calls = [(path, body) for path, body in bodies(prompt).items() if path not in _NEVER_SEEN]
+    if mode == "mock":
+        calls = [(path, body) for path, body in calls if "/videos" not in path]
+    jobs = [(path, {**body, **_KEPT}) for path, body in calls if path in _TRANSCRIPTS and mode == "off"]
+    streams = [(path, {**body, "stream": True}) for path, body in calls if path in _STREAMED]
+    return [*calls, *jobs, *streams, ("/compat/v1/images/edits", _UPSCALE)]
+
+
+async def end(api: ServedApi, answered: RawResponse) -> str | None:
+    """The code with which a call or its job ended; None without an error."""
+    if answered.status != 202:
+        return answered.code if answered.status >= 400 else None
+    code: str | None = (await api.running.wait_for_request(answered.json["id"]))["error_code"]
+    return code
+
+
+@sqlite_only
+async def test_no_door_hands_out_what_is_refused_whether_made_recorded_or_mocked(
+    open_gateway: OpenGateway, service: Service
+) -> None:
+    settings: Any = {"egress_allow_cidrs": ("127.0.0.0/8",), "disabled_providers": ()}
+    guards = {"house": {"http": {"url": f"{service.url}/guard"}, "when": "output"}}
+    service.word = ""  # in every prompt, also in that of an upscale
+    xai = XAI()
+    async with two_providers() as labs, serving(xai):
+        async with behind(open_gateway, labs, xai, **settings) as api:
+            video_id = await made_video(api)
+            for path, body in seen("a gun", "record"):
+                answered = await through(api, path.replace(EARLIER, video_id), body, **{"x-service-replay": "record"})
+                assert (path, await end(api, answered)) == (path, None), answered
+        async with behind(open_gateway, labs, xai, guards=guards, **settings) as api:
+            for mode in ("off", "replay-or-error", "mock"):
+                for path, body in seen("a gun", mode):
+                    headers = {"x-service-replay": mode}
+                    answered = await through(api, path.replace(EARLIER, video_id), body, **headers)
+                    ended = (mode, path, await end(api, answered))
+                    assert ended == (mode, path, "CONTENT_POLICY_VIOLATION"), (body, answered)
+    assert {asked["when"] for asked in service.asked} == {"output"}
+    assert {asked["kind"] for asked in service.asked} == {"image", "edit", "video", "chat", "transcription"}
+
+
+@sqlite_only
+async def test_guards_see_the_image_of_an_upscale_which_has_no_prompt(
+    open_gateway: OpenGateway, service: Service
+) -> None:
+    guards = {"house": {"http": {"url": f"{service.url}/guard", "sends_images": True}, "kinds": ["edit"]}}
+    async with doors(open_gateway, guards=guards, disabled_providers=()) as (api, _):
+        assert (await through(api, "/compat/v1/images/edits", _UPSCALE)).status == 200
+    [asked] = service.asked
+    assert (asked["kind"], asked["prompt"], asked["images"][0]["content_type"]) == ("edit", "", "image/png")
