@@ -34,6 +34,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "ends": ["--videos", "50", "--rounds", "1"],
     "large_images": ["--short"],
     "streams": ["--short"],
+    "held_streams": ["--short"],
     "pages": None,  # needs Chromium
     "simulation": ["--short"],
     "cluster": None,  # takes half a minute in its shortest form
