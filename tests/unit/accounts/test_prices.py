@@ -131,6 +131,15 @@ def test_price_per_second_uses_the_duration_that_the_model_makes() -> None:
     assert quote(video, image_request("video")).total == nanos("0.40"), "the default of the model's table"
 
 
+def test_price_per_minute_that_was_begun() -> None:
+    price = Price(unit="minute_started", usd="0.10")
+    row = converted("seconds", to="seconds", convert=str, high=600)
+    sound = priced_model(price, replace(openai_compatible.VIDEO, params=(row,)))
+    for seconds, expected in ((1, "0.10"), (60, "0.10"), (61, "0.20"), (150, "0.30")):
+        assert quote(sound, image_request("video", seconds=seconds)).total == nanos(expected)
+    assert quote(sound, image_request("video", seconds=150, n=2)).total == nanos("0.60")
+
+
 def test_price_per_megapixel() -> None:
     image_model = priced_model(Price(unit="megapixel", usd="0.01"))
     assert quote(image_model, image_request(size="2000x1000")).total == nanos("0.02")

@@ -46,6 +46,8 @@ async def test_the_result_has_the_files() -> None:
         (422, "unsafe", "refused"),
         (422, "bad size", "rejected"),
         (400, "bad size", "rejected"),
+        (410, "gone", "rejected"),
+        (413, "too large", "rejected"),
         (500, "crash", "broken"),
     ],
 )
