@@ -25,6 +25,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "start": ["--rounds", "1"],
     "costs": ["--calls", "200", "--rounds", "1"],
     "telemetry": ["--calls", "200", "--rounds", "1"],
+    "promises": ["--short"],
     "sqlite_writers": ["--works", "640"],
     "chat": ["--short"],
     "speech": ["--short"],

@@ -342,9 +342,10 @@ def start(
     profile: bool,
     variables: Mapping[str, str] | None = None,
     show_profile: Callable[[Path], None] | None = None,
+    program: str = "bench.costs",
 ) -> Iterator[Installation]:
-    """Run a gateway, with more environment variables if given. A profile is shown with `print_profile` or another
-    function.
+    """Run a gateway, with more environment variables if given, by the `serve` of this program or another one. A profile
+    is shown with `print_profile` or another function.
     """
     from tests.ports import unused_port
 
@@ -357,7 +358,7 @@ def start(
         environ |= {"PENSTOCK_DATABASE": database} if database else {}
         environ |= {"COSTS_PROFILE": str(folder / "profile")} if profile else {}
         environ |= variables or {}
-        command = [python, "-m", "bench.costs", "serve", "--port", str(port), "--data", name]
+        command = [python, "-m", program, "serve", "--port", str(port), "--data", name]
         with (
             (folder / "log").open("w") as log,
             subprocess.Popen(command, env=environ, cwd=name, stdout=subprocess.PIPE, stderr=log, text=True) as process,
