@@ -114,6 +114,20 @@ class SoundVendors(FakeProvider):
         parts = [{"text": "[Verse]\nLa la"}, {"inlineData": {"mimeType": "audio/mpeg", "data": data}}]
         return FakeResponse({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "responseId": "r1"})
 
+    @route("POST /publishers/google/models/lyria-002:predict")
+    def lyria_2(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        (instance,) = fields.get("instances", [{}])
+        wrong = self.wrong(fields, "instances", "parameters") or self.wrong(instance, "prompt", "negative_prompt seed")
+        if wrong or fields["parameters"] or not call.request.headers.get("authorization", "").startswith("Bearer "):
+            return wrong or self.unauthorized()
+        self.accept(call)
+        if "forbidden" in instance["prompt"]:
+            message = "Audio generation failed: All responses were blocked by recitation checks."
+            return FakeResponse({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}, 400)
+        data = base64.b64encode(self.sound("wav", None)).decode()
+        return FakeResponse({"predictions": [{"bytesBase64Encoded": data, "mimeType": "audio/wav"}], "model": "lyria"})
+
     # --------------------------------------------------------------------------------------------------------- Runway
 
     @route("POST /sound_effect")

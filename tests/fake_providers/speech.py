@@ -207,6 +207,12 @@ class SpeechVendors(FakeProvider):
             ]
         )
 
+    @route("POST /publishers/google/models/{rest*}")
+    def vertex(self, call: Exchange) -> FakeResponse:
+        if not call.request.headers.get("authorization", "").startswith("Bearer "):
+            return self.unauthorized()
+        return self.gemini(call)
+
     @route("POST /v1/t2a_v2")
     def minimax(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields

@@ -22,6 +22,7 @@ MODELS = {
     "stability/stable-audio-2.5": True,
     "minimax/music-3.0": False,
     "google/lyria-3-clip-preview": False,
+    "google/lyria-002": False,
     "runway/eleven-text-to-sound-v2": True,
     "runway/mirelo-sfx-2": True,
     "runway/seed-audio": False,
@@ -31,7 +32,7 @@ MODELS = {
 @asynccontextmanager
 async def vendor_gateway(installation: Installation, model: str) -> AsyncIterator[tuple[RunningGateway, SoundVendors]]:
     """A gateway whose only provider is the vendor of this model, on loopback."""
-    slug = model.partition("/")[0]
+    slug = "vertex" if model == "google/lyria-002" else model.partition("/")[0]
     provider = known_providers()[slug]
     assert provider.key_env is not None
     priced = {model: {"price": {"unit": "call", "usd": "0.05"}}}
@@ -56,7 +57,9 @@ async def test_each_vendor_makes_a_sound_in_any_format(installation: Installatio
 
 
 @sqlite_only
-@pytest.mark.parametrize("model", [model for model in MODELS if model.startswith(("runway", "elevenlabs/e", "google"))])
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if model.startswith(("runway", "elevenlabs/e", "google/lyria-3"))]
+)
 async def test_requests_fit_what_others_publish(installation: Installation, model: str) -> None:
     async with vendor_gateway(installation, model) as (running, vendors):
         for fields in ({}, {"seconds": 2}, {"loop": True}, {"seed": 7}, {"negative_prompt": "birds"}):
@@ -97,6 +100,18 @@ async def test_the_words_that_a_model_wrote_are_returned(installation: Installat
 
 
 @sqlite_only
+async def test_lyria_2_gets_its_names_and_says_what_was_blocked(installation: Installation) -> None:
+    model = "google/lyria-002"
+    async with vendor_gateway(installation, model) as (running, vendors):
+        made = await finished(running, model=model, prompt="jazz", negative_prompt="drums", seed=7, seconds=None)
+        assert made["status"] == "completed", made["error"]
+        sent = {"prompt": "jazz", "negative_prompt": "drums", "seed": 7}
+        assert vendors.bodies[0][1] == {"instances": [sent], "parameters": {}}
+        blocked = await finished(running, model=model, prompt="a forbidden song", seconds=None)
+        assert (blocked["status"], blocked["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")
+
+
+@sqlite_only
 @pytest.mark.parametrize(
     ("model", "fields", "param"),
     [
@@ -109,6 +124,7 @@ async def test_the_words_that_a_model_wrote_are_returned(installation: Installat
         ("runway/mirelo-sfx-2", {"loop": True}, "loop"),
         ("runway/seed-audio", {"negative_prompt": "x"}, "negative_prompt"),
         ("minimax/music-3.0", {"lyrics": "x" * 3501}, "lyrics"),
+        ("google/lyria-002", {"lyrics": "la"}, "lyrics"),
     ],
 )
 async def test_what_a_vendor_would_refuse_is_refused_before(

@@ -26,6 +26,7 @@ MODELS = {
     "groq": "canopylabs/orpheus-v1-english",
     "mistral": "mistralai/voxtral-mini-tts-3",
     "google": "google/gemini-3.8-flash-tts",
+    "vertex": "google/gemini-3.8-flash-tts",
     "elevenlabs": "elevenlabs/eleven_v4",
     "minimax": "minimax/speech-2.6-turbo",
     "deepgram": "deepgram/aura-2",
