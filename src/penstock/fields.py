@@ -324,6 +324,9 @@ TRANSCRIPTION = field_table(
           handling="passthrough"),
     flag_field("diarize", "Say who speaks.", default=False, handling="converted"),
     integer_field("max_speakers", "How many people speak at most.", low=1, high=32, handling="renamed"),
+    array_field("known_speaker_names", "Up to four people who may speak.", handling="renamed"),
+    array_field("known_speaker_references", "A sound of each of them, of 2 to 10 seconds: data URIs or HTTPS URLs.",
+                handling="converted"),
 )  # fmt: skip
 TRANSLATION = field_table(*_LISTENING)
 SOUND = field_table(

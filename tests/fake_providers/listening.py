@@ -94,6 +94,9 @@ class ListeningVendors(FakeProvider):
         formats: Sequence[str] = ("json",)
         if model == "gpt-4o-transcribe-diarize":
             formats = ("json", "text", "diarized_json")
+            known += " known_speaker_names known_speaker_references"
+            if not _are_known(fields):
+                return self.refused("known_speaker_references")
             if fields.get("chunking_strategy") != "auto":
                 return self.refused("chunking_strategy is required above 30 seconds")
         else:
@@ -117,7 +120,8 @@ class ListeningVendors(FakeProvider):
             shown["logprobs"] = [{"token": word, "bytes": list(word.encode()), "logprob": -0.1} for word in WORDS]
         if fields["response_format"] == "diarized_json":
             shown["segments"] = [
-                {"type": "transcript.text.segment", "id": f"seg_{at}", "speaker": "AB"[at], "text": text}
+                {"type": "transcript.text.segment", "id": f"seg_{at}", "text": text}
+                | {"speaker": [*fields.get("known_speaker_names", []), "A", "B"][at]}
                 | {"start": start, "end": end}
                 for at, (text, start, end) in enumerate(_sentences(times(seconds)))
             ]
@@ -249,6 +253,13 @@ class ListeningVendors(FakeProvider):
         content = {"type": "text", "text": TEXT, "annotations": annotations if mode else []}
         usage = {**tokens, "total_tokens": sum(tokens.values()), "input_tokens_by_modality": []}
         return FakeResponse({"id": "i-1", "status": "completed", "steps": [{"content": [content]}], "usage": usage})
+
+
+def _are_known(fields: Mapping[str, Any]) -> bool:
+    """Whether each known speaker has a sound of 2 to 10 seconds in a data URI."""
+    names, references = fields.get("known_speaker_names", []), fields.get("known_speaker_references", [])
+    files = [base64.b64decode(uri.removeprefix("data:audio/wav;base64,"), validate=True) for uri in references]
+    return len(names) == len(files) <= 4 and all(2 <= sounds.seconds_of(file) <= 10 for file in files)
 
 
 def _gpt_events(shown: Mapping[str, Any]) -> FakeResponse:

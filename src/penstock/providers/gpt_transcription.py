@@ -47,6 +47,8 @@ DIARIZE = replace(
         _FILE,
         passthrough("language"),
         passthrough("temperature"),
+        renamed("known_speaker_names", to="known_speaker_names[]"),
+        renamed("known_speaker_references", to="known_speaker_references[]"),
         fixed("chunking_strategy", "auto"),
         passthrough("chunking_strategy"),
     ),

@@ -161,7 +161,8 @@ RASTER = Param(name="output_format", handling="emulated", one_of=OUTPUT_FORMATS)
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
 _EMULATED_SPEECH = ("response_format", "speed", "stream_format", "sample_rate")
 _EMULATED_TRANSCRIPTION = ("response_format", "stream", "timestamp_granularities")
-_REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio", "lyrics", "reference_audio")
+_SPEAKERS = ("known_speaker_names", "known_speaker_references")
+_REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio", "lyrics", "reference_audio", *_SPEAKERS)
 _IGNORED_TRANSCRIPTION = tuple("language languages prompt keywords temperature chunking_strategy user".split())
 _IGNORED_SOUND = ("seconds", "instrumental", "seed", "language", "user")
 _IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
@@ -171,7 +172,7 @@ _STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
     "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
     "video": ("n", "frame", "negative_prompt", "input_reference", "generate_audio", "user", "scale_factor"),
     "speech": (*_EMULATED_SPEECH, "instructions", "language", "reference_audio", "user"),
-    "transcription": (*_EMULATED_TRANSCRIPTION, *_IGNORED_TRANSCRIPTION),
+    "transcription": (*_EMULATED_TRANSCRIPTION, *_IGNORED_TRANSCRIPTION, *_SPEAKERS),
     "translation": (*_EMULATED_TRANSCRIPTION, "prompt", "temperature", "user"),
     "sound": ("n", "output_format", "lyrics", "loop", "negative_prompt", *_IGNORED_SOUND),
 }

@@ -33,6 +33,7 @@ from penstock.transcription.replay import answered, check_transcript, find_trans
 from penstock.transcription.request import ListenRequest, ListenTask, read_request
 from penstock.transcription.segments import shown
 from penstock.transcription.sound import ANY_PART, prepare_sound
+from penstock.transcription.speakers import REFERENCES, remade_sounds
 from penstock.transcription.streamed_transcript import is_streamed_by, stream_transcript
 from penstock.upstream.candidate import Candidate
 from penstock.upstream.failures import AttemptFailed
@@ -85,6 +86,7 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
             planned = None
         else:
             request, route = for_mock(gateway, request) if replay and replay.status == "mocked" else (request, None)
+            request = await _with_speakers(gateway, call, request)
             is_recorded = replay is not None and replay.status == "recorded"
             planned = await plan_call(gateway, call, request, route=route, sound=sound, is_recorded=is_recorded)
     if call.dry_run and planned:
@@ -100,6 +102,14 @@ async def _listen(gateway: Gateway, call: Call, task: ListenTask) -> Response:
         return await _replayed(gateway, reserved, request, sound.seconds, replay)
     route = drilled_route(gateway, call, reserved.reservation.request, planned.choice.route)
     return await first_response(reserved, route, partial(_ask, reserved, planned, replay))
+
+
+async def _with_speakers(gateway: Gateway, call: Call, request: ListenRequest) -> ListenRequest:
+    """The call with the sounds of the speakers whom it names as providers are sent them. Raises InvalidRequest."""
+    if not request.speaker_sounds:
+        return request
+    sounds = await remade_sounds(gateway, call, request.speaker_sounds)
+    return msgspec.structs.replace(request, values={**request.values, REFERENCES: sounds})
 
 
 async def _ask_guards(gateway: Gateway, call: Call, request: ListenRequest, labels: Mapping[str, str]) -> None:

@@ -21,6 +21,7 @@ from penstock.transcription.planned import TASK, Planned, estimate, plan_call
 from penstock.transcription.replay import listen_replay
 from penstock.transcription.request import ListenRequest, ListenTask, read_request
 from penstock.transcription.sound import PreparedSound
+from penstock.transcription.speakers import REFERENCES
 from penstock.values import InputFile
 
 _ROLE = "sound"
@@ -56,6 +57,9 @@ def _read(gateway: Gateway, call: Call, task: ListenTask) -> tuple[ListenRequest
     check_model(call.caller, request.model, gateway.catalog.public_id(request.model))
     if request.stream:
         raise InvalidRequest("`stream` must be false where the transcript is kept.", param="stream")
+    if request.speaker_sounds:
+        message = f"`{REFERENCES}` cannot be sent with a call whose transcript is kept: its sounds would be stored."
+        raise InvalidRequest(message, param=REFERENCES)
     source = InputSource(_ROLE, request.source, request.param)
     is_job = is_async(call)
     validated = validate.listening(call, gateway.settings, task, request.written, source, is_job=is_job)

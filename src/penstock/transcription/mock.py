@@ -8,6 +8,7 @@ from penstock.gateway import Gateway
 from penstock.models.routing import Route
 from penstock.schema import Request
 from penstock.transcription.request import ListenRequest
+from penstock.transcription.speakers import NAMES, REFERENCES
 
 _OF_OTHER_MODELS = ("diarize", "include")
 
@@ -20,7 +21,10 @@ def for_mock(gateway: Gateway, request: ListenRequest) -> tuple[ListenRequest, R
 
 def plain(request: ListenRequest) -> ListenRequest:
     """The call without what only other models know."""
-    return msgspec.structs.replace(request, extras={}, preferences=None, speakers=False, logprobs=False)
+    values = {name: value for name, value in request.values.items() if name not in (NAMES, REFERENCES)}
+    return msgspec.structs.replace(
+        request, values=values, extras={}, preferences=None, speakers=False, logprobs=False, speaker_sounds=()
+    )
 
 
 def plain_request(request: Request) -> Request:

@@ -15,6 +15,7 @@ from penstock.net import checked_urls
 from penstock.net.checked_urls import EgressRules
 from penstock.providers.transcription import Detail
 from penstock.schema import Call, Request
+from penstock.transcription.speakers import NAMES, REFERENCES, digests, speaker_sounds
 from penstock.upstream.extra_fields import check_extras_size
 
 ListenTask = Literal["transcription", "translation"]
@@ -49,7 +50,8 @@ class ListenRequest(msgspec.Struct, frozen=True, kw_only=True):
     extras: Mapping[str, Any]  # fields that the interface does not name
     preferences: Mapping[str, Any] | None
     records: dict[str, Any]  # what the record of the call keeps of it
-    written: Mapping[str, Any]  # all fields but the sound, as the caller wrote them
+    written: Mapping[str, Any]  # all fields but the sounds, as the caller wrote them
+    speaker_sounds: tuple[str | Base64Text, ...] = ()  # of the speakers who are named
 
     @property
     def detail(self) -> Detail:
@@ -61,7 +63,7 @@ class ListenRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def written_text(self) -> str:
         """What the caller wrote beside the sound."""
-        return joined(self.written.get("prompt"), self.written.get("keywords"), self.extras)
+        return joined(self.written.get("prompt"), self.written.get("keywords"), self.written.get(NAMES), self.extras)
 
 
 def read_request(call: Call, task: ListenTask, egress: EgressRules) -> ListenRequest:
@@ -70,6 +72,9 @@ def read_request(call: Call, task: ListenTask, egress: EgressRules) -> ListenReq
     body = forms.read(call.form, table) if call.is_form else call.json
     body = {name: value for name, value in body.items() if value is not None}
     param, source = _source(body, egress)
+    sounds = speaker_sounds(body) if task == "transcription" else ()
+    if sounds:
+        body[REFERENCES] = digests(sounds)
     if "model" not in body:
         raise InvalidRequest("`model` is required.", param="model")
     written = {name: value for name, value in body.items() if name not in _SOURCES}
@@ -77,7 +82,8 @@ def read_request(call: Call, task: ListenTask, egress: EgressRules) -> ListenReq
     extras = {name: value for name, value in written.items() if name not in table}
     if extras:
         check_extras_size(extras, call.size_bytes)
-    return _listen_request(task, fields, extras, source, param, written)
+    request = _listen_request(task, fields, extras, source, param, written)
+    return msgspec.structs.replace(request, speaker_sounds=sounds) if sounds else request
 
 
 def stored_request(request: Request) -> ListenRequest:
@@ -120,7 +126,7 @@ def _listen_request(
 
 def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields for the model's table, without those that are empty."""
-    for name in ("languages", "keywords"):
+    for name in ("languages", "keywords", NAMES):
         _items(fields, name)
     return {name: value for name, value in fields.items() if name not in _OWN and value not in ("", [])}
 
