@@ -181,7 +181,7 @@ def speech(
         "model": row.model,
         "voice": output.voice,
         "seconds": output.seconds,
-        "output_format": request.values.get("response_format", "mp3"),
+        "output_format": request.values.get("response_format") or request.values.get("output_format", "mp3"),
         "data": [{**data, **output.further_fields}],
         "metadata": _result_metadata(result, row.model, url_expires_at),
     }

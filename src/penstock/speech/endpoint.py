@@ -23,6 +23,7 @@ from penstock.providers.spec import Model
 from penstock.recordings.recordings import recording_id
 from penstock.schema import Call, Request, Response
 from penstock.speech.kept import keep_speech, read_kept
+from penstock.speech.made_sound import is_sound, make_sound
 from penstock.speech.mock import for_mock, mock_speech, speech_replay, with_replay_header
 from penstock.speech.plan import SpeechPlan, make_plan
 from penstock.speech.pricing import max_cost, quote
@@ -61,6 +62,8 @@ class _Planned(msgspec.Struct, frozen=True):
 
 async def create_speech(gateway: Gateway, call: Call) -> Response:
     """Return the sound of the first provider that speaks, while it arrives; raise the problem if none does."""
+    if is_sound(gateway, call.json):
+        return await make_sound(gateway, call)
     with span("validate"):
         request = read_speech_request(call)
         check_model(call.caller, request.model, gateway.catalog.public_id(request.model))

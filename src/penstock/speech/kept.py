@@ -64,10 +64,10 @@ async def keep_speech(
     request = msgspec.structs.replace(validated.request, labels=labels)
     candidates = drilled_route(gateway, call, request, route).candidates
     planned = PlannedCall(validated, request, live_plan(route, holds), candidates, choice=choice)
-    return await keep(gateway, call, planned, KeptResult("speech", _result))
+    return await keep(gateway, call, planned, KeptResult("speech", kept_result))
 
 
-async def _result(gateway: Gateway, call: Call, row: GenerationRow) -> Response:
+async def kept_result(gateway: Gateway, call: Call, row: GenerationRow) -> Response:
     """The sound of a job that has ended, in the form that the caller wants. Raises the Problem of one that failed."""
     sound = await sounds.finished(gateway, row.org_id, row.id)
     output = sound.result.outputs[0]
