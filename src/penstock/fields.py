@@ -306,6 +306,8 @@ _LISTENING = (
     number_field("temperature", "Randomness.", low=0, high=1, default=0, handling="passthrough"),
     array_field("timestamp_granularities", "`word` or `segment`, for `verbose_json`.", handling="emulated"),
     flag_field("stream", "Respond with server-sent events.", default=False, handling="emulated"),
+    flag_field("original", "Send the file as it is, to models that are priced by the token.", default=False,
+               handling="emulated"),
     *_ASYNCHRONOUS,
     *_DELIVERY,
     text_field("idempotency_key", "A call that is sent again with its key is not made or charged again.",

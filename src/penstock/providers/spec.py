@@ -160,7 +160,7 @@ RASTER = Param(name="output_format", handling="emulated", one_of=OUTPUT_FORMATS)
 
 _EMULATED = ("n", "response_format", "output_format", "output_compression")
 _EMULATED_SPEECH = ("response_format", "speed", "stream_format", "sample_rate")
-_EMULATED_TRANSCRIPTION = ("response_format", "stream", "timestamp_granularities")
+_EMULATED_TRANSCRIPTION = ("response_format", "stream", "timestamp_granularities", "original")
 _SPEAKERS = ("known_speaker_names", "known_speaker_references")
 _REFUSED = ("mask", "negative_prompt", "input_reference", "generate_audio", "lyrics", "reference_audio", *_SPEAKERS)
 _IGNORED_TRANSCRIPTION = tuple("language languages prompt keywords temperature chunking_strategy user".split())

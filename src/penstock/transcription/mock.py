@@ -10,7 +10,7 @@ from penstock.schema import Request
 from penstock.transcription.request import ListenRequest
 from penstock.transcription.speakers import NAMES, REFERENCES
 
-_OF_OTHER_MODELS = ("diarize", "include")
+_OF_OTHER_MODELS = ("diarize", "include", "original")
 
 
 def for_mock(gateway: Gateway, request: ListenRequest) -> tuple[ListenRequest, Route]:
@@ -23,7 +23,14 @@ def plain(request: ListenRequest) -> ListenRequest:
     """The call without what only other models know."""
     values = {name: value for name, value in request.values.items() if name not in (NAMES, REFERENCES)}
     return msgspec.structs.replace(
-        request, values=values, extras={}, preferences=None, speakers=False, logprobs=False, speaker_sounds=()
+        request,
+        values=values,
+        extras={},
+        preferences=None,
+        speakers=False,
+        logprobs=False,
+        original=False,
+        speaker_sounds=(),
     )
 
 

@@ -61,6 +61,9 @@ def _asked(model: Model, request: ListenRequest, *, is_recorded: bool) -> dict[s
         raise InvalidRequest(f"{model.id} does not say who speaks.", param=param)
     if request.logprobs and spec.logprobs is None:
         raise InvalidRequest(f"{model.id} has no `logprobs`.", param="include")
+    if request.original and any(price.unit != "token" for price in model.prices):
+        message = f"{model.id} is not priced by the token: its price depends on a sound that the gateway has measured."
+        raise InvalidRequest(message, param="original")
     detail = detail_of(model, request)
     if is_recorded:
         detail = next(each for each in reversed(DETAILS) if each in spec.details)

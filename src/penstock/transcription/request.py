@@ -27,8 +27,9 @@ _STREAMED = ("json", "text", "diarized_json")
 _GRANULARITIES = ("word", "segment")
 # What the gateway does itself, whatever the model can.
 _OWN = (
-    *_SOURCES, "model", "response_format", "timestamp_granularities", "stream", "include", "diarize", "session_id",
-    "labels", "idempotency_key", "webhook_url", "media_retention", "deliver_to", "deliver_required", "metadata", FIELD,
+    *_SOURCES, "model", "response_format", "timestamp_granularities", "stream", "original", "include", "diarize",
+    "session_id", "labels", "idempotency_key", "webhook_url", "media_retention", "deliver_to", "deliver_required",
+    "metadata", FIELD,
 )  # fmt: skip
 _MAX_ITEMS = 1000
 _MAX_ITEM_LENGTH = 256
@@ -46,6 +47,7 @@ class ListenRequest(msgspec.Struct, frozen=True, kw_only=True):
     speakers: bool
     logprobs: bool
     stream: bool
+    original: bool  # whether the provider is sent the file as it came
     values: Mapping[str, Any]  # the other fields of the interface, for the model's table
     extras: Mapping[str, Any]  # fields that the interface does not name
     preferences: Mapping[str, Any] | None
@@ -116,6 +118,7 @@ def _listen_request(
         speakers=bool(fields.get("diarize")) or form == "diarized_json",
         logprobs="logprobs" in _items(fields, "include", ("logprobs",)),
         stream=stream,
+        original=fields.get("original", False),
         values=_values(fields),
         extras=extras,
         preferences=fields.get(FIELD),

@@ -11,12 +11,31 @@ from penstock.long_bodies.buffers import Buffer
 from penstock.package_extras import has_extra, how_to_install
 from penstock.providers.spec import Upload
 from penstock.schema import Call
+from penstock.sound.sniff import HEAD_BYTES, sound_format
 from penstock.transcription.request import ListenRequest
 
 MAX_SECONDS = 4 * 3600
 _EXTRA = "media"
 _CONTENT_TYPES = {"flac": "audio/flac", "opus": "audio/ogg"}
-_FILE_NAMES = {"audio/flac": "sound.flac", "audio/ogg": "sound.ogg"}
+# Of files that are sent as they came, by what the first bytes say they are.
+_ORIGINAL_TYPES = {
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "opus": "audio/ogg",
+    "aac": "audio/aac",
+    "mp4": "audio/mp4",
+    "webm": "audio/webm",
+}
+_FILE_NAMES = {
+    "audio/mpeg": "sound.mp3",
+    "audio/wav": "sound.wav",
+    "audio/flac": "sound.flac",
+    "audio/ogg": "sound.ogg",
+    "audio/aac": "sound.aac",
+    "audio/mp4": "sound.m4a",
+    "audio/webm": "sound.webm",
+}
 
 
 class SoundPart(msgspec.Struct, frozen=True):
@@ -72,7 +91,22 @@ async def prepare_sound(gateway: Gateway, call: Call, request: ListenRequest, li
     except WorkFailed as error:
         reason = error.message if error.kind == "refused" else "It could not be read."
         raise InvalidRequest(f"`{request.param}` is not a usable sound: {reason}", param=request.param) from None
+    if request.original:
+        return PreparedSound(made["seconds"], made["sha256"], (_original(data, made, limits),))
     return PreparedSound(made["seconds"], made["sha256"], tuple(_part(made["format"], part) for part in made["parts"]))
+
+
+def _original(data: Buffer, made: dict[str, Any], limits: PartLimits) -> SoundPart:
+    """The file as it came. Raises InvalidRequest if it would have to be cut."""
+    if len(made["parts"]) > 1 or len(data) > limits.size_bytes:
+        message = (
+            f"`original` needs a sound that can be sent at once: at most {limits.size_bytes} bytes and "
+            f"{limits.seconds:g} seconds."
+        )
+        raise InvalidRequest(message, param="original")
+    found = sound_format(data[:HEAD_BYTES])
+    assert found is not None, "it was decoded"
+    return SoundPart(upload(data, _ORIGINAL_TYPES[found]), 0.0, made["seconds"])
 
 
 def _part(found: str, part: dict[str, Any]) -> SoundPart:

@@ -31,6 +31,7 @@ def request(**changes: Any) -> ListenRequest:
         "speakers": False,
         "logprobs": False,
         "stream": False,
+        "original": False,
         "values": {},
         "extras": {},
         "preferences": None,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.providers.spec import Upload
+from penstock.providers.spec import Price, Upload
 from penstock.transcription.plan import NoTimes, make_plan
 from tests.unit.transcription.tables import model, request
 
@@ -56,6 +56,14 @@ def test_speakers_and_probabilities_need_a_model_that_has_them() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         make_plan(model(), request(logprobs=True))
     assert refusal.value.param == "include"
+
+
+def test_a_file_is_sent_as_it_came_only_where_its_length_does_not_set_the_price() -> None:
+    by_token = Price(unit="token", input_usd="0.0000025", usd="0.00001")
+    assert body(model(by_token), original=True)["file"] is FILE
+    with pytest.raises(InvalidRequest) as refusal:
+        make_plan(model(), request(original=True))
+    assert refusal.value.param == "original"
 
 
 def test_an_unknown_field_is_refused_by_name() -> None:
