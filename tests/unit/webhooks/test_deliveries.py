@@ -1,6 +1,7 @@
 """Messages are delivered on schedule, also after crashes, and again when an operator asks."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -248,7 +249,10 @@ async def test_the_only_process_need_not_wait_for_the_leases_of_dead_ones(databa
 
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (503, "waiting")])
-async def test_a_process_that_lost_the_lease_records_nothing(database: Database, status: int, state: str) -> None:
+async def test_a_process_that_lost_the_lease_records_nothing(
+    database: Database, status: int, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     go = asyncio.Event()
 
     async def stopped(_: SentMessage) -> int:
@@ -264,6 +268,8 @@ async def test_a_process_that_lost_the_lease_records_nothing(database: Database,
         go.set()
         await paused
         assert await process.state(message_id) == (state, 1, f"status {status}")
+        lost = f"webhook {message_id}, delivery 1: status 500 (not recorded: the lease was lost)"
+        assert [text for text in caplog.messages if "lost" in text] == [lost]
 
 
 async def test_a_lost_lease_spoils_no_result_that_is_recorded_at_the_same_moment(database: Database) -> None:

@@ -70,6 +70,21 @@ async def until_delivered(process: Process, message_id: str) -> None:
             await asyncio.sleep(0.001)
 
 
+@pytest.mark.parametrize("all_of_them", [False, True])
+async def test_what_an_operator_sends_again_is_sent_at_once(sqlite: Database, all_of_them: bool) -> None:
+    async with open_process(sqlite, 500, delays=()) as process:
+        (message_id,) = await add_messages(process.store)
+        await process.deliveries.deliver_due_messages()
+        process.receiver.respond = 200
+        async with run_deliveries(process):
+            await until(lambda: process.clock.sleeping > 0)  # nothing is due, and the clock does not move
+            if all_of_them:
+                await process.deliveries.redeliver_exhausted(ORG)
+            else:
+                await process.deliveries.redeliver(message_id)
+            await until_delivered(process, message_id)
+
+
 async def test_a_hanging_host_delays_no_other(database: Database) -> None:
     async with open_process(database) as process:
         await deliver_past(process, hosts=1, messages=300, hanging=128)
