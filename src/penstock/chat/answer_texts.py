@@ -1,11 +1,11 @@
 """Find what a chat model wrote in a response as its caller would get it: texts, thoughts and the arguments of tools."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from penstock.guards.texts import NAMES, joined
+from penstock.guards.texts import NAMES, joined, texts_in
 from penstock.net.event_stream import data_of_events
 from penstock.upstream.replies import MALFORMED
 
@@ -38,18 +38,19 @@ def streamed_text(events: bytes | bytearray) -> str:
 
 
 def _text_of(*written: Any) -> str:
-    texts = joined(*written, skipped=NAMES)
-    return "\n".join(filter(None, (texts, joined(*_decoded(texts)))))
+    texts = list(texts_in(written, NAMES))
+    return joined(texts, list(_decoded(texts)))
 
 
-def _decoded(texts: str) -> Iterator[Any]:
-    """What is JSON among texts, such as the arguments of tools: escapes in it would hide words."""
-    for line in texts.split("\n"):
-        if line.startswith(("{", "[")) and "\\" in line:
-            try:
-                yield msgspec.json.decode(line)
-            except msgspec.DecodeError:
-                continue
+def _decoded(texts: Sequence[str]) -> Iterator[Any]:
+    """What is JSON among texts and their lines, such as the arguments of tools: escapes in it would hide words."""
+    for text in texts:
+        for part in dict.fromkeys((text, *text.split("\n"))):
+            if part.lstrip().startswith(("{", "[")) and "\\" in part:
+                try:
+                    yield msgspec.json.decode(part)
+                except msgspec.DecodeError:
+                    continue
 
 
 def _placed(delta: Any) -> Iterator[tuple[Place, str]]:

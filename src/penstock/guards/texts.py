@@ -1,5 +1,6 @@
 """Find the texts that callers and chat models wrote, in calls and in answers."""
 
+import re
 from collections.abc import Collection, Iterator
 from html import unescape
 from typing import Any
@@ -11,6 +12,8 @@ NAMES = frozenset({
     "role", "type", "id", "object", "status", "model", "call_id", "tool_call_id", "item_id", "finish_reason", "url",
     "image_url", "format", "file_data", "data", "b64_json", "result", "encrypted_content", "signature",
 })  # fmt: skip
+# A whole file. What only begins like one is a text: `data: ` before a prompt hides nothing.
+_FILE = re.compile(r"data:(image|video|audio|application)/[\w.+-]+(;[\w.=-]+)*;base64,[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
 
 
 def texts_in(value: Any, skipped: Collection[str] = ()) -> Iterator[str]:
@@ -19,7 +22,7 @@ def texts_in(value: Any, skipped: Collection[str] = ()) -> Iterator[str]:
     while left:
         found = left.pop()
         if isinstance(found, str):
-            if found and not found.startswith("data:"):
+            if found and not _FILE.fullmatch(found):
                 yield found
         elif isinstance(found, dict):
             fields = reversed(found.items())

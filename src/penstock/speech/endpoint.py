@@ -81,7 +81,8 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         return with_replay_header(await keep_speech(gateway, call, kept, planned.choice, holds), planned.status)
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
-    text = joined(request.text, request.values.get("instructions"), request.extras)
+    said = request.reference.text if request.reference else None
+    text = joined(request.text, request.values.get("instructions"), said, request.extras)
     user = request.records.get("user")
     await gateway.guards.check(asked_of(call), _TASK, request.model, text, labels=labels, user=user)
     if planned.request.reference and planned.status != "replayed":

@@ -20,6 +20,12 @@ def test_texts_thoughts_and_arguments_of_a_completion() -> None:
     assert whole_text(json.dumps(audio).encode()) == "three"
 
 
+def test_escapes_in_arguments_that_are_written_over_several_lines_hide_no_word() -> None:
+    function = {"name": "find", "arguments": '\n{\n  "q": "g\\u0075n"\n}'}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": function}]}
+    assert "gun" in whole_text(json.dumps({"choices": [{"message": message}]}).encode()).split()
+
+
 def test_items_of_a_response() -> None:
     items = [
         {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "one"}]},

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from penstock.guards.texts import NAMES, joined, text_of_transcript, texts_in
 
 
@@ -25,6 +27,21 @@ def test_names_and_contents_of_files_are_no_texts_of_messages() -> None:
 def test_a_skipped_name_hides_no_object() -> None:
     parameters = {"properties": {"data": {"type": "string", "description": "hidden"}}}
     assert joined(parameters, skipped=NAMES) == "hidden"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data: a gun",
+        "data:a gun",
+        "data:image/png;base64,a gun",
+        "data:image/png;base64,AAAA\na gun",
+        "data:text/plain;base64,YSBndW4=",
+        "data:,a%20gun",
+    ],
+)
+def test_what_only_begins_like_a_file_is_a_text(text: str) -> None:
+    assert joined({"messages": [{"role": "user", "content": text}]}, skipped=NAMES) == text
 
 
 def test_the_text_of_a_transcript_is_without_numbers_and_times() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import InvalidRequest
+from penstock.errors import ContentPolicyViolation, InvalidRequest
 from penstock.schema import Response
 from penstock.speech.endpoint import create_speech
 from tests import sounds
@@ -103,3 +103,12 @@ async def test_it_is_refused_where_nobody_may_be_imitated(installation: Installa
     async with mistral(installation, allow_voice_cloning=False) as (running, _):
         with pytest.raises(InvalidRequest, match="does not allow"):
             await imitate(running, written)
+
+
+async def test_guards_read_what_is_said_in_the_sound(installation: Installation) -> None:
+    words = {"guards": {"words": {"rules": {"words": ["gun"]}}}}
+    async with mistral(installation, **words) as (running, vendors):
+        with pytest.raises(ContentPolicyViolation, match="`words`"):
+            await imitate(running, {"audio": uri(3), "text": "A gun.", "consent": True})
+        assert not vendors.received("openai")
+        assert not await events(running)
