@@ -59,6 +59,25 @@ def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Brow
     assert browser.errors() == []
 
 
+def test_a_key_that_may_ask_for_faults_is_made(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key, "keys")
+    browser.until(lambda: "your key" in browser.text("table"), "the first key is not listed")
+    browser.press("New key")
+    browser.fill(browser.labelled("Name"), "drills")
+    browser.click("#key-admin")
+    browser.click("#key-faults")
+    browser.click("#key-admin")
+    browser.press("Create", "dialog")
+    browser.until(lambda: browser.text("#made-key").startswith("pk_"), "no key is shown")
+    key = browser.text("#made-key")
+    browser.press("Done", "dialog")
+    browser.until(lambda: "faults" in browser.text("tbody tr"), "the scope is not listed")
+    assert served.call("GET", "/v1/key", key=key).json["scopes"] == ["faults"]
+    fault = {"x-service-fault": "atelier=503"}
+    assert served.call("POST", "/compat/v1/images/generations", IMAGE, key=key, headers=fault).status >= 500
+    assert browser.errors() == []
+
+
 def test_a_key_without_the_admin_scope_can_only_look(served: Serving, browser: Browser) -> None:
     plain = served.call("POST", "/v1/keys", {"name": "plain"}).json["key"]
     sign_in(browser, served.url, plain, "keys")

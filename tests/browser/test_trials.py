@@ -85,6 +85,19 @@ def test_a_file_of_prompts_becomes_a_rule_that_sends_calls_to_the_model_that_won
     assert browser.errors() == []
 
 
+def test_a_trial_whose_budget_is_used_up_gets_another_one(served: Serving, browser: Browser) -> None:
+    trial = {"models": ["atelier/sketch", "image-1"], "prompts": ["a pear"], "parameters": {"size": "64x64"}}
+    made = served.call("POST", "/v1/trials", {**trial, "max_cost": 0.001}).json
+    sign_in(browser, served.url, served.key, f"trials/{made['id']}")
+    browser.until(lambda: browser.has("input[name=budget]"), "it asks for no budget")
+    assert "Paused: what comes next might cost more than is left of its budget." in browser.text("main")
+    browser.fill("input[name=budget]", "0.5")
+    browser.click("#resume")
+    browser.until(lambda: "2 of 2 outputs" in browser.text("main"), "it does not go on")
+    assert served.call("GET", f"/v1/trials/{made['id']}").json["max_cost"] == 0.5
+    assert browser.errors() == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_of_votes_is_accessible(served: Serving, browser: Browser, theme: str) -> None:
     trial = {"models": ["atelier/sketch", "image-1"], "prompts": ["a pear"], "parameters": {"size": "64x64"}}

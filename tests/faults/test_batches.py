@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rig import Rig, Running, rigged, until
+from tests.faults.batch_rows import check_rows, has_status
+from tests.faults.rig import rigged, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -22,10 +23,6 @@ def row(number: int) -> dict[str, object]:
         return {"url": "/v1/chat/completions", "body": {"model": "lab/chat", "messages": messages}}
     body = {"model": "image-1", "prompt": f"pear {number}", "size": "64x64"}
     return {"url": "/v1/images/generations", "body": body}
-
-
-async def has_ended(rig: Rig) -> bool:
-    return not await rig.rows("SELECT id FROM batches WHERE status <> 'completed'")
 
 
 async def test_a_batch_survives_kills_at_random_moments(
@@ -48,21 +45,5 @@ async def test_a_batch_survives_kills_at_random_moments(
                 await served.kill()
             assert await rig.breaches() == []
         async with rig.serve(**_SHORT_CALLS) as served:
-            await until(lambda: has_ended(rig), 120 + rows / 10)
-            await check(rig, served, made.json["id"], rows)
-
-
-async def check(rig: Rig, served: Running, batch_id: str, rows: int) -> None:
-    """Every row is one request that is charged once, in the order of the file, and the batch costs their sum."""
-    batch = (await served.ask("GET", f"/v1/batches/{batch_id}")).json
-    assert (batch["counts"]["completed"], batch["counts"]["failed"]) == (rows, 0), batch
-    ended = await rig.rows("SELECT number, request_id, cost FROM batch_rows ORDER BY number")
-    assert [found["number"] for found in ended] == list(range(1, rows + 1))
-    assert len({found["request_id"] for found in ended}) == rows
-    charged = await rig.rows("SELECT ref, amount FROM transfers WHERE kind = 'capture'")
-    assert {found["ref"]: found["amount"] for found in charged} == {
-        found["request_id"]: found["cost"] for found in ended
-    }
-    assert [found["held"] for found in await rig.rows("SELECT held FROM orgs")] == [0]
-    assert sum(found["cost"] for found in ended) == round(batch["cost"] * 1_000_000_000)
-    assert await rig.breaches() == []
+            await until(lambda: has_status(rig, "completed"), 120 + rows / 10)
+            await check_rows(rig, served, made.json["id"], rows)

@@ -76,6 +76,23 @@ def show_trial(
     (print_json if as_json else _print_results)(trial)
 
 
+@app.command("resume")
+def resume_trial(
+    trial_id: Annotated[str, typer.Argument(help="Id of the trial, such as trial_….")],
+    max_cost: Annotated[float | None, typer.Option(help="Dollars that the trial may cost, with what it has.")] = None,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Go on with a paused trial, perhaps with a larger budget, and print its results."""
+    gateway = find_gateway(url, key, data, config)
+    trial = gateway.get(f"{_PATH}/{trial_id}").body
+    gateway.post(f"/v1/batches/{trial['batch_id']}/resume", given({"max_cost": max_cost}))
+    (print_json if as_json else _print_results)(_follow(gateway, trial_id))
+
+
 def _follow(gateway: GatewayClient, trial_id: str) -> dict[str, Any]:
     """Show the progress of a trial until it has ended. Raises CallFailed if it is paused."""
     with percentage("Running") as bar:
@@ -87,8 +104,13 @@ def _follow(gateway: GatewayClient, trial_id: str) -> dict[str, Any]:
             if trial["status"] in ("completed", "cancelled"):
                 return trial
             if trial["status"] == "paused":
-                raise CallFailed(f"{trial_id} is paused ({trial['reason']}): resume its batch, {trial['batch_id']}")
+                raise CallFailed(f"{trial_id} is paused ({trial['reason']}); {_how_to_resume(trial)} goes on")
             time.sleep(_LOOK_SECONDS)
+
+
+def _how_to_resume(trial: dict[str, Any]) -> str:
+    larger = " with a larger --max-cost" if trial["reason"] == "max_cost" else ""
+    return f"`penstock trial resume {trial['id']}`{larger}"
 
 
 def _print_estimate(estimate: dict[str, Any]) -> None:

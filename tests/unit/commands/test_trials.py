@@ -30,6 +30,19 @@ def test_the_price_is_shown_and_then_the_trial_runs(run: Command) -> None:
     assert (shown["name"], shown["counts"]["completed"]) == ("fruit", 2)
 
 
+def test_a_trial_whose_budget_is_used_up_goes_on_with_a_larger_one(run: Command) -> None:
+    paused = run(*WORDS, "--max-cost", "0.01")
+    assert paused.status == 1
+    trial_id = paused.err.split(":")[0].split()[-1]
+    assert f"is paused (max_cost); `penstock trial resume {trial_id}` with a larger --max-cost goes on" in paused.err
+    again = run("trial", "resume", trial_id)
+    assert (again.status, "is paused (max_cost)" in again.err) == (1, True)
+    ended = run("trial", "resume", trial_id, "--max-cost", "1", "--json")
+    assert (ended.status, json.loads(ended.out)["counts"]["completed"]) == (0, 2), ended.err
+    over = run("trial", "resume", trial_id)
+    assert (over.status, "A batch that is `completed` cannot be changed by `resume`" in over.err) == (1, True)
+
+
 def test_what_cannot_be_run_is_refused(run: Command) -> None:
     wrong = run(*WORDS, "--kind", "song")
     assert (wrong.status, "--kind must be one of" in wrong.err) == (1, True)

@@ -5,19 +5,12 @@ import { count, moment, money } from "../format.js";
 import { ask, send } from "../gateway.js";
 import { Confirm, CopyButton, Dialog, Empty, Head, Loaded, Panel, Problem } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
+import { REASONS, Resume } from "../parts/resume.js";
 import { Status, When } from "../parts/status.js";
 import { Facts, Pager, Table, usePages } from "../parts/table.js";
 import { html, useState } from "../view.js";
 
 const REFRESH_MS = 2000;
-const REASONS = {
-  caller: "by a caller",
-  not_started: "not started yet",
-  max_cost: "the next row might cost more than is left of its budget",
-  insufficient_balance: "the balance is used up",
-  rate_limited: "a limit of dollars is reached",
-  key_revoked: "its key was revoked",
-};
 const EXAMPLE = `curl ${location.origin}/v1/batches -H "Authorization: Bearer $PENSTOCK_KEY" \\
   -F file=@prompts.csv -F endpoint=/v1/images/generations -F max_cost=5`;
 
@@ -43,17 +36,12 @@ function Batch({ id, onClose, onChange }) {
   const loaded = useData((signal) => ask(`/v1/batches/${id}`, { signal }), [id], { every: REFRESH_MS });
   const [problem, setProblem] = useState(null);
   const [cancelling, setCancelling] = useState(false);
-  const change = async (verb) => {
-    await ask(`/v1/batches/${id}/${verb}`, { method: "POST", body: verb === "resume" ? {} : undefined });
-    setProblem(null);
-    loaded.reload();
-    onChange();
-  };
+  const changed = () => { setProblem(null); loaded.reload(); onChange(); };
+  const change = (verb) => ask(`/v1/batches/${id}/${verb}`, { method: "POST" }).then(changed);
   const batch = loaded.data;
-  const button = (verb, words) => html`<button type="button" class="button" id=${`${verb}-batch`}
-      onClick=${() => change(verb).catch(setProblem)}>${words}</button>`;
   const footer = html`<button type="button" class="button" onClick=${onClose}>Close</button>
-    ${batch?.status === "in_progress" && button("pause", "Pause")}${batch?.status === "paused" && button("resume", "Resume")}
+    ${batch?.status === "in_progress" && html`<button type="button" class="button" id="pause-batch"
+        onClick=${() => change("pause").catch(setProblem)}>Pause</button>`}
     ${["in_progress", "paused"].includes(batch?.status) && html`<button type="button" class="button" id="cancel-batch"
         onClick=${() => setCancelling(true)}>Cancel the batch</button>`}
     ${batch && html`<button type="button" class="button main" id="save-results"
@@ -65,7 +53,8 @@ function Batch({ id, onClose, onChange }) {
         ["Cost", `${money(data.cost)} of about ${money(data.estimated_cost)}`],
         ["Budget", data.max_cost === null ? "none" : money(data.max_cost)], ["At a time", count(data.concurrency)],
         ["Left out", data.counts.skipped ? `${count(data.counts.skipped)} rows that were wrong` : null],
-        ["Created", moment(data.created_at)], ["Ended", data.ended_at && moment(data.ended_at)], ["ID", html`<code>${data.id}</code>`]]} />`}<//>
+        ["Created", moment(data.created_at)], ["Ended", data.ended_at && moment(data.ended_at)], ["ID", html`<code>${data.id}</code>`]]} />
+      ${data.status === "paused" && html`<${Resume} paused=${data} verb="Resume" onDone=${changed} />`}`}<//>
     <${Problem} problem=${problem} />
     ${cancelling && html`<${Confirm} title="Cancel the batch" verb="Cancel the batch"
         question="No more rows begin, for good. Rows that run go on to their ends and are charged."

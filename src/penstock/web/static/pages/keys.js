@@ -16,7 +16,8 @@ const ONLY_LISTS = "Your key may list keys. Only a key with the admin scope can 
 function columns({ canManage, onEdit, onRevoke }) {
   const all = [
     { name: "Name", kind: "words", cell: (key) => html`<strong class="medium">${key.name || "No name"}</strong>
-        ${key.id === ownKeyId() ? html` <span class="chip accent">your key</span>` : ""}${key.owner && html`<span class="small soft anywhere"><br />${key.owner.name ?? key.owner.id}</span>`}<br /><code
+        ${key.id === ownKeyId() ? html` <span class="chip accent">your key</span>` : ""}${key.scopes.map((scope) => html` <span
+        key=${scope} class="chip">${scope}</span>`)}${key.owner && html`<span class="small soft anywhere"><br />${key.owner.name ?? key.owner.id}</span>`}<br /><code
         class="small soft">…${key.last_four}</code>` },
     { name: "Status", cell: (key) => html`<${Status} of=${key.status} />` },
     { name: "Last request", kind: "nowrap", cell: (key) => html`<${When} at=${key.last_used_at} />` },

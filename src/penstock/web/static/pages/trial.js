@@ -4,6 +4,7 @@ import { useData } from "../data.js";
 import { count, duration, moment, money, percent, plural } from "../format.js";
 import { ask } from "../gateway.js";
 import { Confirm, CopyButton, Dialog, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
+import { REASONS, Resume } from "../parts/resume.js";
 import { KINDS, Status } from "../parts/status.js";
 import { Facts, Table } from "../parts/table.js";
 import { go, pageUrl } from "../route.js";
@@ -11,7 +12,6 @@ import { html, useState } from "../view.js";
 import { Outputs } from "./trial_outputs.js";
 
 const REFRESH_MS = 2000;
-const REASONS = { max_cost: "the budget is used up", insufficient_balance: "the balance is used up", key_revoked: "its key was revoked", caller: "by a caller", not_started: "not started yet" };
 const rate = (value) => (value === null ? "–" : value >= 100 ? count(Math.round(value)) : value.toPrecision(3));
 
 // The win rate on a line from 0 to 100 %, with its interval.
@@ -40,14 +40,15 @@ function columns(onUse) {
   ];
 }
 
-function Progress({ trial: { counts, status, reason, batch_id: batch, estimated_cost: estimate, cost }, onResume }) {
+function Progress({ trial, onResume }) {
+  const { counts, status, reason, batch_id: batch, estimated_cost: estimate, cost } = trial;
   const ended = counts.completed + counts.failed;
   const label = `${count(ended)} of ${count(counts.total)} outputs`;
   return html`<div class="stack"><div class="row ends"><span class="figures">${label}${counts.failed ? `, ${count(counts.failed)} failed` : ""}</span>
       <span class="figures soft">${money(cost)} of about ${money(estimate)}</span></div>
     <progress value=${ended} max=${counts.total} aria-label=${label} />
-    ${status === "paused" && html`<div class="row"><span>Paused: ${REASONS[reason] ?? reason}.</span><button type="button" class="button small" id="resume"
-        onClick=${onResume}>Go on</button><a class="small" href=${pageUrl("batches")}>Its batch is ${batch.slice(0, 14)}…</a></div>`}</div>`;
+    ${status === "paused" && html`<div class="row"><span>Paused: ${REASONS[reason] ?? reason}.</span><a class="small"
+        href=${pageUrl("batches")}>Its batch is ${batch.slice(0, 14)}…</a></div><${Resume} paused=${trial} verb="Go on" onDone=${onResume} />`}</div>`;
 }
 
 function Link({ trial, onChange }) {
@@ -120,19 +121,16 @@ export function Trial({ id, own }) {
   const [using, setUsing] = useState(null);
   const [deleting, setDeleting] = useState(false);
   const [round, setRound] = useState(0);
-  const [problem, setProblem] = useState(null);
   const isAdmin = own.scopes.includes("admin");
   const changed = () => { setUsing(null); setRound((last) => last + 1); loaded.reload(); };
   const trial = loaded.data;
-  const resume = () => ask(`/v1/batches/${trial.batch_id}/resume`, { method: "POST", body: {} }).then(changed, setProblem);
   return html`<div class="page">
     <${Head} title=${trial?.name ?? "Trial"} back=${{ href: pageUrl("trials"), label: "Trials" }}
         about=${trial && `${plural(trial.prompts, "prompt")} with ${count(trial.models.length)} models`}>
       <button type="button" class="button" onClick=${() => setDeleting(true)}>Delete</button><//>
     <${Loaded} of=${loaded}>${(data) => html`
-      <${Panel} title=${KINDS[data.kind]} aside=${html`<${Status} of=${data.status} />`}><div class="stack"><${Progress} trial=${data} onResume=${resume} />
-        ${data.verdict && html`<p id="verdict">Decided ${moment(data.verdict.at)}: calls for <strong>${data.verdict.alias}</strong> get <strong>${data.verdict.model}</strong>.</p>`}
-        <${Problem} problem=${problem} /></div><//>
+      <${Panel} title=${KINDS[data.kind]} aside=${html`<${Status} of=${data.status} />`}><div class="stack"><${Progress} trial=${data} onResume=${changed} />
+        ${data.verdict && html`<p id="verdict">Decided ${moment(data.verdict.at)}: calls for <strong>${data.verdict.alias}</strong> get <strong>${data.verdict.model}</strong>.</p>`}</div><//>
       <${Panel} title="Results" label="Results" flush><${Table} label="Results" columns=${columns(isAdmin ? setUsing : null)} rows=${data.results} rowKey=${({ model }) => model} /><//>
       <${Link} trial=${data} onChange=${loaded.reload} />
       <${Outputs} trial=${data} />

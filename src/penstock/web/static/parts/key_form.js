@@ -11,6 +11,7 @@ const NUMBERS = {
   usd_per_day: ["US dollars per day", { min: 0, step: "any" }],
   usd_per_month: ["US dollars per month", { min: 0, step: "any" }],
 };
+const GRANTS = [["admin", "May manage keys (admin)"], ["faults", "May ask for faults in its own calls (faults)"]];
 const lines = (text) => text.split(/[\s,]+/).filter(Boolean);
 
 // The fields of a key as the form has them: texts.
@@ -38,11 +39,11 @@ function difference(before, after) {
   }));
 }
 
-// With `isNew`, only what has a value is sent; with `mayManage`, the key may be one that manages keys. `bounds` are the limits of
+// With `isNew`, only what has a value is sent; with `mayManage`, the key may be given scopes. `bounds` are the limits of
 // the organization, which count where the form says nothing.
 export function KeyForm({ title, verb, before, isNew, mayManage, bounds, onSave, onClose }) {
   const [texts, setTexts] = useState(before);
-  const [isAdmin, setIsAdmin] = useState(false);
+  const [scopes, setScopes] = useState([]);
   const [state, setState] = useState({ busy: false, problem: null });
   const set = (name) => (text) => setTexts({ ...texts, [name]: text });
   const wrong = (name) => (state.problem?.param === name ? state.problem.message : undefined);
@@ -52,7 +53,7 @@ export function KeyForm({ title, verb, before, isNew, mayManage, bounds, onSave,
     try {
       const body = difference(before, texts);
       const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
-      await onSave(isNew ? { ...present, ...(isAdmin && { scopes: ["admin"] }) } : body);
+      await onSave(isNew ? { ...present, ...(scopes.length && { scopes }) } : body);
     } catch (problem) {
       setState({ busy: false, problem });
     }
@@ -77,8 +78,9 @@ export function KeyForm({ title, verb, before, isNew, mayManage, bounds, onSave,
       <${SelectField} label="Images are returned as" value=${texts.image_response_format} onInput=${set("image_response_format")}
         wrong=${wrong("image_response_format")} options=${[["", "The gateway's default"], ["url", "url"], ["b64_json", "b64_json"]]}
         help="Used when a call names no response_format. Some clients can only read b64_json." />
-      ${mayManage && html`<label class="check"><input type="checkbox" id="key-admin" checked=${isAdmin}
-          onChange=${(event) => setIsAdmin(event.target.checked)} />May manage keys (admin)</label>`}
+      ${mayManage && GRANTS.map(([scope, label]) => html`<label key=${scope} class="check"><input type="checkbox" id=${`key-${scope}`}
+          checked=${scopes.includes(scope)} onChange=${() => setScopes(scopes.includes(scope) ? scopes.filter((each) => each !== scope)
+            : [...scopes, scope])} />${label}</label>`)}
       ${state.problem && !state.problem.param && html`<${Problem} problem=${state.problem} />`}
     </form>
   <//>`;
