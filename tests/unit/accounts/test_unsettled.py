@@ -1,6 +1,7 @@
 """Chats, images and videos that spend one balance at once: records, balance and the provider's invoice agree."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -253,3 +254,24 @@ async def test_calls_one_after_the_other_may_alternate_between_servers(
                     pass
         for running in (one, other):
             await running.gateway.chat_settlement.catch_up(caller.org_id)
+
+
+@postgres_only
+async def test_a_call_waits_for_what_another_server_has_not_written(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an ended call has left of its hold pays for the next call, also in another server."""
+    monkeypatch.setattr(ChatSettlement, "_start_writing", lambda *_: None)
+    pauses: list[float] = []
+    async with two_providers() as labs, open_gateway(labs=labs, starting_credit_usd="0.05") as one:
+        async with open_gateway(labs=labs) as other:
+            settle(one, await reserve(one, CHAT_NANOS), 0, "upstream_failure")
+
+            async def write_elsewhere(seconds: float) -> None:
+                pauses.append(seconds)
+                await one.gateway.chat_settlement.catch_up(one.caller.org_id)
+
+            monkeypatch.setattr(unsettled, "asyncio", SimpleNamespace(sleep=write_elsewhere))
+            assert (await long_chat(other)).status == 200
+            await other.gateway.chat_settlement.catch_up(other.caller.org_id)
+    assert pauses == [unsettled._OTHERS_BATCHES * chat_settlement.BATCH_SECONDS]
