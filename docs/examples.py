@@ -240,11 +240,12 @@ async def make_things(story: Story) -> str:
     await story.call("POST", "/compat/v1/audio/translations", {**heard, "response_format": "verbose_json"})
     written = await story.call("POST", "/compat/v1/audio/transcriptions", heard, headers={"Prefer": "respond-async"})
     await story.until_ended(written["id"], "audio/transcriptions")
-    await story.call("POST", "/compat/v1/audio/translations", heard, headers={"Prefer": "respond-async"})
     await story.call("GET", f"/compat/v1/audio/transcriptions/{written['id']}")
     await story.call("GET", "/compat/v1/audio/transcriptions?limit=1")
     await story.call("GET", f"/compat/v1/audio/transcriptions/{written['id']}/content")
     await story.call("DELETE", f"/compat/v1/audio/transcriptions/{written['id']}")
+    said = await story.call("POST", "/compat/v1/audio/translations", heard, headers={"Prefer": "respond-async"})
+    await story.until_ended(said["id"], "audio/transcriptions")
     sound = await story.call("POST", "/compat/v1/audio/speech", speech, headers={"Prefer": "respond-async"})
     await story.until_ended(sound["id"], "audio/generations")
     effect = {"model": "atelier/sound", "prompt": "rain on a roof, and thunder", "seconds": 4}
