@@ -38,6 +38,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "held_streams": ["--short"],
     "pages": None,  # needs Chromium
     "simulation": ["--short"],
+    "drill": ["--short"],
     "cluster": None,  # takes half a minute in its shortest form
     "mixed": None,  # takes a minute in its shortest form
 }

@@ -1,12 +1,13 @@
-"""What it costs to start: processor time until `penstock serve` listens, its first calls, and quick commands.
+"""What it costs to start: processor time until `penstock serve` listens, first calls, quick commands, the fixture.
 
     python -m bench.start [--rounds 7] [--gateway PYTHON]
 
 Each round starts a gateway on a new data folder with SQLite, makes a chat and an image of 64 x 64 with the built-in
 models, twice, and stops it; then it runs some commands. The first image also starts a child process, in which it is
-drawn. Figures are medians. Times of calls are those of the clock, so they need a quiet machine; all others are
-processor time. `--gateway` names the Python of another installation to compare with, and may be repeated; their rounds
-take turns.
+drawn. What the pytest fixture costs is the difference between two runs of pytest with one empty test: one that uses
+the fixture, and one that does not. Figures are medians. Times of calls are those of the clock, so they need a quiet
+machine; all others are processor time. `--gateway` names the Python of another installation to compare with, and may
+be repeated; their rounds take turns.
 """
 
 import argparse
@@ -72,11 +73,25 @@ def _call(port: int, key: str, path: str, body: object) -> float:
 
 def measure_command(python: str, words: str, figures: Figures) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen([python, "-m", "penstock", *words.split()], cwd=folder, stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0, words
-        figures[f"penstock {words}"].append(used.ru_utime + used.ru_stime)
+        figures[f"penstock {words}"].append(_used([python, "-m", "penstock", *words.split()], folder))
+
+
+def measure_fixture(python: str, figures: Figures) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        used = []
+        for fixture in ("", "penstock"):
+            (Path(folder) / "test_start.py").write_text(f"def test({fixture}): pass\n")
+            used.append(_used([python, "-m", "pytest", "-q", "-p", "no:cacheprovider"], folder))
+        figures["pytest fixture"].append(used[1] - used[0])
+
+
+def _used(command: list[str], folder: str) -> float:
+    """Processor time of a command that succeeds."""
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -92,6 +107,7 @@ def main() -> None:
             measure_gateway(python, kept)
             for words in COMMANDS:
                 measure_command(python, words, kept)
+            measure_fixture(python, kept)
     for python, figures in found.items():
         print(f"{python}, median of {options.rounds} rounds")
         for name, values in figures.items():

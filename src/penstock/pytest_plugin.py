@@ -38,7 +38,10 @@ class GatewayAccess:
 
 @pytest.fixture(scope="session")
 def _penstock_gateway() -> Iterator[ReplayGateway]:
-    from penstock.commands.replay_gateway import ReplayGateway
+    from penstock.commands.quick_imports import quick_imports
+
+    with quick_imports():
+        from penstock.commands.replay_gateway import ReplayGateway
 
     with TemporaryDirectory(prefix="penstock-") as folder:
         thread = ReplayGateway(Path(folder))

@@ -63,3 +63,9 @@ def test_a_test_may_have_a_cassette_of_its_own(pytester: pytest.Pytester) -> Non
     folder = pytester.path / "recordings" / "test_fox" / "test_image-a-b"
     assert sorted(path.name for path in folder.iterdir()) == ["01-image-0.png", "01-image.json"]
     assert "status: replayed" in (replayed := run(pytester)), replayed
+
+
+def test_the_gateway_starts_without_what_only_terminals_need(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_fox="import sys\n\ndef test_start(penstock):\n    assert 'rich' not in sys.modules\n")
+    plugins = ("--disable-plugin-autoload", "-p", "penstock.pytest_plugin", "-p", "no:cacheprovider")
+    pytester.runpytest_subprocess("-q", *plugins, "test_fox.py").assert_outcomes(passed=1)
