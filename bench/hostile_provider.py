@@ -166,6 +166,7 @@ MODELS: dict[str, tuple[str, Answer]] = {
     "image-crumbs": ("image", _crumbs),
     "image-noisy": ("image", lambda: _whole(_noisy_image())),
     "image-wide": ("image", lambda: _whole(_image(wide_png()))),
+    "listen-small": ("transcription", lambda: _whole(b'{"text":"hello","usage":{"type":"duration","seconds":1}}')),
     "chat-small": ("chat", lambda: _whole(_chat("hello"))),
     "chat-large": ("chat", lambda: _whole(_large_chat())),
     "chat-crumbs": ("chat", lambda: _events(_event("a"), 40_000)),

@@ -1,6 +1,6 @@
 """Have a recogniser that knows nothing of Penstock listen to the built-in voice.
 
-    python -m bench.listening [--voice echo] [--sentences 30]
+    python -m bench.listening [--voice echo] [--sentences 72]
 
 Needs `pocketsphinx`, which is no dependency of the project: `pip install pocketsphinx`. It tells the sentences apart
 that it is given as a closed list, and writes down the words of the sentences in any order. Neither says how pleasant a
@@ -47,6 +47,48 @@ SENTENCES = (
     "it snowed rained and hailed the same morning",
     "read verse out loud for pleasure",
     "hoist the load to your left shoulder",
+    "take the winding path to reach the lake",
+    "note closely the size of the gas tank",
+    "wipe the grease off his dirty face",
+    "mend the coat before you go out",
+    "the wrist was badly strained and hung limp",
+    "the stray cat gave birth to kittens",
+    "the young girl gave no clear response",
+    "the meal was cooked before the bell rang",
+    "what joy there is in living",
+    "a king ruled the state in the early days",
+    "the ship was torn apart on the sharp reef",
+    "sickness kept him home the third week",
+    "the wide road shimmered in the hot sun",
+    "the lazy cow lay in the cool grass",
+    "lift the square stone over the fence",
+    "the rope will bind the seven books at once",
+    "hop over the fence and plunge in",
+    "the friendly gang left the drug store",
+    "mesh wire keeps chicks inside",
+    "the frosty air passed through the coat",
+    "the crooked maze failed to fool the mouse",
+    "adding fast leads to wrong sums",
+    "the show was a flop from the very start",
+    "a saw is a tool used for making boards",
+    "the wagon moved on well oiled wheels",
+    "march the soldiers past the next hill",
+    "a cup of sugar makes sweet fudge",
+    "place a rosebush near the porch steps",
+    "both lost their lives in the raging storm",
+    "we talked of the side show in the circus",
+    "use a pencil to write the first draft",
+    "he ran half way to the hardware store",
+    "the clock struck to mark the third period",
+    "a small creek cut across the field",
+    "cars and busses stalled in snow drifts",
+    "the set of china hit the floor with a crash",
+    "this is a grand season for hikes on the road",
+    "the dune rose from the edge of the water",
+    "those words were the cue for the actor to leave",
+    "a yacht slid around the point into the bay",
+    "the two met while playing on the sand",
+    "the ink stain dried on the finished page",
 )
 _HEARD_RATE = 16_000
 

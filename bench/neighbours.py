@@ -45,7 +45,12 @@ _NEIGHBOUR = "127.0.0.2"  # its address
 _TIMEOUT_SECONDS = 30.0
 _GATEWAY_BYTES = 8 * 2**30  # of its address space, so that an attack cannot use up this machine
 _SHORT_ATTACK = "JSON: only escapes"  # of the short form, which runs no other
-_PRICES = {"image": 'unit = "image", usd = "0.000001"', "chat": 'unit = "token", input_usd = "0", output_usd = "0"'}
+_PRICES = {
+    "image": 'unit = "image", usd = "0.000001"',
+    "edit": 'unit = "image", usd = "0.000001"',
+    "chat": 'unit = "token", input_usd = "0", output_usd = "0"',
+    "transcription": 'unit = "second", usd = "0.000001"',
+}
 
 # ------------------------------------------------------------------------------------------------------------- gateway
 
@@ -69,7 +74,7 @@ class Installation:
 def install(python: str, folder: Path, provider_port: int) -> Installation:
     models = "".join(
         f'[[providers.lab.models]]\nid = "lab/{name}"\nupstream = "{name}"\ntask = "{task}"\n'
-        f"price = {{ {_PRICES['chat' if task == 'chat' else 'image']} }}\n"
+        f"price = {{ {_PRICES[task]} }}\n"
         for name, (task, _) in MODELS.items()
     )
     (folder / "penstock.toml").write_text(
@@ -107,6 +112,9 @@ def run_gateway(installed: Installation) -> Iterator[tuple[int, int]]:
 # ----------------------------------------------------------------------------------------------------------- neighbour
 
 
+Calls = Mapping[str, tuple[str, str, dict[str, Any] | None, float]]
+
+
 @dataclass
 class Waits:
     """How long the calls of the neighbour waited, in seconds, and how many failed."""
@@ -124,7 +132,7 @@ class Waits:
         return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
 
 
-def _neighbours_calls() -> dict[str, tuple[str, str, dict[str, Any] | None, float]]:
+def _neighbours_calls() -> Calls:
     """The calls of the neighbour: method, path, body and the seconds between two of them."""
     chat = {"model": "lab/chat-small", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 9}
     image = {"model": "lab/image-small", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
@@ -142,8 +150,8 @@ def _seconds_without_processor(*pids: int) -> float:
 
 
 @contextlib.asynccontextmanager
-async def neighbour(port: int, key: str, pid: int) -> AsyncIterator[Waits]:
-    """Make the calls of the neighbour as long as the block runs, and then wait for their responses."""
+async def neighbour(port: int, key: str, pid: int, calls: Calls | None = None) -> AsyncIterator[Waits]:
+    """Make these calls, or those of the neighbour, as long as the block runs, and then wait for their responses."""
     waits = Waits()
     over = asyncio.Event()
 
@@ -166,7 +174,7 @@ async def neighbour(port: int, key: str, pid: int) -> AsyncIterator[Waits]:
                 await asyncio.wait_for(over.wait(), pause)
 
     async with asyncio.TaskGroup() as group:
-        for each in _neighbours_calls().values():
+        for each in (calls or _neighbours_calls()).values():
             group.create_task(repeat(*each))
         try:
             yield waits

@@ -51,12 +51,24 @@ def serve_command(folder: Path, port: int) -> list[str]:
     return [sys.executable, "-m", "penstock", "serve", "--data", str(folder), "--port", str(port)]
 
 
+def _run_penstock(folder: Path, *words: str) -> str:
+    """Run a command of the Penstock whose data is in the folder; return the last word that it prints."""
+    command = [sys.executable, "-m", "penstock", *words, "--data", str(folder)]
+    return ["", *subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()][-1]
+
+
 def create_key(folder: Path) -> str:
     """Create an API key of the Penstock whose data is in the folder."""
-    penstock, where = [sys.executable, "-m", "penstock"], ["--data", str(folder)]
-    subprocess.run([*penstock, "init", *where], capture_output=True, check=True)
-    created = subprocess.run([*penstock, "keys", "create", *where], capture_output=True, text=True, check=True)
-    return created.stdout.strip()
+    _run_penstock(folder, "init")
+    return _run_penstock(folder, "keys", "create")
+
+
+def create_organizations(folder: Path, count: int) -> list[str]:
+    """Create organizations with credit; return a key of each. None of them may have more than half of the calls."""
+    orgs = [_run_penstock(folder, "orgs", "create", "--name", f"Bench {number}") for number in range(count)]
+    for org in orgs:
+        _run_penstock(folder, "credit", "add", "--usd", "1000000", "--org", org)
+    return [_run_penstock(folder, "keys", "create", "--org", org) for org in orgs]
 
 
 def processor_seconds(group: int) -> float:

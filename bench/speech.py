@@ -3,8 +3,9 @@
     python -m bench.speech [--peers FOLDER] [--streams 1000] [--converted 30] [--short]
 
 The provider, in another process, sends sound as a vendor does: 20 pieces of 4 kB, one each 20 ms; short calls get 8 kB
-at once; at the pace of speech, a piece of MP3 comes each 256 ms and one of WAV each 85 ms. Each gateway runs on one
-core with its children, the provider and the load share the other. Penstock checks the key, holds the price of the
+at once; at the pace of speech, a piece of MP3 comes each 256 ms and one of WAV each 85 ms. The streams that are open at
+once belong to four organizations, because one alone may have half of the connections. Each gateway runs on one core
+with its children, the provider and the load share the other. Penstock checks the key, holds the price of the
 characters, and writes a durable record and a capture for every call. FOLDER contains `ll`, a virtual environment with
 `litellm[proxy]`. The forwarder is Penstock's HTTP server and client and nothing else (see forwarder.py).
 """
@@ -28,16 +29,18 @@ from pathlib import Path
 import msgspec
 import uvloop
 
+from bench.neighbours import Waits, neighbour
 from bench.processes import (
     GATEWAY_CORE,
     LOAD_CORE,
     create_key,
+    create_organizations,
     processor_seconds,
     run_process,
     serve_command,
     wait_for_port,
 )
-from bench.streams import anonymous_mib
+from bench.streams import ORGANIZATIONS, anonymous_mib
 
 PROVIDER_PORT = 9110
 GATEWAY_PORT = 9111
@@ -54,6 +57,7 @@ PACES = {
 }
 _AS_WAV = ("brief", "samples")
 _GAP_SECONDS = 0.1
+_HEALTH = {"health": ("GET", "/healthz", None, 0.002)}
 _ANY = 0xFFFFFFFF  # the size of a WAV whose length is not known yet
 
 
@@ -229,13 +233,15 @@ async def calls_a_second(port: int, request: bytes, connections: int, seconds: f
     return sum(await asyncio.gather(*(call() for _ in range(connections)))) / seconds
 
 
-async def open_streams(port: int, request: bytes, streams: int, spread: float, pid: int) -> tuple[list[Heard], float]:
+async def open_streams(
+    port: int, requests: list[bytes], streams: int, spread: float, pid: int
+) -> tuple[list[Heard], float]:
     """Make so many calls at once, begun over `spread` seconds, and return what was heard and the memory meanwhile."""
     slots = asyncio.Semaphore(256)
 
     async def one(number: int) -> Heard:
         await asyncio.sleep(spread * number / streams)
-        return await speak_once(port, request, slots)
+        return await speak_once(port, requests[number % len(requests)], slots)
 
     running = asyncio.gather(*(one(number) for number in range(streams)))
     await asyncio.sleep(spread + 1.0)
@@ -266,16 +272,17 @@ def measure(gateway: Gateway, sizes: Sizes) -> None:
             rate = uvloop.run(calls_a_second(GATEWAY_PORT, gateway.request(key, "short"), 16, sizes.seconds))
             print(f"{gateway.name:12}short calls {rate:7.0f} a second", flush=True)
             if gateway.name == "penstock":
-                _measure_streams(gateway, key, sizes, process.pid)
+                _measure_streams(gateway, create_organizations(folder, ORGANIZATIONS), sizes, process.pid)
                 _measure_conversion(gateway, key, sizes, process.pid)
+                uvloop.run(_measure_steps(gateway, key, process.pid))
                 _measure_own_voice(gateway, key, sizes)
 
 
-def _measure_streams(gateway: Gateway, key: str, sizes: Sizes, pid: int) -> None:
+def _measure_streams(gateway: Gateway, keys: list[str], sizes: Sizes, pid: int) -> None:
     before = anonymous_mib(pid)
     spent = processor_seconds(pid)
-    request = gateway.request(key, "spoken")
-    heard, memory = uvloop.run(open_streams(GATEWAY_PORT, request, sizes.streams, 2.5, pid))
+    requests = [gateway.request(key, "spoken") for key in keys]
+    heard, memory = uvloop.run(open_streams(GATEWAY_PORT, requests, sizes.streams, 2.5, pid))
     spent = processor_seconds(pid) - spent
     late = sum(each.gap > 0.256 + _GAP_SECONDS for each in heard)
     assert all(each.size_bytes == PIECES * PIECE_BYTES for each in heard)
@@ -295,9 +302,30 @@ def _measure_conversion(gateway: Gateway, key: str, sizes: Sizes, pid: int) -> N
     more = statistics.median(made) - statistics.median(passed)
     print(f"{gateway.name:12}first sound of a converted stream {more:.1f} ms later", flush=True)
     mp3 = gateway.request(key, "samples", response_format="mp3")
-    heard, _ = uvloop.run(open_streams(GATEWAY_PORT, mp3, sizes.converted, 0.5, pid))
+    heard, _ = uvloop.run(open_streams(GATEWAY_PORT, [mp3], sizes.converted, 0.5, pid))
     gap = 1000 * max(each.gap for each in heard)
     print(f"{gateway.name:12}{sizes.converted} converted streams: the longest gap {gap:.0f} ms", flush=True)
+
+
+async def _measure_steps(gateway: Gateway, key: str, pid: int) -> None:
+    """How long the event loop answers nobody while a hundred streams are passed on and four are converted."""
+    passed, converted = gateway.request(key, "spoken"), gateway.request(key, "samples", response_format="mp3")
+    async with neighbour(GATEWAY_PORT, key, pid, _HEALTH) as quiet:
+        await asyncio.sleep(1.0)
+    async with neighbour(GATEWAY_PORT, key, pid, _HEALTH) as waits:
+        await asyncio.gather(
+            open_streams(GATEWAY_PORT, [passed], 100, 1.0, pid), open_streams(GATEWAY_PORT, [converted], 4, 0.5, pid)
+        )
+    print(
+        f"{gateway.name:12}100 streams and 4 conversions: the event loop's longest step at most {_stalls(waits)}; "
+        f"without calls {_stalls(quiet)}",
+        flush=True,
+    )
+
+
+def _stalls(waits: Waits) -> str:
+    found = sorted(waits.stalls)
+    return f"{1000 * found[-1]:.1f} ms, p99 {1000 * found[int(len(found) * 0.99)]:.1f} ms"
 
 
 def _measure_own_voice(gateway: Gateway, key: str, sizes: Sizes) -> None:

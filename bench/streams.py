@@ -19,9 +19,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.chat import PROVIDER_PORT, gateways, wait_for_gateway
-from bench.processes import GATEWAY_CORE, LOAD_CORE, processor_seconds, run_process, wait_for_port
+from bench.processes import (
+    GATEWAY_CORE,
+    LOAD_CORE,
+    create_organizations,
+    processor_seconds,
+    run_process,
+    wait_for_port,
+)
 
 CHUNKS = 20
+ORGANIZATIONS = 4  # alone, one may have half of all connections
 
 
 def anonymous_mib(pid: int) -> float:
@@ -48,7 +56,7 @@ async def read_stream(request: bytes, port: int, slots: asyncio.Semaphore, repor
     return body.count(b'"content":"hello "')
 
 
-async def run_round(request: bytes, port: int, pid: int, streams: int) -> tuple[float, float]:
+async def run_round(requests: list[bytes], port: int, pid: int, streams: int) -> tuple[float, float]:
     """Return the memory while all streams are open, and the median seconds until the head of a response."""
     times: list[float] = []
     slots = asyncio.Semaphore(64)
@@ -59,7 +67,8 @@ async def run_round(request: bytes, port: int, pid: int, streams: int) -> tuple[
         if len(times) == streams:
             all_open.set()
 
-    reading = [asyncio.ensure_future(read_stream(request, port, slots, report)) for _ in range(streams)]
+    turns = [requests[number % len(requests)] for number in range(streams)]
+    reading = [asyncio.ensure_future(read_stream(request, port, slots, report)) for request in turns]
     all_ended = asyncio.gather(*reading)
     await asyncio.wait((asyncio.create_task(all_open.wait()), all_ended), return_when=asyncio.FIRST_COMPLETED)
     ended = sum(stream.done() for stream in reading)
@@ -83,17 +92,20 @@ def main(streams: int, rounds: int, pause_seconds: float) -> None:
             wait_for_port(PROVIDER_PORT)
             port = wait_for_gateway(penstock, folder)
             body = penstock.body(stream=True)
-            request = (
-                f"POST {penstock.path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {penstock.key(folder)}\r\n"
-                f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n{body}"
-            ).encode()
-            asyncio.run(run_round(request, port, process.pid, 10))  # loads modules that are imported late
+            requests = [
+                (
+                    f"POST {penstock.path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\n"
+                    f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n{body}"
+                ).encode()
+                for key in create_organizations(folder, ORGANIZATIONS)
+            ]
+            asyncio.run(run_round(requests, port, process.pid, 10))  # loads modules that are imported late
             before = anonymous_mib(process.pid)
             print(f"{'':10}{'open MiB':>10}{'KiB a stream':>14}{'after MiB':>11}{'head ms':>9}{'CPU us a chunk':>16}")
             print(f"before    {before:10.0f}")
             for number in range(rounds):
                 spent = processor_seconds(process.pid)
-                memory, head = asyncio.run(run_round(request, port, process.pid, streams))
+                memory, head = asyncio.run(run_round(requests, port, process.pid, streams))
                 spent = (processor_seconds(process.pid) - spent) / (streams * CHUNKS) * 1e6
                 gc.collect()
                 after = anonymous_mib(process.pid)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from bench.attacks.target import (
     IMAGES,
     JSON_BYTES,
     MIB,
+    TRANSCRIPTS,
     VALID,
     VIDEOS,
     Begin,
@@ -21,6 +23,7 @@ from bench.attacks.target import (
     json_body,
 )
 from bench.hostile_provider import noisy_png, progressive_jpeg, wide_png
+from penstock.sound import wave
 
 # ----------------------------------------------------------------------------------------------------------------- JSON
 
@@ -120,6 +123,23 @@ async def _send_crumbs(target: Target, begin: Begin) -> None:
     pieces = [body[start : start + 16] for start in range(0, len(body), 16)]
     await begin()
     await target.repeat(lambda: target.call("POST", EDITS, pieces, {"content-type": FORM}))
+
+
+# --------------------------------------------------------------------------------------------------------------- sounds
+
+
+def _heard(size: int) -> bytes:
+    """A form with a sound of 22 minutes for each 60 MiB: noise, which cannot be compressed."""
+    samples = random.Random(7).randbytes(MIB) * (size // MIB)
+    file = wave.header(24_000, len(samples)) + samples
+    return form([("model", b"lab/listen-small")], [("file", file)])[0]
+
+
+@attack("transcript: one sound of 59 MiB")
+async def _upload_sound(target: Target, begin: Begin) -> None:
+    body = _heard(59 * MIB)
+    await begin()
+    await target.repeat(lambda: target.call("POST", TRANSCRIPTS, body, {"content-type": FORM}), at_once=1)
 
 
 # --------------------------------------------------------------------------------------------------------------- images

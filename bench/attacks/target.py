@@ -20,6 +20,7 @@ IMAGES = "/compat/v1/images/generations"
 EDITS = "/compat/v1/images/edits"
 VIDEOS = "/compat/v1/videos"
 CHAT = "/compat/v1/chat/completions"
+TRANSCRIPTS = "/compat/v1/audio/transcriptions"
 _AT_ONCE = 4
 
 Begin = Callable[[], Awaitable[None]]

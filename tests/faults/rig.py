@@ -16,6 +16,7 @@ import re
 import signal
 import sys
 import time
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -37,6 +38,7 @@ from penstock.clock import Clock
 from penstock.media.opening import open_storage
 from penstock.settings import Settings
 from penstock.store.opening import open_store
+from tests import sounds
 from tests.api.raw_http import RawConnection, RawResponse, request
 from tests.fake_providers import chat
 from tests.fake_providers.scripted import (
@@ -60,11 +62,20 @@ CREDIT = Decimal(1_000_000)  # a night of kills makes a hundred thousand videos
 SECONDS = 4  # of each video
 VIDEO_USD = SECOND_USD * SECONDS
 CHAT_WORDS = 3  # of each chat, and of its response
+SOUND_SECONDS = 2  # of each sound that is made or transcribed
+SPOKEN_CHARACTERS = 24  # of each speech
+HEARD = {"data": b64encode(sounds.wav(SOUND_SECONDS)).decode(), "format": "wav"}
+SPEECH = "/compat/v1/audio/speech"
+SOUNDS = "/compat/v1/audio/generations"
+TRANSCRIPTS = "/compat/v1/audio/transcriptions"
 # What a completed request of each model costs.
 PRICES_USD = {
     "video-1": VIDEO_USD,
     "image-1": IMAGE_USD,
     "lab/chat": CHAT_WORDS * (chat.INPUT_USD + chat.OUTPUT_USD),
+    "lab/voice": SPOKEN_CHARACTERS * CHARACTER_USD,
+    "lab/sound": SOUND_SECONDS * SOUND_SECOND_USD,
+    "lab/listen": SOUND_SECONDS * HEARD_SECOND_USD,
 }
 START_SECONDS = 40
 _FRESH_SECONDS, _A_NIGHT_SECONDS = 240, 86_400
@@ -169,6 +180,7 @@ class Rig:
     last_code: int | None = None  # of the process that ended last
     _logs: int = 0
     _videos: int = 0
+    _sounds: int = 0
 
     # ------------------------------------------------------------------------------------------------------- processes
 
@@ -310,12 +322,48 @@ price = {{ unit = "second", usd = "{HEARD_SECOND_USD}" }}
         found = await asyncio.gather(*(ask(self._videos - number) for number in range(count)))
         return [video_id for video_id in found if video_id]
 
+    async def promise_sounds(self, served: Running, count: int) -> list[str]:
+        """Request so many effects, as many texts to be spoken and as many transcripts as jobs, all at once; return the
+        ids of those that were accepted.
+        """
+
+        async def ask(number: int) -> str | None:
+            try:
+                said = await self.start_sound(served, number)
+            except (ConnectionError, EOFError):
+                return None  # cut off: nothing was promised
+            assert said.status == 202, said
+            return str(said.json["id"])
+
+        self._sounds += 3 * count
+        found = await asyncio.gather(*(ask(self._sounds - number) for number in range(3 * count)))
+        return [sound_id for sound_id in found if sound_id]
+
+    async def start_sound(self, served: Running, number: int) -> RawResponse:
+        """Start a job: an effect, a speech or a transcript, depending on the number."""
+        fields: dict[str, Any] = {"webhook_url": self.hook}
+        if number % 3 == 0:
+            fields |= {"model": "lab/sound", "prompt": f"sound {number}", "seconds": SOUND_SECONDS}
+            return await served.ask("POST", SOUNDS, fields)
+        if number % 3 == 1:
+            fields |= {"model": "lab/voice", "input": spoken_text("job", number), "voice": "alloy"}
+            return await served.ask("POST", SPEECH, fields, prefer="respond-async")
+        fields |= {"model": "lab/listen", "input_audio": HEARD}
+        return await served.ask("POST", TRANSCRIPTS, fields, prefer="respond-async")
+
     async def videos(self, served: Running) -> list[dict[str, Any]]:
-        """All videos, page by page."""
+        return await self._list(served, "/compat/v1/videos")
+
+    async def sounds(self, served: Running) -> list[dict[str, Any]]:
+        """All sounds and transcripts that were made by jobs."""
+        return [*await self._list(served, SOUNDS), *await self._list(served, TRANSCRIPTS)]
+
+    async def _list(self, served: Running, path: str) -> list[dict[str, Any]]:
+        """All jobs of a path, page by page."""
         found: list[dict[str, Any]] = []
         while True:
             after = f"&after={found[-1]['id']}" if found else ""
-            page = (await served.ask("GET", f"/compat/v1/videos?limit=100&order=asc{after}")).json
+            page = (await served.ask("GET", f"{path}?limit=100&order=asc{after}")).json
             found += page["data"]
             if not page["has_more"]:
                 return found
@@ -387,13 +435,14 @@ price = {{ unit = "second", usd = "{HEARD_SECOND_USD}" }}
     # --------------------------------------------------------------------------------------------------------- checking
 
     async def check(self, served: Running, promised: list[str], failures: frozenset[str] = frozenset()) -> Counter[str]:
-        """Check everything that must hold however often processes crashed; return how the videos ended."""
-        shown = {video["id"]: video for video in await self.settled(served)}
+        """Check everything that must hold however often processes crashed; return how the videos and sounds ended."""
+        jobs = [*await self.settled(served), *await self.sounds(served)]
+        shown = {job["id"]: job for job in jobs}
         assert set(promised) <= shown.keys(), "what was promised is there"
-        outcomes = Counter((video["error"] or {}).get("code", video["status"]) for video in shown.values())
+        outcomes = Counter((job["error"] or {}).get("code", job["status"]) for job in jobs)
         assert outcomes.keys() <= {"completed", *failures}, outcomes
         await self.check_money(served)
-        self._check_provider(list(shown.values()))
+        self._check_provider(jobs)
         await self._check_messages(served, shown)
         await self._check_seals()
         assert await self.breaches() == []  # the files have the digests of their rows, too
@@ -416,22 +465,26 @@ price = {{ unit = "second", usd = "{HEARD_SECOND_USD}" }}
         assert [row["held"] for row in await self.rows("SELECT held FROM orgs")] == [0]
 
     async def _check_seals(self) -> None:
-        """Each output has one entry, with the digest of the file that is stored, however often it was sealed."""
+        """Each image and video has one entry with the digest of its file, however often it was sealed."""
         sealed = await self.rows(
             "SELECT media.id, media.sha256, seals.sha256 AS sealed, seals.status"
             " FROM media LEFT JOIN seals ON seals.media_id = media.id WHERE media.role = 'output'"
+            " AND (media.content_type LIKE 'image/%' OR media.content_type LIKE 'video/%')"
         )
         assert [row for row in sealed if row["sha256"] != row["sealed"] or row["status"] != "signed"] == []
         assert len(sealed) == len({row["id"] for row in sealed})
 
-    def _check_provider(self, videos: list[dict[str, Any]]) -> None:
-        """Nothing was sent twice, and nothing is charged that was not made."""
+    def _check_provider(self, jobs: list[dict[str, Any]]) -> None:
+        """Nothing was sent twice but what is safe to repeat, and nothing is charged that was not made."""
         received = [*self.lab.videos.received, *self.lab.images.received]
         sent = Counter(heard.fields["prompt"] for heard in received)
         sent += Counter(heard.fields["messages"][-1]["content"] for heard in self.lab.chats.received)
+        sent += Counter(heard.fields["text"] for heard in self.lab.effects.received)
         assert not sent or max(sent.values()) == 1, [prompt for prompt, times in sent.items() if times > 1]
         billed = Counter(line.prompt for line in self.lab.invoice)
-        assert all(billed[video["prompt"]] == 1 for video in videos if video["status"] == "completed")
+        made = [job for job in jobs if job["status"] == "completed" and job["model"] != "lab/listen"]
+        assert [job for job in made if not billed[job["prompt"]]] == []
+        assert [job for job in made if job["model"] != "lab/voice" and billed[job["prompt"]] > 1] == []
 
     async def _check_messages(self, served: Running, shown: Mapping[str, dict[str, Any]]) -> None:
         """Each message arrived at least once, always with the same bytes and a valid signature."""
@@ -447,9 +500,14 @@ price = {{ unit = "second", usd = "{HEARD_SECOND_USD}" }}
         assert bodies.keys() == {f"msg_{video_id}" for video_id in shown}
         assert all(len(deliveries) == 1 for deliveries in bodies.values())
         for delivery in self.deliveries:
-            video = shown[delivery.event["data"]["id"]]
-            status = "cancelled" if (video["error"] or {}).get("code") == "CANCELLED" else video["status"]
-            assert delivery.event["type"] == f"video.{status}"
+            job = shown[delivery.event["data"]["id"]]
+            status = "cancelled" if (job["error"] or {}).get("code") == "CANCELLED" else job["status"]
+            assert delivery.event["type"] == f"{job['object'].partition('.')[0]}.{status}"
+
+
+def spoken_text(word: str, number: int) -> str:
+    """A text of SPOKEN_CHARACTERS that no other call has."""
+    return f"{word} {number:0{SPOKEN_CHARACTERS - len(word) - 2}}."
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Servers, workers and processes of one server on one database, killed at random under videos, images and chats."""
+"""Servers, workers and processes of one server on one database, killed at random under calls of every kind."""
 
 import asyncio
 import random
@@ -86,7 +86,7 @@ async def test_a_cluster_killed_at_random(
     with capsys.disabled():
         sys.stdout.write(f"\n{kills} kills: {dict(found)}\n")
     assert not callers.refused
-    assert min(len(callers.videos), len(callers.images), len(callers.recorded)) > kills
+    assert callers.fewest() > kills
 
 
 @postgres_only
@@ -106,7 +106,7 @@ async def test_processes_of_one_server_killed_at_random(
                 await asyncio.sleep(chance.uniform(0.05, 2.0))
                 chance.choice(supervisor.children()).kill()
                 assert await rig.breaches() == []
-            await until(lambda: min(map(len, (callers.videos, callers.images, callers.recorded))) > kills)
+            await until(lambda: callers.fewest() > kills)
         finally:
             callers.have_enough = True
             await calling

@@ -145,6 +145,7 @@ async def test_killed_at_random(tmp_path: Path, database: str, request: pytest.F
             assert await rig.breaches() == []
         async with rig.serve() as served:
             promised += await rig.promise(served, 20)
+            promised += await rig.promise_sounds(served, 2)
             # Who is killed five times in a row before it got anywhere is taken for a killer: seldom, and for free.
             outcomes = await rig.check(served, promised, UNKNOWN | {"INTERNAL_ERROR"})
             assert outcomes["INTERNAL_ERROR"] <= len(promised) // 100
@@ -154,6 +155,7 @@ async def _keep_asking(rig: Rig, promised: list[str], served: Running, chance: r
     while served.process.returncode is None:
         try:
             promised += await rig.promise(served, 8)
+            promised += await rig.promise_sounds(served, 1)
         except OSError:
             return
         await asyncio.sleep(chance.uniform(0, 0.3))
