@@ -249,7 +249,14 @@ RESPONSES = field_table(
 )
 
 SPEECH = field_table(
-    text_field("input", "The text to speak.", required=True, max_length=SPEECH_LENGTH_MAX, handling="renamed"),
+    Field(
+        name="input",
+        types=("string", "array"),
+        about="The text to speak; or up to 100 turns, `{text, voice, instructions}`, spoken one after the other.",
+        required=True,
+        max_length=SPEECH_LENGTH_MAX,
+        handling="emulated",
+    ),
     _MODEL,
     Field(
         name="voice",

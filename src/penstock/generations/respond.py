@@ -269,7 +269,8 @@ def _job(
 def _prompt(request: Request | None) -> str:
     """The text that a job was asked for by."""
     values = request.values if request else {}
-    return str(values.get("prompt") or values.get("input") or "")
+    text = values.get("prompt") or values.get("input") or ""
+    return text if isinstance(text, str) else "\n".join(turn["text"] for turn in text)
 
 
 def _caller_metadata(request: Request | None) -> dict[str, Any]:

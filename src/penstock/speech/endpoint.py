@@ -82,7 +82,8 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
     if labels:
         labels = await gateway.label_values.limited(call.caller.org_id, labels)
     said = request.reference.text if request.reference else None
-    text = joined(request.text, request.values.get("instructions"), said, request.extras)
+    directions = [turn.instructions for turn in request.turns]
+    text = joined(request.text, request.values.get("instructions"), directions, said, request.extras)
     user = request.records.get("user")
     await gateway.guards.check(asked_of(call), _TASK, request.model, text, labels=labels, user=user)
     if planned.request.reference and planned.status != "replayed":

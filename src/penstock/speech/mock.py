@@ -14,6 +14,7 @@ from penstock.recordings.replay_headers import (
 )
 from penstock.schema import Call, Request, Response
 from penstock.speech.request import SpeechRequest
+from penstock.speech.turns import plain_turns, read_turns
 
 
 def speech_replay(call: Call) -> ReplayOptions | None:
@@ -27,13 +28,16 @@ def speech_replay(call: Call) -> ReplayOptions | None:
 def mock_speech(gateway: Gateway, request: SpeechRequest) -> tuple[SpeechRequest, Route]:
     """The call for the built-in voice, at no cost: without a voice and fields that only other models know."""
     mock = gateway.catalog.mock("speech")
-    plain = msgspec.structs.replace(request, voice=None, extras={}, preferences=None, reference=None)
+    turns = plain_turns(request.turns)
+    plain = msgspec.structs.replace(request, turns=turns, voice=None, extras={}, preferences=None, reference=None)
     return plain, Route((replace(mock, model=replace(mock.model, prices=())),))
 
 
 def for_mock(request: Request) -> Request:
     """The request of a kept sound for the built-in voice; see `mock_speech`."""
     values = {name: value for name, value in request.values.items() if name not in ("voice", "reference_audio")}
+    if not isinstance(values["input"], str):
+        values["input"] = [{"text": turn.text} for turn in read_turns(values["input"])]
     return msgspec.structs.replace(request, values=values, extras={})
 
 

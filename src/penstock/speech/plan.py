@@ -14,6 +14,7 @@ from penstock.speech.reference import FIELD as REFERENCE
 from penstock.speech.reference import Reference
 from penstock.speech.request import SpeechRequest
 from penstock.speech.splitting import split_text
+from penstock.speech.turns import Turn, plain_turns
 from penstock.speech.voices import model_voice, speech_of
 from penstock.upstream import checks, translate
 from penstock.upstream.extra_fields import check_extras
@@ -32,18 +33,27 @@ class SpeechPlan(msgspec.Struct, frozen=True):
     tempo: float  # by how much the gateway makes the sound faster
     parts: tuple[str, ...]
     fields: Mapping[str, Any]  # of the provider's body, without the text
+    own_fields: tuple[Mapping[str, Any], ...] = ()  # of each part, where the parts are spoken in different ways
 
-    def size_bytes(self, text: str) -> int:
+    def size_bytes(self, number: int) -> int:
         """About how large the body for one part of the text is."""
         reference: Reference | None = self.fields.get(REFERENCE)
-        return len(text) + (len(reference.encoded) if reference else 0)
+        return len(self.parts[number]) + (len(reference.encoded) if reference else 0)
 
-    def body(self, text: str) -> dict[str, Any]:
+    def instructions_bytes(self, count: int) -> int:
+        """How long the instructions are that are sent with the first so many parts."""
+        usual = self.fields.get("instructions") or ""
+        own = self.own_fields[:count] or ({},) * count
+        return sum(len(str(fields.get("instructions", usual)).encode()) for fields in own)
+
+    def body(self, number: int) -> dict[str, Any]:
         """The provider's fields for one part of the text."""
         speech = speech_of(self.model)
-        values = {**self.fields, "input": text}
+        values = {**self.fields, "input": self.parts[number]}
         if self.voice is not None:
             values["voice"] = self.voice
+        if self.own_fields:
+            values |= self.own_fields[number]
         fixed = speech.formats[self.asked_format]
         body = translate.provider_body(self.model, values, {})
         for name, value in fixed.items():
@@ -64,12 +74,23 @@ def make_plan(model: Model, request: SpeechRequest, *, is_recorded: bool = False
     sent_speed, tempo = _speeds(None if is_recorded else speech.speeds, request.speed)
     if sent_speed != 1:
         values["speed"] = sent_speed
-    parts = split_text(request.text, speech.max_characters)
+    divided = [(turn, part) for turn in request.turns for part in split_text(turn.text, speech.max_characters)]
+    parts = tuple(part for _, part in divided)
     asked = _asked_format(model, request, is_joined=len(parts) > 1, tempo=tempo)
-    voice = None if request.reference else model_voice(model, request.voice)
-    plan = SpeechPlan(model, voice, asked, tempo, tuple(parts), values)
+    own: tuple[Mapping[str, Any], ...] = ()
+    if request.turns != plain_turns(request.turns):
+        own = tuple(_own_fields(model, request, turn) for turn, _ in divided)
+    voice = None if request.reference else model_voice(model, request.turns[0].voice or request.voice)
+    plan = SpeechPlan(model, voice, asked, tempo, parts, values, own)
     check_codecs(plan, request)
     return plan
+
+
+def _own_fields(model: Model, request: SpeechRequest, turn: Turn) -> dict[str, Any]:
+    """How a turn is spoken, where that is not as in the rest of the call."""
+    voice = None if request.reference else model_voice(model, turn.voice or request.voice)
+    fields = {"voice": voice, "instructions": turn.instructions}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def check_codecs(plan: SpeechPlan, request: SpeechRequest) -> None:
@@ -91,6 +112,9 @@ def _check(model: Model, request: SpeechRequest, values: Mapping[str, Any]) -> N
     for row in model.op.params:
         if row.name in checked or (row.required and row.name != "voice"):
             checks.check_row(model, row, checked.get(row.name))
+        if row.name == "instructions":
+            for turn in request.turns:
+                checks.check_row(model, row, turn.instructions)
 
 
 def _speeds(native: tuple[float, float] | None, speed: float) -> tuple[float, float]:

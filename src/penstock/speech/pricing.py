@@ -56,7 +56,7 @@ def _most_lines(plan: SpeechPlan, speed: float) -> list[Line]:
     native = speed / plan.tempo
     seconds = longest_seconds(text, min(native, 1))
     if price.unit == "token":
-        said = len(text.encode()) + len(str(plan.fields.get("instructions") or "").encode())
+        said = len(text.encode()) + plan.instructions_bytes(len(plan.parts))
         most = ceil(seconds * Decimal(str(speech_of(plan.model).tokens_per_second)))
         lines = [
             Line(price.input_usd, "token", Decimal(said + _PROMPT_TOKENS * len(plan.parts)), is_input=True),
@@ -101,7 +101,7 @@ def _bill_lines(
     heard = seconds if seconds is not None else float(_usual_seconds(text))
     tokens: dict[str, int] = {}
     if price.unit == "token":
-        tokens = _tokens(usage) if is_whole and usage.get("output") else _estimated_tokens(plan, text, heard)
+        tokens = _tokens(usage) if is_whole and usage.get("output") else _estimated_tokens(plan, parts, heard)
         lines = [
             Line(price.input_usd, "token", Decimal(tokens["input"]), is_input=True),
             Line(price.usd, "token", Decimal(tokens["output"])),
@@ -141,8 +141,8 @@ def _tokens(usage: Mapping[str, int | float]) -> dict[str, int]:
     return {name: int(usage.get(name, 0)) for name in ("input", "output")} if "output" in usage else {}
 
 
-def _estimated_tokens(plan: SpeechPlan, text: str, seconds: float) -> dict[str, int]:
-    said = len(text.encode()) + len(str(plan.fields.get("instructions") or "").encode())
+def _estimated_tokens(plan: SpeechPlan, parts: tuple[str, ...], seconds: float) -> dict[str, int]:
+    said = sum(len(part.encode()) for part in parts) + plan.instructions_bytes(len(parts))
     return {
         "input": max(1, said // _BYTES_PER_TOKEN),
         "output": ceil(seconds * speech_of(plan.model).tokens_per_second),

@@ -78,15 +78,15 @@ class ProviderSound:
 
         Raises AttemptFailed, StreamBroken, MaybeSent, NotSent or ProviderTooSlow.
         """
-        for text in self._plan.parts:
+        for number in range(len(self._plan.parts)):
             self.begun += 1
             source = await self._gateway.upstream.stream_chat(
                 self._candidate,
-                self._plan.body(text),
+                self._plan.body(number),
                 idle_seconds=idle_seconds(self._candidate.provider, self._gateway.settings),
                 total_seconds=2 * (self.times.max_seconds + EXTRA_SECONDS),
                 for_org=self._for_org,
-                size_bytes=self._plan.size_bytes(text),
+                size_bytes=self._plan.size_bytes(number),
             )
             size_before = self.size_bytes
             async with aclosing(source), aclosing(self._sound(source)) as sound:

@@ -11,9 +11,9 @@ from penstock.models.preferences import FIELD
 from penstock.schema import Call, Request
 from penstock.sound.formats import DEFAULT_RATE, WITH_RATE, SoundFormat
 from penstock.speech.reference import Reference
+from penstock.speech.turns import Turn, read_turns, read_voice
 from penstock.upstream.extra_fields import check_extras_size
 
-_MAX_VOICE_LENGTH = 256
 STREAMED_LENGTH_MAX = 20_000  # characters of a text whose caller waits: about twenty minutes of sound
 # What the gateway does itself, whatever the model can.
 _OWN = (
@@ -27,7 +27,7 @@ class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A checked call of speech."""
 
     model: str
-    text: str
+    turns: tuple[Turn, ...]  # one, unless the input is an array
     voice: str | None
     output_format: SoundFormat
     speed: float
@@ -39,6 +39,11 @@ class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
     written_reference: Mapping[str, Any] | None = None  # the voice to imitate, as the caller wrote it
     reference: Reference | None = None
     records: dict[str, Any]  # what the record of the call keeps of it
+
+    @property
+    def text(self) -> str:
+        """All that is spoken."""
+        return "\n".join(turn.text for turn in self.turns)
 
     @property
     def wanted_rate(self) -> int:
@@ -69,8 +74,8 @@ def stored_speech_request(request: Request) -> SpeechRequest:
 def _speech_request(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> SpeechRequest:
     return SpeechRequest(
         model=fields["model"],
-        text=fields["input"],
-        voice=_voice(fields.get("voice")),
+        turns=read_turns(fields["input"]),
+        voice=read_voice(fields.get("voice"), "voice"),
         output_format=fields.get("response_format", "mp3"),
         speed=fields.get("speed", 1),
         rate=fields.get("sample_rate"),
@@ -81,14 +86,3 @@ def _speech_request(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> Spe
         written_reference=fields.get("reference_audio"),
         records={name: fields[name] for name in ("user", "session_id") if fields.get(name)},
     )
-
-
-def _voice(written: Any) -> str | None:
-    """The name of a voice, which may be written as an object with its id."""
-    name = written.get("id") if isinstance(written, dict) else written
-    if written is not None and not (isinstance(name, str) and 0 < len(name) <= _MAX_VOICE_LENGTH):
-        raise InvalidRequest(
-            f"`voice` must be a name of at most {_MAX_VOICE_LENGTH} characters, or an object with it as `id`.",
-            param="voice",
-        )
-    return name

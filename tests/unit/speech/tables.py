@@ -7,6 +7,7 @@ from penstock.providers.openai_compatible import SPEECH
 from penstock.providers.spec import Model, Price
 from penstock.providers.speech import Speech, named_formats
 from penstock.speech.request import SpeechRequest
+from penstock.speech.turns import Turn
 
 TEXT = "one two three."
 
@@ -21,10 +22,10 @@ def model(price: Price | None = None, **speech: Any) -> Model:
     )
 
 
-def request(**changes: Any) -> SpeechRequest:
+def request(text: str = TEXT, **changes: Any) -> SpeechRequest:
     usual: dict[str, Any] = {
         "model": "lab/voice",
-        "text": TEXT,
+        "turns": (Turn(text),),
         "voice": "alloy",
         "output_format": "mp3",
         "speed": 1,
