@@ -42,11 +42,11 @@ def spectrum(data: bytes, at_seconds: float = 0.5) -> list[float]:
     return spectrum_of(left[int(at_seconds * RATE) :][:SIZE])
 
 
-def spectrum_of(samples: Sequence[float]) -> list[float]:
-    """The spectrum of up to SIZE samples."""
-    window = [value * (0.5 - 0.5 * math.cos(2 * math.pi * at / SIZE)) for at, value in enumerate(samples)]
-    window += [0.0] * (SIZE - len(window))
-    return [abs(value) for value in _transform([complex(value) for value in window])[: SIZE // 2]]
+def spectrum_of(samples: Sequence[float], size: int = SIZE) -> list[float]:
+    """The spectrum of up to `size` samples, a power of two."""
+    window = [value * (0.5 - 0.5 * math.cos(2 * math.pi * at / size)) for at, value in enumerate(samples)]
+    window += [0.0] * (size - len(window))
+    return [abs(value) for value in _transform([complex(value) for value in window])[: size // 2]]
 
 
 def _transform(values: list[complex]) -> list[complex]:
