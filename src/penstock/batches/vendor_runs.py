@@ -133,12 +133,12 @@ class VendorRuns:
         try:
             if row.endpoint == CHATS:
                 call = row_call(gateway, caller, row.endpoint, msgspec.json.decode(row.body))
-                chat = await batched_chat(gateway, call)
-                chat = chat and await admit(gateway, chat)
+                found = await batched_chat(gateway, call)
+                chat = found and await admit(gateway, found)
         except StorageUnavailable:
             raise
-        except Problem as found:  # made alone it fails for the same reason
-            problem = found
+        except Problem as refusal:  # made alone it fails for the same reason
+            problem = refusal
         if chat is None and batch.vendor_batch == ONLY:
             end = RowEnd(status="failed", error_code=problem.code, error_message=problem.message)
             await store_row_end(gateway, self.batch_id, row.number, end)

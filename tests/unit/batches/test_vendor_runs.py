@@ -73,6 +73,19 @@ async def test_a_call_that_fails_in_the_batch_costs_nothing(open_gateway: OpenGa
         assert found == [{"number": 2, "cost": 0, "error_code": "CONTENT_POLICY_VIOLATION"}]
 
 
+@pytest.mark.parametrize("vendor_batch", ["auto", "only"])
+async def test_a_call_that_a_guard_refuses_is_not_sent(
+    open_gateway: OpenGateway, provider: OpenAIBatches, vendor_batch: str
+) -> None:
+    guards = {"words": {"rules": {"words": ["2"]}, "when": "input"}}
+    async with opened(open_gateway, provider, guards=guards) as running:
+        ended = await end(running, provider, vendor_batch=vendor_batch)
+        assert (ended.rows_completed, ended.rows_failed) == (4, 1)
+        assert (len(provider.billed), len(provider.received("chat"))) == (4, 0)
+        found = await running.rows("SELECT number, cost, error_code FROM batch_rows WHERE status = 'failed'")
+        assert found == [{"number": 2, "cost": 0, "error_code": "CONTENT_POLICY_VIOLATION"}]
+
+
 @pytest.mark.parametrize("state", ["expired", "cancelled"])
 async def test_calls_that_the_batch_did_not_come_to_are_made_alone(
     open_gateway: OpenGateway, provider: OpenAIBatches, state: str
