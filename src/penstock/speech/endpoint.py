@@ -28,7 +28,7 @@ from penstock.speech.mock import for_mock, mock_speech, speech_replay, with_repl
 from penstock.speech.plan import SpeechPlan, make_plan
 from penstock.speech.pricing import max_cost, quote
 from penstock.speech.provider_sound import ProviderSound
-from penstock.speech.reference import note_imitation, read_reference
+from penstock.speech.reference import note_imitation, read_reference, without_sound
 from penstock.speech.replay import DelayedSound, RecordedSound, SoundOnRecord, find_speech, recorded_voice
 from penstock.speech.request import SpeechRequest, read_speech_request
 from penstock.speech.streamed_speech import Speaking, speak
@@ -70,6 +70,7 @@ async def create_speech(gateway: Gateway, call: Call) -> Response:
         kept = read_kept(gateway, call, request)
         reference = await read_reference(gateway, call, request.written_reference, is_kept=kept is not None)
         request = msgspec.structs.replace(request, reference=reference)
+        call = without_sound(call, reference)
         labels = call_labels(call, call.json.get("labels"))
         planned = await _plan(gateway, call, request, is_kept=kept is not None)
     if call.dry_run:

@@ -59,6 +59,15 @@ async def read_reference(gateway: Gateway, call: Call, written: Any, *, is_kept:
     return Reference(encoded, written.get("text"), sha256, made["seconds"])
 
 
+def without_sound(call: Call, reference: Reference | None) -> Call:
+    """The call as it is stored and recorded: with the digest of the sound in its place."""
+    if reference is None:
+        return call
+    kept = {"sha256": reference.sha256, "text": reference.text, "consent": True}
+    fields = {**call.json, FIELD: kept}
+    return msgspec.structs.replace(call, body=msgspec.json.encode(fields), json=fields)
+
+
 async def note_imitation(gateway: Gateway, call: Call, model: str, reference: Reference) -> None:
     """Note in the audit log who affirmed that the person agrees, and which sound it was."""
     act_as(Actor(call.caller.user_id or call.caller.key_id, call.address, call.id))

@@ -112,3 +112,32 @@ async def test_guards_read_what_is_said_in_the_sound(installation: Installation)
             await imitate(running, {"audio": uri(3), "text": "A gun.", "consent": True})
         assert not vendors.received("openai")
         assert not await events(running)
+
+
+async def test_the_sound_is_neither_stored_nor_recorded(installation: Installation) -> None:
+    async with mistral(installation, payloads="all") as (running, vendors):
+        written = {"audio": uri(3), "text": "Some words.", "consent": True}
+        await imitate(running, written)
+        await imitate(running, written, headers={"x-service-replay": "record"})
+        payloads, recordings = "SELECT request FROM payloads", "SELECT request FROM recordings"
+
+        async def are_stored() -> bool:
+            return len(await running.rows(payloads)) == 2
+
+        await running.wait_until(are_stored)
+        stored = [*await running.rows(payloads), *await running.rows(recordings)]
+        assert len(stored) == 3
+        for row in stored:
+            text = bytes(row["request"]).decode()
+            assert "data:" not in text
+            assert "sha256" in text
+            assert "Some words." in text
+
+
+async def test_a_recording_is_of_one_voice(installation: Installation) -> None:
+    async with mistral(installation) as (running, vendors):
+        await imitate(running, {"audio": uri(3), "consent": True}, headers={"x-service-replay": "record"})
+        for seconds in (3, 4):
+            voice = {"audio": uri(seconds), "consent": True}
+            await imitate(running, voice, headers={"x-service-replay": "replay-or-live"})
+        assert len(vendors.received("openai")) == 2
