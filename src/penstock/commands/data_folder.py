@@ -81,3 +81,10 @@ async def org_id(store: "Store", named: str | None, settings: Settings) -> OrgId
     from penstock.clock import Clock
 
     return OrgId(named) if named else await ensure_first_org(store, settings, Clock())
+
+
+async def known_org(store: "Store", named: str) -> OrgId:
+    """The organization with this id. Raises NotFound."""
+    from penstock.accounts.orgs import get_org
+
+    return OrgId((await get_org(store, OrgId(named))).id)

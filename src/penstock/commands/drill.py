@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.commands.data_folder import Config, Data, load_settings, with_store
+from penstock.commands.data_folder import Config, Data, known_org, load_settings, with_store
 from penstock.commands.output import Json, print_json, say, usd
 from penstock.commands.tables import show_table
 from penstock.environment import ENVIRONMENT
@@ -61,7 +61,7 @@ def drill(
 
         catalog = Catalog(discover(), settings, ENVIRONMENT)
         scenario = read_scenario(down or (), slow or (), dearer or (), catalog.providers.known)
-        org_ids = [OrgId(org)] if org else [OrgId(row["id"]) for row in await store.all("list_orgs")]
+        org_ids = [await known_org(store, org)] if org else [OrgId(row["id"]) for row in await store.all("list_orgs")]
         return await drill_report(store, Rerouter(catalog, settings, scenario, to_ms), org_ids, from_ms, to_ms)
 
     report = with_store(settings, work)

@@ -5,14 +5,13 @@ from typing import Annotated, Any
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.data_folder import Config, Data, load_settings, with_store
+from penstock.commands.data_folder import Config, Data, known_org, load_settings, with_store
 from penstock.commands.output import Json, print_json
 from penstock.commands.tables import show_table
 from penstock.guards.configured import read_guards
 from penstock.guards.records import guard_record
 from penstock.guards.verdict_counts import ALL_ORGS, MAX_DAYS, VERDICTS, sum_verdicts
 from penstock.store.base import Store
-from penstock.values import OrgId
 from penstock.vault import Vault
 
 
@@ -28,7 +27,7 @@ def list_guards(
     guards = read_guards(settings.guards)
 
     async def work(store: Store, vault: Vault) -> list[dict[str, Any]]:
-        sums = await sum_verdicts(store, Clock(), OrgId(org) if org else ALL_ORGS, days)
+        sums = await sum_verdicts(store, Clock(), await known_org(store, org) if org else ALL_ORGS, days)
         return [guard_record(guard, sums.get(guard.name, {})) for guard in guards]
 
     records = with_store(settings, work)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import typer
 
 from penstock.commands.output import print_json
@@ -21,7 +22,7 @@ def show_table(
         names = [column.lower().replace(" ", "_") for column in columns]
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [[_text(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in cells:
             typer.echo("\t".join(row))
@@ -32,6 +33,15 @@ def show_table(
     places = [columns.index(column) for column in on_terminal or columns]
     cells = [[_TIME.sub("\\1\u00a0\\2", row[place]) for place in places] for row in cells]
     _print_table(title, [columns[place] for place in places], cells)
+
+
+def _text(cell: Any) -> str:
+    """A cell as people read it, and programs: lists with commas, objects as JSON."""
+    if cell is None:
+        return ""
+    if isinstance(cell, list | tuple):
+        return ", ".join(map(_text, cell))
+    return msgspec.json.encode(cell).decode() if isinstance(cell, dict) else str(cell)
 
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z$")

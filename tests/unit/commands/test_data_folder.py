@@ -89,3 +89,10 @@ def test_a_folder_without_data_is_refused_and_left_empty(tmp_path: Path, words: 
     assert ended.status == 1
     assert f"there is no Penstock data in {tmp_path / 'empty'}" in ended.err
     assert not (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize("words", [("guards",), ("drill", "--down", "fal"), ("keys", "list"), ("labels", "list")])
+def test_an_organization_that_does_not_exist_is_named(data_folder: Path, words: tuple[str, ...]) -> None:
+    told = penstock(*words, "--org", "org_none", "--data", data_folder)
+    assert (told.status, told.out) == (1, "")
+    assert "No such organization: org_none." in told.err

@@ -16,6 +16,11 @@ def test_output_to_a_pipe_is_separated_by_tabs(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "x\t\t1\ny\tTrue\t2.5\n"
 
 
+def test_lists_and_objects_are_not_printed_as_python_writes_them(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.show_table("Things", ["a", "b"], [[("x", "y"), {"c": None, "d": "e"}], [[], {}]])
+    assert capsys.readouterr().out == 'x, y\t{"c":null,"d":"e"}\n\t{}\n'
+
+
 def shown(columns: int, call: str) -> str:
     """What a call of `show_table` prints on a pseudo-terminal of this width."""
     ours, theirs = pty.openpty()

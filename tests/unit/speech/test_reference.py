@@ -115,7 +115,7 @@ async def test_guards_read_what_is_said_in_the_sound(installation: Installation)
 
 
 async def test_the_sound_is_neither_stored_nor_recorded(installation: Installation) -> None:
-    async with mistral(installation, payloads="all") as (running, vendors):
+    async with mistral(installation, payloads="all") as (running, _):
         written = {"audio": uri(3), "text": "Some words.", "consent": True}
         await imitate(running, written)
         await imitate(running, written, headers={"x-service-replay": "record"})
