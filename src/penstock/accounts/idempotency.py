@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from penstock.store.base import Store
+from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, Retention
 
 
@@ -23,15 +23,35 @@ def key_digest(operation: str, key: str) -> bytes:
     return hashlib.sha256(f"{operation}\n{key}".encode()).digest()
 
 
+class KeyTaken(Exception):
+    """Another call has the key."""
+
+
 async def claim_key(store: Store, claim: Claim, retention: Retention) -> Claim | None:
     """Give the key to this call, and return None; or return the call that has it."""
-    values = {**msgspec.structs.asdict(claim), "expires_at_ms": claim.created_at_ms + retention.seconds * 1000}
     while True:
-        if await store.write(lambda tx: tx.run("claim_idempotency_key", **values), org_id=claim.org_id):
+        if await store.write(lambda tx: _claim(tx, claim, retention), org_id=claim.org_id):
             return None
-        row = await store.one("get_idempotency_key", org_id=claim.org_id, key_digest=claim.key_digest)
-        if row is not None:  # otherwise it has just been released
-            return None if row["request_id"] == claim.request_id else msgspec.structs.replace(claim, **row)
+        found = await find_claim(store, claim)
+        if found is not None:  # otherwise it has just been released
+            return None if found.request_id == claim.request_id else found
+
+
+async def claim_key_with(tx: Transaction, claim: Claim, retention: Retention) -> None:
+    """Give the key to this call in the transaction that stores what it makes. Raises KeyTaken."""
+    if not await _claim(tx, claim, retention):
+        raise KeyTaken
+
+
+async def _claim(tx: Transaction, claim: Claim, retention: Retention) -> int:
+    expires_at_ms = claim.created_at_ms + retention.seconds * 1000
+    return await tx.run("claim_idempotency_key", **msgspec.structs.asdict(claim), expires_at_ms=expires_at_ms)
+
+
+async def find_claim(store: Store, claim: Claim) -> Claim | None:
+    """The call that has the key of this one."""
+    row = await store.one("get_idempotency_key", org_id=claim.org_id, key_digest=claim.key_digest)
+    return None if row is None else msgspec.structs.replace(claim, **row)
 
 
 async def take_over_key(store: Store, claim: Claim, earlier: Claim, retention: Retention) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.aliases import aliased
+from penstock.accounts.idempotency import Claim, claim_key_with
 from penstock.batches.lines import BadLine, Line, RowFault
 from penstock.batches.records import IN_PROGRESS, NEVER, PAUSED, PREFIX, BatchRecord, get_batch
 from penstock.batches.row_checks import Price, check_row
@@ -134,17 +135,30 @@ async def estimate_batch(
 
 
 async def create_batch(
-    gateway: Gateway, caller: Caller, lines: Iterator[Line | BadLine], options: BatchOptions, batch_id: str
+    gateway: Gateway,
+    caller: Caller,
+    lines: Iterator[Line | BadLine],
+    options: BatchOptions,
+    batch_id: str,
+    claim: Claim | None = None,
 ) -> BatchRecord:
     """Check, price and store the rows; then the batch runs, unless it is to be started later.
 
-    Raises RowsRefused, which names rows and columns, if any row is wrong, or with `skip_invalid` if all are. Then
-    nothing is kept, nor if this process ends meanwhile.
+    Raises KeyTaken, before a row is read, if another call has the idempotency key that this one claims. Raises
+    RowsRefused, which names rows and columns, if any row is wrong, or with `skip_invalid` if all are. Then nothing is
+    kept, nor if this process ends meanwhile.
     """
     if gateway.settings.payloads == "none":
         message = 'This gateway stores no payloads (`payloads = "none"`), so it cannot store the rows of a batch.'
         raise InvalidRequest(message)
-    await gateway.store.write(lambda tx: tx.run("add_batch", **_batch_columns(gateway, caller, options, batch_id)))
+    retention = Retention.parse(gateway.settings.idempotency_retention)
+
+    async def add(tx: Transaction) -> None:
+        if claim:  # together: a key whose batch is not there is that of a batch that was deleted
+            await claim_key_with(tx, claim, retention)
+        await tx.run("add_batch", **_batch_columns(gateway, caller, options, batch_id))
+
+    await gateway.store.write(add, org_id=caller.org_id)
     sums = _Sums()
     try:
         await _check_rows(gateway, caller, lines, options, sums, batch_id)

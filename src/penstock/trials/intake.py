@@ -6,16 +6,18 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.idempotency import Claim
 from penstock.audit_log import Act, Note, write_audited
 from penstock.batches import intake
 from penstock.batches.intake import BatchOptions, RowsRefused
 from penstock.batches.lines import Line
+from penstock.batches.records import BatchRecord
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Caller
 from penstock.store.base import Transaction
 from penstock.trials.records import PREFIX, TrialRecord, get_trial
-from penstock.values import Nanos, new_id
+from penstock.values import Nanos
 
 MOST_MODELS = 6
 _MODEL_CHARS = 256
@@ -74,18 +76,22 @@ async def estimate_trial(gateway: Gateway, caller: Caller, trial: NewTrial) -> d
     }
 
 
-async def create_rows(gateway: Gateway, caller: Caller, trial: NewTrial, batch_id: str) -> None:
-    """Check, price and store the rows of a trial, as a batch that has not started. Raises RowsRefused."""
+async def create_rows(
+    gateway: Gateway, caller: Caller, trial: NewTrial, batch_id: str, claim: Claim | None = None
+) -> BatchRecord:
+    """Check, price and store the rows of a trial, as a batch that has not started. Raises RowsRefused and KeyTaken."""
     try:
-        await intake.create_batch(gateway, caller, trial.rows(), trial.options, batch_id)
+        return await intake.create_batch(gateway, caller, trial.rows(), trial.options, batch_id, claim)
     except RowsRefused as refusal:
         raise _by_prompt(refusal, trial) from None
 
 
 async def store_trial(gateway: Gateway, caller: Caller, trial: NewTrial, batch_id: str) -> TrialRecord:
-    """Store a trial whose rows are stored; then its batch runs, unless it is to be started later."""
+    """Store a trial whose rows are stored, unless another call has; then its batch runs, if it is not to be started
+    later.
+    """
     now_ms = gateway.clock.now_ms()
-    trial_id = new_id(PREFIX, now_ms)
+    trial_id = f"{PREFIX}_{batch_id.partition('_')[2]}"  # of two calls that store it, one does
     columns = {
         "id": trial_id,
         "org_id": caller.org_id,
@@ -100,8 +106,7 @@ async def store_trial(gateway: Gateway, caller: Caller, trial: NewTrial, batch_i
     resumed = {"max_cost": trial.max_cost, "concurrency": trial.options.concurrency}
 
     async def write(tx: Transaction) -> None:
-        await tx.run("add_trial", **columns)
-        if trial.start:
+        if await tx.run("add_trial", **columns) and trial.start:
             await tx.run("resume_batch", id=batch_id, org_id=caller.org_id, **resumed)
 
     await gateway.store.write(write, org_id=caller.org_id)

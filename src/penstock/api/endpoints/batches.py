@@ -1,11 +1,11 @@
 """Create batches, follow, pause, resume and cancel them, and read their results."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.idempotency import Claim, claim_key, key_digest, release_key, take_over_key
+from penstock.accounts.idempotency import Claim, KeyTaken, find_claim, key_digest, release_key
 from penstock.api import query
 from penstock.api.endpoints.files import read_first_chunk
 from penstock.api.fields import checked_fields
@@ -35,7 +35,7 @@ from penstock.generations.idempotency_keys import read_key
 from penstock.net import checked_urls
 from penstock.schema import Call, Response
 from penstock.store.paging import Pager
-from penstock.values import Nanos, Retention, nanos
+from penstock.values import Nanos, nanos
 
 _MAX_USD = 1_000_000_000
 _MAX_CONCURRENCY = 1000
@@ -88,16 +88,12 @@ async def create_batch(gateway: Gateway, call: Call) -> Response:
         return Response(json=await estimate_batch(gateway, call.caller, rows, options))
     batch_id = new_batch_id(gateway)
     claim = batch_claim(gateway, call, batch_id)
-    if claim and (earlier := await claim_batch_key(gateway, claim)):
-        return Response(json=batch_object(earlier), headers={"idempotent-replayed": "true"})
-    try:
-        batch = await intake.create_batch(gateway, call.caller, rows, options, batch_id)
-    except BaseException:
-        if claim:
-            await asyncio.shield(release_key(gateway.store, claim))
-        raise
+    batch = await make_once(
+        gateway, claim, lambda: intake.create_batch(gateway, call.caller, rows, options, batch_id, claim)
+    )
     gateway.batch_wakeup.set()
-    return Response(json=batch_object(batch))
+    is_repeated = batch.id != batch_id
+    return Response(json=batch_object(batch), headers={"idempotent-replayed": "true"} if is_repeated else {})
 
 
 def batch_claim(gateway: Gateway, call: Call, batch_id: str, operation: str = "batch") -> Claim | None:
@@ -107,22 +103,37 @@ def batch_claim(gateway: Gateway, call: Call, batch_id: str, operation: str = "b
     return Claim(call.caller.org_id, key_digest(operation, key), batch_id, b"", gateway.clock.now_ms())
 
 
-async def claim_batch_key(gateway: Gateway, claim: Claim) -> BatchRecord | None:
-    """The batch that was created with the same key before. Raises IdempotencyInProgress while one is being created.
-
-    A key without a batch is that of a process that died while it checked the rows; another call may have it.
+async def make_once(gateway: Gateway, claim: Claim | None, make: Callable[[], Awaitable[BatchRecord]]) -> BatchRecord:
+    """The batch that is made, or that was made by an earlier call with the same key. Raises IdempotencyInProgress while
+    another call makes one. A call that is refused does not use up its key.
     """
-    retention = Retention.parse(gateway.settings.idempotency_retention)
-    earlier = await claim_key(gateway.store, claim, retention)
+    while True:
+        try:
+            return await make()
+        except KeyTaken:
+            assert claim is not None, "it has a key"
+            if earlier := await _earlier_batch(gateway, claim):
+                return earlier
+        except BaseException:
+            if claim:
+                await asyncio.shield(release_key(gateway.store, claim))
+            raise
+
+
+async def _earlier_batch(gateway: Gateway, claim: Claim) -> BatchRecord | None:
+    """The batch of the call that has the key; None if it was deleted, and the key is free.
+
+    Raises IdempotencyInProgress while its rows are checked.
+    """
+    earlier = await find_claim(gateway.store, claim)
     if earlier is None:
         return None
     try:
         batch = await get_batch(gateway.store, claim.org_id, earlier.request_id)
-    except NotFound:
-        if await take_over_key(gateway.store, claim, earlier, retention):
-            return None
-        batch = None
-    if batch is None or batch.status == VALIDATING:
+    except NotFound:  # refused, or its process died while it checked the rows
+        await release_key(gateway.store, earlier)
+        return None
+    if batch.status == VALIDATING:
         message = "The first call with this idempotency key is still being checked."
         raise IdempotencyInProgress(message, headers={"retry-after": "2"}, should_retry=True)
     return batch

@@ -1,12 +1,10 @@
 """Compare models on the same prompts: make trials, follow them, delete them."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.accounts.idempotency import release_key
 from penstock.api import query
-from penstock.api.endpoints.batches import MAX_COST_FIELD, batch_claim, budget, claim_batch_key, one_file
+from penstock.api.endpoints.batches import MAX_COST_FIELD, batch_claim, budget, make_once, one_file
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body
 from penstock.api.responses import NO_STORE
@@ -69,18 +67,13 @@ async def create_trial(gateway: Gateway, call: Call) -> Response:
         return Response(json=await intake.estimate_trial(gateway, call.caller, trial))
     batch_id = new_batch_id(gateway)
     claim = batch_claim(gateway, call, batch_id, "trial")
-    if claim and (earlier := await claim_batch_key(gateway, claim)):
-        made = await find_trial_of_batch(gateway.store, call.caller.org_id, earlier.id)
-        if made is None:  # its process ended before it stored the trial
-            made = await intake.store_trial(gateway, call.caller, trial, earlier.id)
-        return Response(json=_shown(gateway, made), headers={"idempotent-replayed": "true"})
-    try:
-        await intake.create_rows(gateway, call.caller, trial, batch_id)
-    except BaseException:
-        if claim:
-            await asyncio.shield(release_key(gateway.store, claim))
-        raise
-    return Response(json=_shown(gateway, await intake.store_trial(gateway, call.caller, trial, batch_id)))
+    batch = await make_once(gateway, claim, lambda: intake.create_rows(gateway, call.caller, trial, batch_id, claim))
+    if batch.id == batch_id:
+        return Response(json=_shown(gateway, await intake.store_trial(gateway, call.caller, trial, batch_id)))
+    made = await find_trial_of_batch(gateway.store, call.caller.org_id, batch.id)
+    if made is None:  # its process ended before it stored the trial
+        made = await intake.store_trial(gateway, call.caller, trial, batch.id)
+    return Response(json=_shown(gateway, made), headers={"idempotent-replayed": "true"})
 
 
 async def _prompts(gateway: Gateway, call: Call, fields: Mapping[str, Any]) -> list[Line]:

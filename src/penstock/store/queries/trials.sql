@@ -8,9 +8,10 @@
     batches.cost, batches.max_cost
 
 -- name: add_trial
--- Add a trial whose batch is stored.
+-- Add a trial whose batch is stored, unless another call has added it.
 INSERT INTO trials (id, org_id, key_id, batch_id, name, kind, models, prompts, created_at_ms)
-VALUES (:id, :org_id, :key_id, :batch_id, :name, :kind, :models, :prompts, :created_at_ms);
+VALUES (:id, :org_id, :key_id, :batch_id, :name, :kind, :models, :prompts, :created_at_ms)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: get_trial
 -- One trial of an organization, with the state of its batch.

@@ -1,5 +1,6 @@
 """Batches over HTTP: made, listed, changed and read by their own organization only."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -47,6 +48,20 @@ async def test_results_come_as_lines(tmp_path: Path) -> None:
         found = await here.get(f"/v1/batches/{made.json['id']}/results")
         assert (found.status, found.body) == (200, b"")
         assert found.headers["content-type"] == "application/jsonl"
+
+
+async def test_calls_with_one_idempotency_key_at_the_same_time_make_one_batch(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        sent = [
+            here.served.call(
+                "POST", "/v1/batches", key=here.mine.plain.key, body=BATCH, headers={"idempotency-key": "k"}
+            )
+            for _ in range(20)
+        ]
+        found = await asyncio.gather(*sent)
+        assert {each.status for each in found} <= {200, 409}
+        assert len({each.json["id"] for each in found if each.status == 200}) == 1
+        assert len((await here.get("/v1/batches")).json["data"]) == 1
 
 
 async def test_an_idempotency_key_makes_one_batch_and_a_refused_call_does_not_use_it(tmp_path: Path) -> None:

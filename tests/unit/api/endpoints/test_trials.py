@@ -1,5 +1,6 @@
 """Trials over HTTP: made, listed, read and deleted by their own organization only."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -30,6 +31,17 @@ async def test_a_trial_is_made_listed_and_deleted_by_its_organization_only(tmp_p
         assert [result["model"] for result in (await here.get(path)).json["results"]] == MODELS
         assert (await here.served.call("DELETE", path, key=key)).status == 204
         assert (await here.get(path)).status == 404
+
+
+async def test_calls_with_one_idempotency_key_at_the_same_time_make_one_trial(tmp_path: Path) -> None:
+    async with running(tmp_path, models=NAMES) as here:
+        key, headers = here.mine.plain.key, {"idempotency-key": "k1"}
+        calls = (here.served.call("POST", "/v1/trials", key=key, body=SMALL_TRIAL, headers=headers) for _ in range(20))
+        found = await asyncio.gather(*calls)
+        assert {each.status for each in found} <= {200, 409}
+        assert len({each.json["id"] for each in found if each.status == 200}) == 1
+        assert len((await here.get("/v1/trials")).json["data"]) == 1
+        assert len((await here.get("/v1/batches")).json["data"]) == 1
 
 
 async def test_a_file_is_sent_in_a_form_and_a_refusal_lists_prompts(tmp_path: Path) -> None:
