@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.accounts.audit import count_orphans
 from penstock.errors import ContentPolicyViolation, Problem, Unavailable
 from penstock.generation_jobs import output_guards
 from penstock.generation_jobs.mailbox import Mailbox, PartialImages
@@ -115,6 +116,7 @@ async def test_a_refused_output_costs_what_was_said(
         assert transfers.get("capture", 0) == (cost if is_charged else 0)
         losses = await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")
         assert [abs(row["amount"]) for row in losses] == ([] if is_charged else [cost])
+        assert await count_orphans(running.gateway.store) == ((0, 0) if is_charged else (1, cost))
 
 
 @sqlite_only

@@ -46,8 +46,8 @@ WHERE id = :id AND state IN ('intent', 'unknown') AND ref IS NULL;
 -- name: count_orphans
 -- Number and cost of attempts that providers completed, or may have completed, and for which no caller was charged.
 SELECT COUNT(*) AS count, COALESCE(SUM(a.cost), 0) AS cost
-FROM attempts a JOIN generations g ON g.id = a.request_id
+FROM attempts a JOIN generations g ON g.id = a.request_id JOIN requests r ON r.id = a.request_id
 WHERE g.status IN ('completed', 'failed') AND (
-    a.state = 'unknown' OR (a.state = 'completed' AND g.status = 'failed')
+    a.state = 'unknown' OR (a.state = 'completed' AND g.status = 'failed' AND r.cost = 0)
     OR EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss')
 );
