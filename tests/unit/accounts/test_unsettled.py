@@ -263,15 +263,18 @@ async def test_a_call_waits_for_what_another_server_has_not_written(
     """What an ended call has left of its hold pays for the next call, also in another server."""
     monkeypatch.setattr(ChatSettlement, "_start_writing", lambda *_: None)
     pauses: list[float] = []
-    async with two_providers() as labs, open_gateway(labs=labs, starting_credit_usd="0.05") as one:
-        async with open_gateway(labs=labs) as other:
-            settle(one, await reserve(one, CHAT_NANOS), 0, "upstream_failure")
+    async with (
+        two_providers() as labs,
+        open_gateway(labs=labs, starting_credit_usd="0.05") as one,
+        open_gateway(labs=labs) as other,
+    ):
+        settle(one, await reserve(one, CHAT_NANOS), 0, "upstream_failure")
 
-            async def write_elsewhere(seconds: float) -> None:
-                pauses.append(seconds)
-                await one.gateway.chat_settlement.catch_up(one.caller.org_id)
+        async def write_elsewhere(seconds: float) -> None:
+            pauses.append(seconds)
+            await one.gateway.chat_settlement.catch_up(one.caller.org_id)
 
-            monkeypatch.setattr(unsettled, "asyncio", SimpleNamespace(sleep=write_elsewhere))
-            assert (await long_chat(other)).status == 200
-            await other.gateway.chat_settlement.catch_up(other.caller.org_id)
+        monkeypatch.setattr(unsettled, "asyncio", SimpleNamespace(sleep=write_elsewhere))
+        assert (await long_chat(other)).status == 200
+        await other.gateway.chat_settlement.catch_up(other.caller.org_id)
     assert pauses == [unsettled._OTHERS_BATCHES * chat_settlement.BATCH_SECONDS]
