@@ -1,6 +1,7 @@
 """List and retrieve models."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from penstock.media.rows import ExampleRow, list_examples
 from penstock.models.catalog import Catalog
 from penstock.models.description import describe_found
 from penstock.models.known_providers import KnownProviders
-from penstock.schema import Call, Response
+from penstock.schema import Call, Caller, Response
 
 MODEL_QUERY = (
     Query(name="schema", type="boolean", default=False, about="Add each model's parameters as a JSON Schema."),
@@ -43,13 +44,16 @@ async def list_models(gateway: Gateway, call: Call) -> Response:
     of_servers = await gateway.server_models.describe_all(asked["schema"])
     if asked["provider"] or asked["search"]:
         return await _find_models(gateway, call, asked, of_servers)
-    # All callers but those with a list of models get the same, and writing the schemas takes many milliseconds.
-    if call.caller.models is None and not asked["details"] and not asked["off"]:
+    # All callers but those with a list of models or aliases get the same, and writing the schemas takes many
+    # milliseconds.
+    is_usual = call.caller.models is None and not call.caller.model_aliases
+    if is_usual and not asked["details"] and not asked["off"]:
         encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, gateway.catalog.providers, asked["schema"])
         together = b",".join([*encoded, *(encode(model) for model in of_servers)])
         return Response(body=b'{"object":"list","data":[%b]}' % together)
     listed = await asyncio.to_thread(_described_models, gateway.catalog, gateway.catalog.providers, asked["schema"])
-    models = [model for model in (*listed, *of_servers) if call.caller.may_use(model["id"])]
+    named = _with_aliases(call.caller, (*listed, *of_servers))
+    models = [model for model in named if _may_use(call.caller, model)]
     models = await _with_details(gateway, call, models, asked["details"])
     return Response(json={"object": "list", "data": [*models, *await _off_models(gateway, call, asked)]})
 
@@ -71,10 +75,9 @@ async def _find_models(
     if len(words) > _WORDS_LENGTH_MAX:
         raise InvalidRequest(f"`search` may have at most {_WORDS_LENGTH_MAX} characters.", param="search")
     listed = await asyncio.to_thread(_described_models, gateway.catalog, gateway.catalog.providers, asked["schema"])
-    models = [model for model in (*listed, *of_servers) if _fits(model, provider, words)]
-    models = await _with_details(
-        gateway, call, [each for each in models if call.caller.may_use(each["id"])], asked["details"]
-    )
+    named = _with_aliases(call.caller, (*listed, *of_servers))
+    models = [model for model in named if _may_use(call.caller, model) and _fits(model, provider, words)]
+    models = await _with_details(gateway, call, models, asked["details"])
     if provider and gateway.live_models.has_catalogue(provider):
         found = await gateway.live_models.search(provider, words, call.caller.org_id)
         described = (describe_found(provider, model) for model in found)
@@ -84,6 +87,23 @@ async def _find_models(
             if call.caller.may_use(model["id"]) and not gateway.catalog.has_table(model["id"])
         ]
     return Response(json={"object": "list", "data": [*models, *await _off_models(gateway, call, asked)]})
+
+
+def _with_aliases(caller: Caller, models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Models as calls of the organization get them: an alias takes the place of a model with its name."""
+    by_id = {model["id"]: model for model in models}
+    of_aliases = sorted(caller.model_aliases.items())
+    return [model for model in models if model["id"] not in caller.model_aliases] + [
+        _named(by_id[model], alias) for alias, model in of_aliases if model in by_id
+    ]
+
+
+def _named(model: dict[str, Any], alias: str) -> dict[str, Any]:
+    return {**model, "id": alias, "alias_of": model["id"]}
+
+
+def _may_use(caller: Caller, model: dict[str, Any]) -> bool:
+    return caller.may_use(model["id"]) or ("alias_of" in model and caller.may_use(model["alias_of"]))
 
 
 def _fits(model: dict[str, Any], provider: str | None, words: str) -> bool:
@@ -108,9 +128,13 @@ def _described_off(catalog: Catalog) -> tuple[dict[str, Any], ...]:
 
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MODEL_QUERY, call.query)
-    if call.caller.may_use(call.path["model"]):
-        await gateway.live_models.prepare(call.path["model"], call.caller.org_id)
-    described = await gateway.server_models.describe(call.path["model"], asked["schema"])
+    name = call.path["model"]
+    model = call.caller.model_aliases.get(name, name)
+    if call.caller.may_use(name) or call.caller.may_use(model):
+        await gateway.live_models.prepare(model, call.caller.org_id)
+    described = await gateway.server_models.describe(model, asked["schema"])
+    if name in call.caller.model_aliases:
+        described = _named(described, name)
     return Response(json=(await _with_details(gateway, call, [described], asked["details"]))[0])
 
 
@@ -122,16 +146,16 @@ async def _with_details(
         return models
     now_ms = gateway.clock.now_ms()
     org_id = call.caller.org_id
-    ids = [model["id"] for model in models]
+    ids = [model.get("alias_of", model["id"]) for model in models]
     outputs = await list_examples(gateway.store, ids, org_id, now_ms)
     examples = {output.model: await _example(gateway, call, output) for output in outputs}
     return [
         {
             **model,
-            "serving": gateway.routing.describe(model["id"]),
-            "example": examples.get(model["id"]),
+            "serving": gateway.routing.describe(model_id),
+            "example": examples.get(model_id),
         }
-        for model in models
+        for model_id, model in zip(ids, models, strict=True)
     ]
 
 

@@ -192,8 +192,8 @@ OPERATIONS: Mapping[str, Operation] = {
     **{name: Operation("Trials", about) for name, about in TRIAL_OPERATIONS.items()},
     "list_models": Operation(
         "Models",
-        "Lists the models that the key may call. `schema=true` adds the parameters of each, `details=true` who "
-        "serves it.",
+        "Lists the models that the key may call, and the aliases of its organization, each with `alias_of`. "
+        "`schema=true` adds the parameters of each, `details=true` who serves it.",
     ),
     "retrieve_model": Operation(
         "Models", "Returns one model by its id, its alias, or its id with the prefix of a provider."

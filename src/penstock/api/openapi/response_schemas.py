@@ -286,6 +286,7 @@ _MODEL = closed_object(
         ),
     },
     optional={
+        "alias_of": TEXT,
         "missing": {"type": "object", "additionalProperties": array(TEXT)},
         "serving": array(
             closed_object(

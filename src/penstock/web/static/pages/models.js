@@ -43,6 +43,7 @@ function Card({ model }) {
     <div class=${`card-image tint ${task}`}><${Example} model=${model} task=${task} /></div>
     <div class="stack tight">
       <h2 class="anywhere"><a class="row-link" href=${pageUrl(`models/${model.id}`)}>${model.id}</a></h2>
+      ${model.alias_of && html`<p class="small">Stands for <span class="anywhere">${model.alias_of}</span></p>`}
       ${model.description && html`<p class="small soft clamp">${model.description}</p>`}
       <p class="small soft">${model.providers.join(", ")}</p>
       <p class="row small">${model.modes.map((mode) => html`<span class="chip" key=${mode}>${mode}</span>`)}</p>

@@ -91,6 +91,6 @@ export function NewTrial() {
   const loaded = useData(models, []);
   return html`<div class="page">
     <${Head} title="New trial" about="Each prompt is made once with each model. You see the price before anything runs." back=${{ href: pageUrl("trials"), label: "Trials" }} />
-    <${Loaded} of=${loaded}>${(offered) => html`<${Form} offered=${offered} />`}<//>
+    <${Loaded} of=${loaded}>${(offered) => html`<${Form} offered=${offered.filter(({ alias_of: model }) => !model)} />`}<//>
   </div>`;
 }
