@@ -65,6 +65,7 @@ def create_key(folder: Path) -> str:
 
 def create_organizations(folder: Path, count: int) -> list[str]:
     """Create organizations with credit; return a key of each. None of them may have more than half of the calls."""
+    _run_penstock(folder, "init")
     orgs = [_run_penstock(folder, "orgs", "create", "--name", f"Bench {number}") for number in range(count)]
     for org in orgs:
         _run_penstock(folder, "credit", "add", "--usd", "1000000", "--org", org)
