@@ -40,6 +40,7 @@ from penstock.models.server_models import ServerModels
 from penstock.models.vendor_accounts import VendorAccounts
 from penstock.people.invitations import Invitations
 from penstock.people.own_keys import OwnKeys
+from penstock.people.proxy_sign_in import ProxySignIn
 from penstock.people.sessions import Sessions
 from penstock.people.sign_in import SignIn
 from penstock.people.users import Users
@@ -88,7 +89,7 @@ class Gateway:
     users: Users
     own_keys: OwnKeys
     invitations: Invitations
-    sign_in: SignIn | None  # with an issuer; None: people sign in with keys
+    sign_in: SignIn | ProxySignIn | None  # with an issuer, or through a proxy; None: people sign in with keys
     requests: Requests
     label_values: LabelValues
     usage: UsageReports

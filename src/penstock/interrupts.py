@@ -14,10 +14,11 @@ class ProcessStopped(Exception):
 class CallerLine:
     """The connection of a caller; at most one call at a time runs on it."""
 
-    __slots__ = ("is_closed", "task")
+    __slots__ = ("is_closed", "is_proxied", "task")
 
     def __init__(self) -> None:
         self.is_closed = False
+        self.is_proxied = False  # the other end is one of the settings' `trusted_proxies`
         self.task: asyncio.Task[object] | None = None  # of the call, while it may be interrupted
 
     def close(self) -> None:

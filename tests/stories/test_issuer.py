@@ -62,7 +62,7 @@ async def running(folder: Path, issuer: str, secret: str = SECRET) -> AsyncItera
     roles = [{"role": "admin", "org": "default", "group": "leads"}]
     table = {"issuer": issuer, "client_id": "penstock", "scopes": "openid email profile groups", "roles": roles}
     async with opened(folder, public_url=PUBLIC, oidc=table) as gateway:
-        assert gateway.sign_in is not None
+        assert isinstance(gateway.sign_in, SignIn)
         gateway.sign_in._issuer._secret = secret
         await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:

@@ -1,6 +1,6 @@
 """The ASGI application: find the route of a call, run its endpoint, send the response or an error."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -59,8 +59,7 @@ log = structlog.get_logger("penstock.api")
 
 _ANONYMOUS = Caller(org_id=OrgId(""), key_id="")
 _PLACES = 2000  # of connections, for servers that do not say
-_NO_QUERY: Mapping[str, str] = {}
-_NO_HEADERS: Mapping[str, str] = {}
+_NOTHING: Mapping[str, str] = {}
 
 
 class CallState:
@@ -80,8 +79,8 @@ class CallState:
         self.values = values
         self.headers = headers
         self.unread = has_body(headers)  # a body was announced, and not all of it has been read
-        self.query = _NO_QUERY
-        self.headers_out: Mapping[str, str] = _NO_HEADERS  # of whatever response there will be
+        self.query = _NOTHING
+        self.headers_out: Mapping[str, str] = _NOTHING  # of whatever response there will be
         self.address: str | None = None
         self.caller: Caller | None = None
         self.share_of = OrgId("")  # the organization for which the call is counted
@@ -107,6 +106,7 @@ class AsgiApp:
         self._cors = Cors(gateway.settings.cors_origins) if gateway.settings.cors_origins else None
         self._shares = CallShares()
         self._access_log = AccessLog.of(gateway.settings)
+        self._single: Collection[str] = gateway.sign_in.headers if gateway.sign_in else ()
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
@@ -234,7 +234,7 @@ class AsgiApp:
 
     def _with_headers(self, state: CallState, response: Response) -> Response:
         """The response with what is left of the caller's limit, what guards said, and the permission to read it."""
-        allowed = self._cors.headers(state.headers) if self._cors else _NO_HEADERS
+        allowed = self._cors.headers(state.headers) if self._cors else _NOTHING
         headers = {**state.headers_out, **state.report.headers, **allowed, **response.headers}
         return msgspec.structs.replace(response, headers=headers)
 
@@ -242,7 +242,7 @@ class AsgiApp:
         """Check the call, read its body and run its endpoint."""
         route = state.route
         headers = state.headers
-        check_headers(scope["headers"], headers, scope["http_version"])
+        check_headers(scope["headers"], headers, scope["http_version"], self._single)
         state.address = client[0] if (client := scope.get("client")) else None
         if self._hosts and route.path not in HEALTH_PATHS and host_name(headers["host"]) not in self._hosts:
             raise InvalidRequest("This gateway is not served under the name in the Host header.")

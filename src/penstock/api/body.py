@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from penstock.long_bodies.long_texts import TooComplex
 from penstock.settings import Settings
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+RawHeaders = list[tuple[bytes, bytes]]
 TakeBody = Callable[[], bytes | None]
 
 _VOTE_BYTES = 4096
@@ -80,19 +81,19 @@ NO_BODY = Body()
 _MULTIPLE = frozenset(("accept", "accept-encoding", "accept-language", "cache-control", "cookie", "forwarded", "via"))
 
 
-def decode_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+def decode_headers(raw: RawHeaders) -> dict[str, str]:
     """Return headers by lower-case name; of repeated ones only the last, until `check_headers` was called."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
 
 
-def check_headers(raw: list[tuple[bytes, bytes]], found: dict[str, str], version: str) -> None:
+def check_headers(raw: RawHeaders, found: dict[str, str], version: str, single: Collection[str] = ()) -> None:
     """Check number, size and repetition of headers, and that there is a Host, which is empty if HTTP/1.0 has none.
 
     Repeated headers are joined in `found` where HTTP allows it. They are refused where two servers could read them
-    differently.
+    differently, and if they are `single`.
     """
     if len(found) != len(raw):
-        _join_repeated(raw, found)
+        _join_repeated(raw, found, single)
     if version == "1.0":
         found.setdefault("host", "")
     if "host" not in found:
@@ -102,17 +103,16 @@ def check_headers(raw: list[tuple[bytes, bytes]], found: dict[str, str], version
         raise HeadersTooLarge(f"The headers may have {HEADER_LINES} lines and {HEADER_BYTES} bytes at most.")
 
 
-def _join_repeated(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> None:
+def _join_repeated(raw: RawHeaders, found: dict[str, str], single: Collection[str]) -> None:
     values: dict[str, list[str]] = {}
-    for line in raw:
-        name, value = (part.decode("latin-1") for part in line)
-        values.setdefault(name, []).append(value)
+    for each, value in raw:
+        values.setdefault(each.decode("latin-1"), []).append(value.decode("latin-1"))
     for name, several in values.items():
         if len(several) == 1:
             continue
         if name == "authorization":
             raise AuthenticationFailed
-        if name in _MULTIPLE or name.startswith("x-forwarded-"):
+        if name not in single and (name in _MULTIPLE or name.startswith("x-forwarded-")):
             found[name] = ", ".join(several)
         else:
             raise InvalidRequest(f"The header {name[:64]} was sent more than once.")

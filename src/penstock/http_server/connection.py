@@ -99,7 +99,7 @@ class CallerConnection(asyncio.Protocol):
         with suppress(OSError, AttributeError):  # not every system has it
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         host = client[0] if client else ""
-        self._is_proxied = self.proxies.trust(host)
+        self._is_proxied = self._line.is_proxied = self.proxies.trust(host)
         if not self._take_place("" if self._is_proxied else host):
             self._no_place = _TOO_MANY_CONNECTIONS
         elif not self.open_connections.add(self):

@@ -26,6 +26,7 @@ class SignIn:
         self, config: OidcConfig, issuer: Issuer, users: Users, sessions: Sessions, vault: Vault, clock: Clock
     ) -> None:
         self.config = config
+        self.headers: frozenset[str] = frozenset()  # that say who somebody is; an issuer uses none
         self.users = users
         self._issuer = issuer
         self._sessions = sessions

@@ -23,7 +23,7 @@ from penstock.typed_config import (
 from penstock.values import Retention
 
 PREFIX = "PENSTOCK_"
-TABLES = ("providers", "models", "guards", "oidc")  # only in penstock.toml, never in the environment
+TABLES = ("providers", "models", "guards", "oidc", "proxy_sign_in")  # only in penstock.toml, never in the environment
 
 
 class Settings(InstallationSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -267,6 +267,9 @@ class Settings(InstallationSettings, frozen=True, kw_only=True, forbid_unknown_f
     oidc: Annotated[dict[str, Any], Meta(description="The issuer with which people sign in; see People.")] = (
         msgspec.field(default_factory=dict)
     )
+    proxy_sign_in: Annotated[
+        dict[str, Any], Meta(description="The headers in which a trusted proxy says who people are; see People.")
+    ] = msgspec.field(default_factory=dict)
     guards: Annotated[dict[str, Any], Meta(description="Rules and services that check calls and outputs.")] = (
         msgspec.field(default_factory=dict)
     )

@@ -14,7 +14,13 @@ from penstock.settings.loading import as_configured, setting_fields
 # May contain a password or a key.
 _SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})
 
-_OTHER_VARIABLES = ("CONFIG", "KEY", "URL", "OIDC_CLIENT_SECRET")  # the first three: of the command line
+_OTHER_VARIABLES = (
+    "CONFIG",
+    "KEY",
+    "URL",
+    "OIDC_CLIENT_SECRET",
+    "PROXY_SIGN_IN_SECRET",
+)  # the first three: of the command line
 _ALIKE = 0.75  # how much alike two names must be, from 0 to 1
 
 

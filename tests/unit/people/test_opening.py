@@ -6,6 +6,7 @@ import pytest
 
 from penstock.net.client import HttpClient
 from penstock.people.opening import SECRET, open_people
+from penstock.people.sign_in import SignIn
 from penstock.settings import Settings
 from tests.gateway import OpenGateway
 
@@ -25,5 +26,5 @@ async def test_an_issuer_that_is_down_does_not_stop_the_start(open_gateway: Open
         client = HttpClient()
         opened = await open_people(settings, {SECRET: "s"}, client, *parts)
         await client.close()
-        assert opened.sign_in is not None
+        assert isinstance(opened.sign_in, SignIn)
         assert opened.sign_in.host == "issuer.invalid"

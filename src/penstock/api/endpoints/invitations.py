@@ -24,7 +24,9 @@ INVITATION_FIELDS = field_table(
 async def invite(gateway: Gateway, call: Call) -> Response:
     """Invite somebody. No mail is sent: the response has the link, and no other one ever does."""
     if gateway.sign_in is None:
-        raise InvalidRequest("Invitations need an issuer to sign in with: penstock.toml has no table `oidc`.")
+        raise InvalidRequest(
+            "Invitations need an account to sign in with: penstock.toml has no table `oidc` or `proxy_sign_in`."
+        )
     fields = checked_fields(call.json, INVITATION_FIELDS)
     org_id = OrgId(fields.get("org_id") or call.caller.org_id)
     if OPERATOR not in call.caller.scopes and (org_id != call.caller.org_id or fields["role"] == "operator"):

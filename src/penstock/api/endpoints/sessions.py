@@ -31,7 +31,7 @@ async def begin_session(gateway: Gateway, call: Call) -> Response:
     if call.caller.session_id is not None:
         raise InvalidRequest("A session begins with a key in the Authorization header, not with another session.")
     if gateway.sign_in is not None and not gateway.sign_in.config.key_sign_in:
-        raise PermissionDenied("On this gateway people sign in with the issuer; keys are for programs.")
+        raise PermissionDenied("On this gateway people sign in with their company's account; keys are for programs.")
     keep = checked_fields(call.json, SESSION_FIELDS).get("keep", False)
     agent = call.headers.get("user-agent", "")
     new = await gateway.sessions.begin(call.caller, call.address, agent, keep=keep)

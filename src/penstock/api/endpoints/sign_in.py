@@ -1,5 +1,6 @@
-"""Sign people in with an issuer, and let their sessions change the organization."""
+"""Sign people in with an issuer or through a proxy, and let their sessions change the organization."""
 
+from collections.abc import Awaitable
 from urllib.parse import quote
 
 import structlog
@@ -13,6 +14,8 @@ from penstock.errors import NotFound
 from penstock.fields import field_table, text_field
 from penstock.gateway import Gateway
 from penstock.people.oidc import SignInFailed
+from penstock.people.proxy_sign_in import ProxySignIn
+from penstock.people.sessions import NewSession
 from penstock.people.sign_in import LOGIN_SECONDS, SignIn
 from penstock.schema import Call, Response
 from penstock.values import OrgId
@@ -28,21 +31,26 @@ _CALLBACK = "/auth/callback"
 
 async def list_ways_to_sign_in(gateway: Gateway, call: Call) -> Response:
     """Return what the sign-in page offers."""
-    config = gateway.sign_in.config if gateway.sign_in else None
+    sign_in = gateway.sign_in
+    button = {"button": sign_in.config.button} if sign_in else None
+    is_proxy = isinstance(sign_in, ProxySignIn)
     return Response(
         json={
             "object": "sign_in",
-            "key": config is None or config.key_sign_in,
-            "oidc": None if config is None else {"button": config.button},
+            "key": sign_in is None or sign_in.config.key_sign_in,
+            "oidc": None if is_proxy else button,
+            "proxy": button if is_proxy else None,
         }
     )
 
 
 async def begin_sign_in(gateway: Gateway, call: Call) -> Response:
-    """Send the browser to the issuer."""
+    """Send the browser to the issuer; behind a proxy that signs people in, begin the session at once."""
     sign_in = _sign_in(gateway)
     asked = query.read(LOGIN_QUERY, call.query)
     try:
+        if isinstance(sign_in, ProxySignIn):
+            return _entered(call, *await _enter(sign_in, call, asked["next"], asked["invitation"]))
         url, cookie = await sign_in.begin(asked["next"], call.base_url + _CALLBACK, asked["invitation"])
     except SignInFailed as problem:
         return _refused(sign_in, call, problem)
@@ -53,14 +61,15 @@ async def begin_sign_in(gateway: Gateway, call: Call) -> Response:
 async def end_sign_in(gateway: Gateway, call: Call) -> Response:
     """Take back the browser from the issuer, and begin the session."""
     sign_in = _sign_in(gateway)
+    if isinstance(sign_in, ProxySignIn):
+        raise NotFound("Nobody comes back from an issuer here: people sign in through a proxy.")
     cookie = read_cookie(call.headers, _login_cookie(call))
     agent = call.headers.get("user-agent", "")
     try:
         new, page = await sign_in.end(cookie, call.query, call.base_url + _CALLBACK, call.address, agent)
     except SignInFailed as problem:
         return _refused(sign_in, call, problem)
-    headers = set_cookie(cookie_name(call.base_url), new.token, call.base_url, new.seconds)
-    return Response(status=302, headers={**headers, "location": page})
+    return _entered(call, new, page)
 
 
 async def move_session(gateway: Gateway, call: Call) -> Response:
@@ -69,9 +78,27 @@ async def move_session(gateway: Gateway, call: Call) -> Response:
     return Response(status=204)
 
 
-def _sign_in(gateway: Gateway) -> SignIn:
+def _enter(sign_in: ProxySignIn, call: Call, next_page: str, invitation: str) -> Awaitable[tuple[NewSession, str]]:
+    """The session of the person in the headers of the call, and the page to show."""
+    return sign_in.enter(
+        call.headers,
+        is_proxied=call.line.is_proxied,
+        next_page=next_page,
+        invitation=invitation,
+        address=call.address,
+        agent=call.headers.get("user-agent", ""),
+    )
+
+
+def _entered(call: Call, new: NewSession, page: str) -> Response:
+    """To the page, with the cookie of the session that has begun."""
+    headers = set_cookie(cookie_name(call.base_url), new.token, call.base_url, new.seconds)
+    return Response(status=302, headers={**headers, "location": page})
+
+
+def _sign_in(gateway: Gateway) -> SignIn | ProxySignIn:
     if gateway.sign_in is None:
-        raise NotFound("Nobody signs in with an issuer here: penstock.toml has no table `oidc`.")
+        raise NotFound("People sign in with keys here: penstock.toml has no table `oidc` or `proxy_sign_in`.")
     return gateway.sign_in
 
 
@@ -79,8 +106,10 @@ def _login_cookie(call: Call) -> str:
     return f"{cookie_name(call.base_url)}-login"
 
 
-def _refused(sign_in: SignIn, call: Call, problem: SignInFailed) -> Response:
+def _refused(sign_in: SignIn | ProxySignIn, call: Call, problem: SignInFailed) -> Response:
     """Back to the sign-in page, which says why in its own words; the log has the details."""
     log.warning("sign-in refused", request_id=call.id, code=problem.code, reason=str(problem))
-    host = f"&issuer={quote(sign_in.host)}" if problem.code in ("unreachable", "refused") else ""
+    host = ""
+    if isinstance(sign_in, SignIn) and problem.code in ("unreachable", "refused"):
+        host = f"&issuer={quote(sign_in.host)}"
     return Response(status=302, headers={**NO_STORE, "location": f"/#/?refused={problem.code}{host}"})

@@ -18,6 +18,7 @@ from penstock.api.openapi.schema_parts import (
 )
 from penstock.people.users import ROLES, STATUSES
 
+_BUTTON = closed_object({"button": TEXT})
 _INVITATION: Mapping[str, Schema] = {
     "id": TEXT,
     "object": always("invitation"),
@@ -48,7 +49,7 @@ AUDIT_SCHEMAS: Mapping[str, Schema] = {
         }
     ),
     "SignIn": closed_object(
-        {"object": always("sign_in"), "key": FLAG, "oidc": or_null(closed_object({"button": TEXT}))}
+        {"object": always("sign_in"), "key": FLAG, "oidc": or_null(_BUTTON), "proxy": or_null(_BUTTON)}
     ),
     "User": closed_object(
         {

@@ -303,8 +303,11 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "retrieve_session": Operation("Pages", "Returns who is signed in: the key, its scopes and its organization."),
     "end_session": Operation("Pages", "Ends the session, with `everywhere=true` all of them, and removes the cookie."),
-    "list_ways_to_sign_in": Operation("Pages", "Returns what the sign-in page offers: a key, an issuer, or both."),
-    "begin_sign_in": Operation("Pages", "Sends the browser to the issuer; for browsers, not for programs."),
+    "list_ways_to_sign_in": Operation("Pages", "Returns what the sign-in page offers: a key, an issuer or a proxy."),
+    "begin_sign_in": Operation(
+        "Pages",
+        "Sends the browser to the issuer, or begins the session of whom a proxy names; for browsers, not for programs.",
+    ),
     "end_sign_in": Operation("Pages", "Where the issuer sends the browser back to; begins the session."),
     "move_session": Operation("Pages", "Lets the session of a person act in another of their organizations."),
     "list_users": Operation(

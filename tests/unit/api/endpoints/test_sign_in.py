@@ -9,6 +9,7 @@ import pytest
 
 from penstock.api.asgi import AsgiApp
 from penstock.gateway import Gateway
+from penstock.people.sign_in import SignIn
 from tests.api.accounts import Account, first_account, opened
 from tests.api.raw_http import RawResponse, Server, serving
 
@@ -58,7 +59,7 @@ async def running(folder: Path, **options: Any) -> AsyncIterator[Here]:
             **options,
         }
         async with opened(folder, public_url=PUBLIC, oidc=table) as gateway:
-            assert gateway.sign_in is not None
+            assert isinstance(gateway.sign_in, SignIn)
             gateway.sign_in._issuer._secret = SECRET
             mine = await first_account(gateway)
             async with serving(AsgiApp(gateway), gateway.settings) as served:
@@ -68,7 +69,7 @@ async def running(folder: Path, **options: Any) -> AsyncIterator[Here]:
 async def test_a_person_signs_in_acts_and_signs_out_everywhere(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         ways = (await here.served.call("GET", "/auth/options")).json
-        assert ways == {"object": "sign_in", "key": True, "oidc": {"button": "Sign in with Studio"}}
+        assert ways == {"object": "sign_in", "key": True, "oidc": {"button": "Sign in with Studio"}, "proxy": None}
         back = await here.sign_in("/%23/requests", email="anna@studio.example", email_verified=True, groups=["leads"])
         assert (back.status, back.headers["location"]) == (302, "/#/requests")
         sent = back.headers["set-cookie"]
@@ -151,6 +152,7 @@ async def test_signing_in_with_a_key_can_be_switched_off(tmp_path: Path) -> None
 
 async def test_without_an_issuer_people_sign_in_with_keys(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
-        assert (await served.call("GET", "/auth/options")).json == {"object": "sign_in", "key": True, "oidc": None}
+        ways = (await served.call("GET", "/auth/options")).json
+        assert ways == {"object": "sign_in", "key": True, "oidc": None, "proxy": None}
         assert (await served.call("GET", "/auth/login")).status == 404
         assert (await served.call("GET", "/auth/callback?code=x")).status == 404

@@ -98,7 +98,7 @@ export function People({ own, session }) {
   const page = useData(async (signal) => {
     const [people, invited, ways, orgs] = await Promise.all([ask("/v1/users", { signal }), ask("/v1/invitations", { signal }), ask("/auth/options", { signal }),
       isOperator ? ask("/v1/orgs", { signal }) : { data: [session.org] }]);
-    return { people: people.data, invitations: invited.data, hasIssuer: ways.oidc !== null, orgs: orgs.data };
+    return { people: people.data, invitations: invited.data, hasIssuer: (ways.oidc ?? ways.proxy) !== null, orgs: orgs.data };
   });
   const [open, setOpen] = useState(null);
   const close = (changed) => { setOpen(null); if (changed) page.reload(); };

@@ -1,4 +1,4 @@
-// The sign-in page: with the issuer of the company, with a key, or both.
+// The sign-in page: with the account of the company, by an issuer or a proxy, with a key, or both.
 
 import { useData } from "../data.js";
 import { ask, explain } from "../gateway.js";
@@ -14,6 +14,7 @@ const REFUSALS = {
   expired: () => "This sign-in took too long, or began in another browser. Try again.",
   refused: (issuer) => `${issuer} did not let you in.`,
   unreachable: (issuer) => `${issuer} cannot be reached right now. People who are signed in already can go on.`,
+  "no-proxy": () => "Your company's proxy signs people in here, and you did not come through it. Use its address.",
   failed: () => "The answer of your company's sign-in cannot be trusted. An operator finds the reason in the log.",
 };
 
@@ -64,15 +65,16 @@ function WithIssuer({ button }) {
 
 export function SignIn() {
   const { data: ways, loading } = useData(() => ask("/auth/options"));
+  const company = ways?.oidc ?? ways?.proxy;
   const [wantsKey, setWantsKey] = useState(false);
   useEffect(() => { document.title = "Sign in · Penstock"; }, []);
   return html`<main class="door"><div>
     <div class="welcome"><h1 class="brand"><img src="/dashboard/icon.svg" alt="" />Penstock</h1>
       <p>Image, video and chat models behind one API of your own.</p></div>
-    ${ways?.oidc && html`<${WithIssuer} button=${ways.oidc.button} />`}
-    ${ways?.oidc && ways.key && !wantsKey && html`<p><button type="button" class="button plain small" id="with-key"
+    ${company && html`<${WithIssuer} button=${company.button} />`}
+    ${company && ways.key && !wantsKey && html`<p><button type="button" class="button plain small" id="with-key"
       onClick=${() => setWantsKey(true)}>Sign in with an API key instead</button></p>`}
-    ${!loading && (!ways?.oidc || wantsKey) && html`<${WithKey} isAlone=${!ways?.oidc} />
+    ${!loading && (!company || wantsKey) && html`<${WithKey} isAlone=${!company} />
     <p>The gateway prints its first key once, on first start. To create another:<br />
       <code>penstock keys create --scope admin</code></p>`}
     <p><a href="/docs">Documentation</a></p>
