@@ -107,6 +107,9 @@ _SOURCES = {
         _OPERATE,
         "Add, list, rotate and delete accounts: several credentials per vendor.",
     ),
+    "destinations": _Source(
+        "destinations", "app", _OPERATE, "Add, list, check, rotate and delete buckets for outputs."
+    ),
     "keys": _Source("keys", "app", _OPERATE, "Create, list and revoke API keys."),
     "labels": _Source("labels", "app", _OPERATE, "Declare labels, and set budgets for their values."),
     "guards": _Source(
