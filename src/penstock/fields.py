@@ -46,7 +46,11 @@ _PROVIDER = object_field(
 )
 _ASYNCHRONOUS = (
     text_field("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
-    text_field("media_retention", "How long produced media is kept, such as `12h` or `7d`.", max_length=16),
+    text_field(
+        "media_retention",
+        "How long produced media is kept, such as `12h` or `7d`; `0`: until it is delivered.",
+        max_length=16,
+    ),
 )
 _PROVENANCE = Field(
     name="provenance",

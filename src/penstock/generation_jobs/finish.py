@@ -31,10 +31,11 @@ from penstock.telemetry.call_report import report_result
 from penstock.telemetry.metrics import NO_PROVIDER
 from penstock.telemetry.tracing import span
 from penstock.upstream.faults import dropped_deliveries
-from penstock.values import ZERO, Nanos, dollars, nanos
+from penstock.values import ZERO, Nanos, Retention, dollars, nanos
 from penstock.webhooks import events
 
 log = structlog.get_logger()
+_AFTER_DELIVERY_SECONDS = 600  # in which callers that poll can learn where the copies are
 _EVENT_OBJECTS = {"video": "video", **dict.fromkeys((*SOUND_TASKS, *LISTEN_TASKS), "audio")}  # the others are images
 
 
@@ -74,7 +75,7 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
     Raises LeaseLost when another worker runs it now, OutputNotStored when an image's recording cannot be stored.
     """
     now = max(gateway.clock.now_ms(), job.row.created_at_ms)  # the clock may have been set back
-    until = now + job.row.retention_seconds * 1000
+    until = now + _retention_seconds(gateway, job, new) * 1000
     copies, urls = await _prepare_files(gateway, job, new, until)
 
     hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, new.cost)
@@ -111,6 +112,15 @@ async def complete(gateway: Gateway, job: Job, new: NewResult) -> None:
         job.mailbox.end = CompletedGeneration(job.row, job.request, job.plan, new.result, until, new.outputs)
     if hold_end.loss:
         log.warning("cost above hold", request_id=job.id, loss_nanos=hold_end.loss)
+
+
+def _retention_seconds(gateway: Gateway, job: Job, new: NewResult) -> int:
+    """How long the outputs are kept. What is to be kept until it is delivered, and is not, is kept as other outputs."""
+    if job.row.retention_seconds:
+        return job.row.retention_seconds
+    if all(output.delivered for output in new.result.outputs):
+        return _AFTER_DELIVERY_SECONDS
+    return Retention.parse(gateway.settings.media_retention).seconds
 
 
 def _event_outputs(new: NewResult, urls: Sequence[str]) -> list[dict[str, object]]:

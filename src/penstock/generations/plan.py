@@ -84,6 +84,11 @@ def with_delivery(gateway: Gateway, org_id: OrgId, validated: ValidatedCall) -> 
     """The call with where copies of its outputs go. Raises InvalidRequest."""
     delivery = read_delivery(gateway.destinations, org_id, validated.deliver_to, validated.deliver_required)
     if delivery is None:
+        if validated.retention_seconds == 0:
+            message = (
+                "`media_retention` may be `0` only if the outputs are delivered: name a destination in `deliver_to`."
+            )
+            raise InvalidRequest(message, param="media_retention")
         return validated
     request = msgspec.structs.replace(validated.request, delivery=delivery)
     return msgspec.structs.replace(validated, request=request)

@@ -47,6 +47,7 @@ _NO_EFFECT = (
 _VIDEO_OF_VIDEO = {**VIDEO, "prompt": replace(VIDEO["prompt"], required=False)}
 _SOUND_OF_LYRICS = {**SOUND, "prompt": replace(SOUND["prompt"], required=False)}
 _METADATA_MAX = 64
+_UNTIL_DELIVERED = "0"
 _encode = msgspec.msgpack.Encoder().encode
 _SECONDS_MAX = 3600
 
@@ -56,7 +57,7 @@ class ValidatedCall(msgspec.Struct, frozen=True):
 
     request: Request
     inputs: tuple[InputSource, ...] = ()
-    retention_seconds: int = 0
+    retention_seconds: int = 0  # 0: until the outputs are delivered
     webhook_url: str | None = None
     idempotency_key: str | None = None
     replay: ReplayOptions | None = None  # None also in a dry run
@@ -302,6 +303,8 @@ def _seconds(value: str | float, name: str) -> float:
 def _retention_seconds(settings: Settings, text: str | None) -> int:
     if text is None:
         return Retention.parse(settings.media_retention).seconds
+    if text == _UNTIL_DELIVERED:
+        return 0
     longest = Retention.parse(settings.media_retention_max)
     try:
         retention = Retention.parse(text)
@@ -310,7 +313,7 @@ def _retention_seconds(settings: Settings, text: str | None) -> int:
     if retention.seconds > longest.seconds:
         raise InvalidRequest(
             "`media_retention` must be hours or days such as `12h` or `7d`, "
-            f"from `1h` to `{settings.media_retention_max}`.",
+            f"from `1h` to `{settings.media_retention_max}`, or `0` for outputs that are delivered.",
             param="media_retention",
         )
     return retention.seconds

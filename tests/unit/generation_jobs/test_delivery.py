@@ -127,6 +127,30 @@ async def _check_alert(running: RunningGateway, destination: str) -> None:
     assert (alert["data"]["id"], alert["data"]["failure"][:10]) == (destination, "the bucket")
 
 
+async def test_nothing_stays_here_of_what_is_kept_until_it_is_delivered(open_gateway: OpenGateway) -> None:
+    async with fake_bucket() as bucket, open_gateway(**LOOPBACK) as running:
+        wanted = {"deliver_to": await bucket.add_to(running), "media_retention": "0"}
+        image = await running.image(response_format="b64_json", **wanted)
+        assert image["data"][0]["b64_json"], "who waits still gets it"
+        video = await running.wait_for_video((await running.video(**wanted)).json["id"])
+        assert video["expires_at"] == video["completed_at"] + 600
+        assert video["output"]["delivered"]["url"].startswith("s3://media/out/")
+        running.clock.advance(600)
+        await running.gateway.media.delete_expired()
+        assert await running.storage.list_files() == []
+        assert len(bucket.files) == 2
+
+
+async def test_what_could_not_be_delivered_is_kept_all_the_same(open_gateway: OpenGateway) -> None:
+    async with fake_bucket() as bucket, open_gateway(**LOOPBACK, delivery_seconds=5.0) as running:
+        destination = await bucket.add_to(running)
+        bucket.refusals = [200, 503]
+        created = await running.video(n=2, deliver_to=destination, media_retention="0")
+        video = await running.wait_for_video(created.json["id"])
+        assert [bool(each["delivered"]) for each in video["outputs"]] == [True, False]
+        assert video["expires_at"] == video["completed_at"] + 86_400
+
+
 @pytest.mark.parametrize("task", ["image", "video"])
 async def test_required_copies_fail_the_call_which_is_charged(open_gateway: OpenGateway, task: str) -> None:
     async with fake_bucket() as bucket, open_gateway(**LOOPBACK, delivery_seconds=60.0) as running:

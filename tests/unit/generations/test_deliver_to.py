@@ -39,6 +39,10 @@ async def test_bad_values_are_named_also_in_a_dry_run(open_gateway: OpenGateway)
             with pytest.raises(InvalidRequest) as refused:
                 await running.image(deliver_to=nowhere, deliver_required=True)
             assert refused.value.param == "deliver_required"
+            for query in ({}, {"dryRun": "true"}):
+                with pytest.raises(InvalidRequest, match="name a destination") as refused:
+                    await running.video(deliver_to=nowhere, media_retention="0", query=query)
+                assert refused.value.param == "media_retention"
         assert running.lab.images.received == []
 
 

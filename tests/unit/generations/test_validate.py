@@ -109,7 +109,9 @@ def test_metadata_and_idempotency_key_of_a_video() -> None:
 IMAGES = (validate.image, validate.edit)
 ALL = tuple(LEAST)
 MUST_NOT_BE_EMPTY = "must not be empty."
-FORM_OF_RETENTION = "must be hours or days such as `12h` or `7d`, from `1h` to `30d`."
+FORM_OF_RETENTION = (
+    "must be hours or days such as `12h` or `7d`, from `1h` to `30d`, or `0` for outputs that are delivered."
+)
 REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     (ALL, "model", [..., None], "is required."),
     (ALL, "model", ["", "  "], MUST_NOT_BE_EMPTY),
@@ -142,7 +144,7 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     ((validate.edit,), "scale_factor", ["2"], "must be a number."),
     (ALL, "user", ["u" * 513], "may have at most 512 characters."),
     (ALL, "session_id", ["s" * 257], "may have at most 256 characters."),
-    (ALL, "media_retention", ["", "0h", "31d", "721h", "1w", "forever", "12", "1h "], FORM_OF_RETENTION),
+    (ALL, "media_retention", ["", "0h", "00", "31d", "721h", "1w", "forever", "12", "1h "], FORM_OF_RETENTION),
     (ALL, "media_retention", [24], "must be a string."),
     (ALL, "webhook_url", ["", "  "], MUST_NOT_BE_EMPTY),
     ((validate.video,), "seconds", ["", " "], MUST_NOT_BE_EMPTY),

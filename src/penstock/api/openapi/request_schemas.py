@@ -16,7 +16,7 @@ _DOMAIN = r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]
 _PATTERNS = {
     "size": rf"^({_PIXELS}x{_PIXELS}|{_RATIO}|auto)$",
     "aspect_ratio": rf"^{_RATIO}$",
-    "media_retention": r"^[1-9]\d{0,5}[hd]$",
+    "media_retention": r"^(0|[1-9]\d{0,5}[hd])$",
     "webhook_url": rf"^https://{_DOMAIN}(:443|:8443)?(/\S*)?$",
     "idempotency_key": _NOT_BLANK,
     "model": _NOT_BLANK,

@@ -45,7 +45,7 @@ function helpFor(property) {
 const FORMS = {
   size: [/^(auto|\d+x\d+|\d+:\d+)$/i, "WIDTHxHEIGHT, or a proportion such as 16:9"],
   aspect_ratio: [/^\d+:\d+$/, "a proportion such as 16:9"],
-  media_retention: [/^[1-9]\d{0,5}[hd]$/, "hours or days, such as 12h or 7d"],
+  media_retention: [/^(0|[1-9]\d{0,5}[hd])$/, "hours or days, such as 12h or 7d, or 0 if it is delivered"],
 };
 
 function number(name, property, text) {
