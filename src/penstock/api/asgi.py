@@ -304,14 +304,14 @@ class AsgiApp:
         return state.route.endpoint(self._gateway, call)
 
     async def _authenticate(self, state: CallState, scope: Mapping[str, Any]) -> Caller:
-        """Return the caller of a session of the pages, or of a key that was not used in the last seconds; raise
-        AuthenticationFailed.
-        """
+        """Return the caller of a session, or of a key that was not used just now; raise AuthenticationFailed."""
         try:
             base = self._base_url(scope["scheme"], state.headers)
             if token := session_token(state.headers, base):
                 check_page(state.route.method, state.headers, base)
-                return await self._gateway.sessions.authenticate(token)
+                line, sign_in = scope.get(LINE) or CallerLine(), self._gateway.sign_in
+                named = sign_in.subject(state.headers, is_proxied=line.is_proxied) if sign_in else None
+                return await self._gateway.sessions.authenticate(token, named)
             return await self._gateway.keys.authenticate(state.headers.get("authorization"))
         except AuthenticationFailed:
             self._rates.count_bad_key(address_group(state.address) if state.address else "")

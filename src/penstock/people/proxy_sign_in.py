@@ -43,6 +43,14 @@ class ProxySignIn:
         caller = await self.users.enter(identity, self.config.roles, address, invitation)
         return await self._sessions.begin(caller, address, agent, keep=False), safe_next(next_page)
 
+    def subject(self, headers: Mapping[str, str], *, is_proxied: bool) -> str | None:
+        """Who makes a call, as the proxy says; None if it says nothing that can be believed."""
+        try:
+            self._check_proxy(headers, is_proxied=is_proxied)
+            return _text(headers, self.config.user_header)
+        except SignInFailed:
+            return None
+
     def _check_proxy(self, headers: Mapping[str, str], *, is_proxied: bool) -> None:
         if not is_proxied:
             raise SignInFailed("no-proxy", "the call comes from none of trusted_proxies")

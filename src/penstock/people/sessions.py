@@ -61,8 +61,9 @@ class Sessions:
         await write_audited(self._store, at_ms, work)
         return NewSession(token, lasting_ms // 1000 if keep else None, at_ms + lasting_ms)
 
-    async def authenticate(self, token: str) -> Caller:
-        """Return the caller of a session; raise AuthenticationFailed if there is none, or if it is over.
+    async def authenticate(self, token: str, subject: str | None = None) -> Caller:
+        """Return the caller of a session; raise AuthenticationFailed if there is none, if it is over, or if it is that
+        of a person while a proxy says that somebody else, the `subject`, makes the call.
 
         It is read each time: a session that was ended, or whose key was revoked, ends at once in every process.
         """
@@ -72,7 +73,9 @@ class Sessions:
             found = await self._store.one("get_session_caller", digest=_digest(token), now_ms=now_ms)
         if found is None:
             raise AuthenticationFailed
-        session = {name: found.pop(f"session_{name}") for name in ("id", "user_id", "expires_at_ms")}
+        session = {name: found.pop(f"session_{name}") for name in ("id", "user_id", "expires_at_ms", "subject")}
+        if subject is not None and session["subject"] not in (None, subject):
+            raise AuthenticationFailed
         caller = caller_of(CallerRow(**found))
         return replace(
             caller, session_id=session["id"], user_id=session["user_id"], session_until_ms=session["expires_at_ms"]

@@ -33,6 +33,10 @@ class SignIn:
         self._vault = vault
         self._clock = clock
 
+    def subject(self, headers: Mapping[str, str], *, is_proxied: bool) -> str | None:
+        """Nobody: an issuer says nothing about single calls."""
+        return None
+
     @property
     def host(self) -> str:
         """The issuer's host, for sentences."""

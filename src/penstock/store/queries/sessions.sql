@@ -8,7 +8,8 @@ VALUES (:digest, :id, :key_id, :user_id, :created_at_ms, :expires_at_ms, :addres
 -- name: get_session_caller
 -- The caller of a session that has not ended, as `get_caller` has it.
 SELECT {caller_columns},
-    sessions.id AS session_id, sessions.user_id AS session_user_id, sessions.expires_at_ms AS session_expires_at_ms
+    sessions.id AS session_id, sessions.user_id AS session_user_id, sessions.expires_at_ms AS session_expires_at_ms,
+    users.subject AS session_subject
 FROM sessions JOIN keys ON keys.id = sessions.key_id JOIN orgs ON orgs.id = keys.org_id
 LEFT JOIN users ON users.id = keys.user_id
 WHERE sessions.digest = :digest AND sessions.expires_at_ms > :now_ms AND keys.status = 'active'

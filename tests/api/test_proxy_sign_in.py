@@ -112,6 +112,24 @@ async def test_an_invitation_is_good_for_the_address_that_the_proxy_names(tmp_pa
         assert (await here.served.call("GET", path, headers=headers)).headers["location"] == "/"
 
 
+async def test_a_session_is_refused_where_the_proxy_names_somebody_else(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        anna = await here.sign_in("anna", groups="leads")
+        cookie = {"cookie": anna.headers["set-cookie"].partition(";")[0], **PAGE}
+        for named, status in (
+            ({"x-proxy-secret": SECRET, "x-forwarded-user": "anna"}, 200),
+            ({"x-proxy-secret": SECRET, "x-forwarded-user": "ben"}, 401),
+            ({"x-proxy-secret": SECRET, "x-forwarded-user": "a" * 256}, 200),  # says nothing
+            ({"x-proxy-secret": SECRET}, 200),
+            ({"x-proxy-secret": "x" * 33, "x-forwarded-user": "ben"}, 200),  # not the proxy
+        ):
+            assert (await here.served.call("GET", "/v1/session", headers={**cookie, **named})).status == status
+        with_key = await here.served.call("POST", "/v1/session", key=here.mine.admin.key, body={})
+        keyed = {"cookie": with_key.headers["set-cookie"].partition(";")[0], **PAGE}
+        named = {"x-proxy-secret": SECRET, "x-forwarded-user": "ben"}
+        assert (await here.served.call("GET", "/v1/session", headers={**keyed, **named})).status == 200
+
+
 @pytest.mark.parametrize("forwarded", ["127.0.0.1", "proxy.test", "unknown, 127.0.0.1"])
 async def test_a_caller_that_is_not_the_proxy_cannot_name_anybody(tmp_path: Path, forwarded: str) -> None:
     async with running(tmp_path, proxies=("::1",)) as here:
