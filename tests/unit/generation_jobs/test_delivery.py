@@ -129,7 +129,7 @@ async def _check_alert(running: RunningGateway, destination: str) -> None:
 
 async def test_nothing_stays_here_of_what_is_kept_until_it_is_delivered(open_gateway: OpenGateway) -> None:
     async with fake_bucket() as bucket, open_gateway(**LOOPBACK) as running:
-        wanted = {"deliver_to": await bucket.add_to(running), "media_retention": "0"}
+        wanted: dict[str, Any] = {"deliver_to": await bucket.add_to(running), "media_retention": "0"}
         image = await running.image(response_format="b64_json", **wanted)
         assert image["data"][0]["b64_json"], "who waits still gets it"
         video = await running.wait_for_video((await running.video(**wanted)).json["id"])
