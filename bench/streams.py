@@ -2,9 +2,9 @@
 
     python -m bench.streams [--streams 2000] [--rounds 3] [--short]
 
-A provider in another process sends a chunk of each response every second for twenty seconds; the gateway runs with its
-defaults on its own core. Memory is RssAnon of the process, read before, while all streams are open, and after each
-round.
+A provider in another process sends a chunk of each response every second for twenty seconds; the gateway runs on its
+own core with its defaults, but for the limit of connections of one address. Memory is RssAnon of the process, read
+before, while all streams are open, and after each round.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from bench.processes import (
 
 CHUNKS = 20
 ORGANIZATIONS = 4  # alone, one may have half of all connections
+_LIMITS = {"PENSTOCK_CONNECTIONS_PER_ADDRESS": "10000"}  # all streams come from one address
 
 
 def anonymous_mib(pid: int) -> float:
@@ -87,7 +88,7 @@ def main(streams: int, rounds: int, pause_seconds: float) -> None:
         folder = Path(name)
         with (
             run_process(provider, LOAD_CORE, {}, Path(provider_folder)),
-            run_process(penstock.command(folder), GATEWAY_CORE, penstock.environ, folder) as process,
+            run_process(penstock.command(folder), GATEWAY_CORE, {**penstock.environ, **_LIMITS}, folder) as process,
         ):
             wait_for_port(PROVIDER_PORT)
             port = wait_for_gateway(penstock, folder)
