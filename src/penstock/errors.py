@@ -141,6 +141,10 @@ class ContentPolicyViolation(InvalidRequest):
     """A provider, or a guard of the operator, refused the prompt, the input or the output."""
 
 
+class CallRefused(ContentPolicyViolation, same_code=True):
+    """A guard of the operator refused a call before any provider was called."""
+
+
 class OutputRefused(ContentPolicyViolation, same_code=True):
     """A guard of the operator refused what was made; it says beforehand whether that is charged."""
 

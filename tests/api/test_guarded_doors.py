@@ -182,6 +182,8 @@ async def test_each_door_refuses_a_prompt_before_anything_is_sent_or_held(
                 answered = await through(api, path.replace(EARLIER, video_id), body, **headers)
                 assert (path, answered.status, answered.code) == (path, 400, "CONTENT_POLICY_VIOLATION"), answered
                 assert "`house`" in answered.json["error"]["message"]
+                record = (await api.call("GET", f"/v1/requests/{answered.headers['x-request-id']}")).json
+                assert (path, record["status"], record["cost"]) == (path, "rejected", 0)
         assert api.running.lab.submits == made
         assert xai.received("edit_video") + xai.received("extend_video") == []
         assert await api.running.money() == money
@@ -206,8 +208,12 @@ async def test_rows_of_batches_and_of_trials_are_refused_one_by_one(open_gateway
         for batch_id, count in ((batch, len(lines)), (openai_batch, 1), (trial, 2)):
             await batch_calls.wait_for(api.running, batch_id)
             results = (await api.call("GET", f"/v1/batches/{batch_id}/results")).body.decode().splitlines()
-            codes = [json.loads(line)["error"]["code"] for line in results]
-            assert codes == ["CONTENT_POLICY_VIOLATION"] * count
+            errors = [json.loads(line)["error"] for line in results]
+            assert [error["code"] for error in errors] == ["CONTENT_POLICY_VIOLATION"] * count
+            assert {error["message"] for error in errors} == {"The guard `words` of this gateway refused the call."}
+            for request_id in (json.loads(result)["request_id"] for result in results):
+                record = (await api.call("GET", f"/v1/requests/{request_id}")).json
+                assert (record["status"], record["cost"]) == ("rejected", 0)
         assert api.running.lab.submits == 0
 
 

@@ -8,6 +8,7 @@ import structlog
 
 from penstock.accounts.aliases import with_alias
 from penstock.accounts.key_records import check_scope
+from penstock.accounts.refusals import named_model, record_refusal
 from penstock.api import once, problems, query, responses
 from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.body import (
@@ -28,7 +29,6 @@ from penstock.api.call_spans import describe_call
 from penstock.api.cookies import check_page, session_token
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
-from penstock.api.refusals import named_model, refused_fields
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
@@ -378,18 +378,8 @@ class AsgiApp:
                 log.warning("refusals of this key are not recorded for a minute", key_id=caller.key_id)
             return
         try:
-            fields = refused_fields(call, state.route)
-            await self._gateway.requests.reject(
-                call,
-                problem,
-                fields.model,
-                fields.modality,
-                state.route.kind,
-                user=fields.user,
-                session_id=fields.session_id,
-                labels=fields.labels,
-                response_bytes=response_bytes,
-            )
+            route = state.route
+            await record_refusal(self._gateway.requests, call, problem, route.kind, route.modality, response_bytes)
         except Exception as failure:  # the caller gets its response even if the record cannot be written
             log.error("refusal not recorded", request_id=state.id, trail=problems.trail(failure))
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.api.refusals import named_model
+from penstock.accounts.refusals import named_model
 from penstock.telemetry.tracing import Span
 from penstock.values import NANOS_PER_USD
 

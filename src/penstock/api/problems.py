@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 
 from penstock.errors import (
+    CallRefused,
     ContentPolicyViolation,
     InsufficientBalance,
     InvalidRequest,
@@ -19,14 +20,16 @@ from penstock.schema import Response
 
 # Temporary problems. A call may be repeated if they occurred before its endpoint was reached: nothing was sent then.
 _TEMPORARY = (RateLimited, RequestTimeout, StorageUnavailable)
-# Refusals by the gateway itself; a ContentPolicyViolation comes from a provider.
+# Refusals by the gateway itself; another ContentPolicyViolation comes from a provider, or is about an output.
 _REFUSALS = (InvalidRequest, InsufficientBalance, PermissionDenied, RateLimited)
 
 
 def is_refusal(problem: Problem) -> bool:
     """Return True if the gateway refused the call before any provider was called; it is recorded as `rejected`."""
-    if problem.recorded or isinstance(problem, ContentPolicyViolation):
+    if problem.recorded:
         return False
+    if isinstance(problem, ContentPolicyViolation):
+        return isinstance(problem, CallRefused)
     return isinstance(problem, _REFUSALS)
 
 

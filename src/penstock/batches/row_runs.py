@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.refusals import record_refusal
 from penstock.accounts.request_records import RequestRow
 from penstock.batches.lines import CHATS, EDITS, IMAGES, MODEL_RESPONSES, VIDEOS
 from penstock.batches.records import BatchRecord, PendingRow
@@ -14,6 +15,7 @@ from penstock.chat import repeats
 from penstock.errors import (
     AuthenticationFailed,
     BudgetReached,
+    CallRefused,
     IdempotencyInProgress,
     InsufficientBalance,
     Problem,
@@ -24,7 +26,7 @@ from penstock.errors import (
 from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import get_generation_by_key
 from penstock.generations import endpoints
-from penstock.schema import Call, Caller
+from penstock.schema import MODALITY, Call, Caller
 from penstock.store.base import Row, Transaction
 from penstock.values import Nanos
 
@@ -123,6 +125,8 @@ class _RowRun:
                 await _ENDPOINTS[self.row.endpoint](self.gateway, call)
             while not await self._has_ended(request_id, task):
                 await self.gateway.clock.sleep(_LOOK_SECONDS)
+        except CallRefused as problem:
+            await record_refused_row(self.gateway, call, problem)
         finally:
             self.request_ids.discard(request_id)
         return request_id
@@ -139,6 +143,9 @@ class _RowRun:
         call = self._call({"idempotency-key": key})
         try:
             response = await _ENDPOINTS[self.row.endpoint](self.gateway, call)
+        except CallRefused as problem:
+            await record_refused_row(self.gateway, call, problem)
+            return call.id
         except Problem as problem:
             if problem.recorded:
                 return call.id
@@ -154,6 +161,12 @@ class _RowRun:
         if record is None or record.is_open:
             raise StorageUnavailable("The end of the request is not stored yet.")
         return row_end(record)
+
+
+async def record_refused_row(gateway: Gateway, call: Call, problem: CallRefused) -> None:
+    """Record the call of a row that a guard refused, as any refused call is."""
+    task = _TASKS.get(call.endpoint, "chat")
+    await record_refusal(gateway.requests, call, problem, task, MODALITY.get(task))
 
 
 def row_end(record: RequestRow) -> RowEnd:

@@ -11,10 +11,10 @@ from penstock.batches import vendor_rows
 from penstock.batches.lines import CHATS
 from penstock.batches.records import AUTO, CANCELLING, ONLY, BatchRecord, PendingRow, get_batch
 from penstock.batches.row_checks import row_call
-from penstock.batches.row_runs import RowEnd, store_row_end
+from penstock.batches.row_runs import RowEnd, record_refused_row, store_row_end
 from penstock.batches.vendor_rows import BatchedRow, RowEnding, RowTaken, VendorRecord
 from penstock.chat.batched import BatchedChat, admit, batched_chat
-from penstock.errors import InsufficientBalance, InvalidRequest, Problem, RateLimited, StorageUnavailable
+from penstock.errors import CallRefused, InsufficientBalance, InvalidRequest, Problem, RateLimited, StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.schema import Caller
 from penstock.store.waiting import retry_while_unavailable
@@ -129,18 +129,24 @@ class VendorRuns:
         gateway = self.gateway
         await asyncio.sleep(0)  # other calls have their turn
         chat = None
+        is_recorded = False
         problem: Problem = InvalidRequest("This row cannot go with a batch of its provider any more.")
+        call = row_call(gateway, caller, row.endpoint, msgspec.json.decode(row.body))
         try:
             if row.endpoint == CHATS:
-                call = row_call(gateway, caller, row.endpoint, msgspec.json.decode(row.body))
                 found = await batched_chat(gateway, call)
                 chat = found and await admit(gateway, found)
         except StorageUnavailable:
             raise
+        except CallRefused as refusal:
+            await record_refused_row(gateway, call, refusal)
+            problem = refusal
+            is_recorded = True
         except Problem as refusal:  # made alone it fails for the same reason
             problem = refusal
-        if chat is None and batch.vendor_batch == ONLY:
-            end = RowEnd(status="failed", error_code=problem.code, error_message=problem.message)
+        if is_recorded or (chat is None and batch.vendor_batch == ONLY):
+            request_id = call.id if is_recorded else None
+            end = RowEnd(status="failed", request_id=request_id, error_code=problem.code, error_message=problem.message)
             await store_row_end(gateway, self.batch_id, row.number, end)
         return chat
 

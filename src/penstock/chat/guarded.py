@@ -31,7 +31,7 @@ def asked_text(chat: ChatRequest) -> str:
 
 
 async def check_call(gateway: Gateway, call: Call, chat: ChatRequest, labels: Mapping[str, str]) -> None:
-    """Have the guards read a call. Raises ContentPolicyViolation and Unavailable."""
+    """Have the guards read a call. Raises CallRefused and Unavailable."""
     if not call.is_guard and gateway.guards.watching(TASK, call.caller.org_id):
         text = await run_aside(chat.size_bytes, asked_text, chat)
         user = chat.body.get("user")

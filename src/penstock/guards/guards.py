@@ -7,7 +7,7 @@ from typing import Any, Literal
 import structlog
 
 from penstock.clock import Clock
-from penstock.errors import ContentPolicyViolation, OutputRefused, Unavailable
+from penstock.errors import CallRefused, OutputRefused, Unavailable
 from penstock.guards import verdicts as services
 from penstock.guards.configured import Guard, read_guards
 from penstock.guards.rules import CompiledRules
@@ -83,7 +83,7 @@ class Guards:
     ) -> None:
         """Return if the call may go on, and note for its response whether a guard has flagged it.
 
-        Raises ContentPolicyViolation if a guard refuses it, and Unavailable if one that must answer does not.
+        Raises CallRefused if a guard refuses it, and Unavailable if one that must answer does not.
         """
         guards = self.watching(kind, asked.org_id, call_id=asked.call_id)
         if not guards:
@@ -104,7 +104,7 @@ class Guards:
             raise Unavailable(f"The {str(problem).removeprefix('the ')}.") from None
         for guard, verdict in zip(guards, verdicts, strict=True):
             if verdict.verdict == "refuse":
-                raise ContentPolicyViolation(
+                raise CallRefused(
                     f"The guard `{guard.name}` of this gateway refused the call{_reason(guard, verdict)}."
                 )
         _report(verdicts)

@@ -113,7 +113,7 @@ async def _with_speakers(gateway: Gateway, call: Call, request: ListenRequest) -
 
 
 async def _ask_guards(gateway: Gateway, call: Call, request: ListenRequest, labels: Mapping[str, str]) -> None:
-    """Have the guards read what a caller writes beside the sound. Raises ContentPolicyViolation and Unavailable."""
+    """Have the guards read what a caller writes beside the sound. Raises CallRefused and Unavailable."""
     user = request.records.get("user")
     text = request.written_text
     await gateway.guards.check(asked_of(call), TASK, request.model, text, labels=labels, user=user)

@@ -7,6 +7,7 @@ import pytest
 from penstock.batches import vendor_runs
 from penstock.batches.records import BatchRecord
 from penstock.errors import StorageUnavailable
+from penstock.guards.verdict_counts import sum_verdicts
 from tests.fake_providers import faults
 from tests.fake_providers.openai_batches import OpenAIBatches
 from tests.fake_providers.server import responds
@@ -84,6 +85,10 @@ async def test_a_call_that_a_guard_refuses_is_not_sent(
         assert (len(provider.billed), len(provider.received("chat"))) == (4, 0)
         found = await running.rows("SELECT number, cost, error_code FROM batch_rows WHERE status = 'failed'")
         assert found == [{"number": 2, "cost": 0, "error_code": "CONTENT_POLICY_VIOLATION"}]
+        assert len([record for record in await running.records() if record["status"] == "rejected"]) == 1
+        await running.gateway.guards.counts.write()
+        said = await sum_verdicts(running.gateway.store, running.gateway.clock, running.caller.org_id, 1)
+        assert (said["words"]["pass"], said["words"]["refuse"]) == (4, 1)
 
 
 @pytest.mark.parametrize("state", ["expired", "cancelled"])

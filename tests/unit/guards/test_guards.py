@@ -8,7 +8,7 @@ import pytest
 
 from penstock.chat.endpoint import complete_chat
 from penstock.chat.responses import create_response
-from penstock.errors import ContentPolicyViolation, Problem, Unavailable
+from penstock.errors import CallRefused, Problem, Unavailable
 from penstock.schema import Response
 from penstock.speech.endpoint import create_speech
 from tests.api.http_calls import served_api
@@ -77,7 +77,7 @@ async def test_a_refused_call_costs_nothing_and_reaches_no_provider(open_gateway
     async with open_gateway(guards=WORDS) as running:
         before = await running.money()
         ends = await through_every_door(running, "a gun")
-        assert {type(end) for end in ends} == {ContentPolicyViolation}
+        assert {type(end) for end in ends} == {CallRefused}
         assert str(ends[0]) == "The guard `words` of this gateway refused the call."
         lab = running.lab
         assert [len(calls) for calls in (lab.images, lab.videos, lab.chats, lab.speeches)] == [0] * 4
@@ -116,7 +116,7 @@ async def test_only_the_kinds_and_organizations_that_are_named_are_watched(open_
 @sqlite_only
 async def test_a_refusal_gives_its_reason_only_where_it_may(open_gateway: OpenGateway) -> None:
     async with open_gateway(guards={"words": {**WORDS["words"], "show_reason": True}}) as running:
-        with pytest.raises(ContentPolicyViolation, match="refused the call: the prompt has a word"):
+        with pytest.raises(CallRefused, match="refused the call: the prompt has a word"):
             await running.image(prompt="a gun")
 
 
@@ -130,7 +130,7 @@ async def test_a_service_is_asked_with_a_signature_and_decides(
     async with open_gateway(guards=asking(service, http={"sends_images": True})) as running:
         await running.edit(prompt="add a hat", image=IMAGE_URI, user="u-1")
         service.answer = FakeResponse({"verdict": "refuse", "reason": "no hats"})
-        with pytest.raises(ContentPolicyViolation) as caught:
+        with pytest.raises(CallRefused) as caught:
             await running.edit(prompt="add a hat", image=IMAGE_URI)
         assert "no hats" not in caught.value.message
     first = service.received("ask")[0]
@@ -178,7 +178,7 @@ async def test_without_a_verdict_a_closed_guard_refuses_and_an_open_one_lets_pas
 async def test_the_strictest_verdict_wins(open_gateway: OpenGateway, service: GuardService) -> None:
     service.answer = FakeResponse({"verdict": "flag"})
     async with open_gateway(guards={**asking(service), **WORDS}) as running:
-        with pytest.raises(ContentPolicyViolation):
+        with pytest.raises(CallRefused):
             await running.image(prompt="a gun")
         await running.image(prompt="a pear")
 

@@ -4,16 +4,9 @@ from typing import Any
 
 import pytest
 
-from penstock.api.refusals import RefusedFields, refused_fields
-from penstock.api.route import Route
-from penstock.api.routes import ROUTES
+from penstock.accounts.refusals import RefusedFields, refused_fields
 from penstock.schema import Call, Caller
 from penstock.values import OrgId
-
-
-def route(path: str) -> Route:
-    (found,) = [route for route in ROUTES if route.method == "POST" and route.path == path]
-    return found
 
 
 def call(**body: Any) -> Call:
@@ -21,26 +14,26 @@ def call(**body: Any) -> Call:
     return Call(id="req_1", caller=caller, endpoint="/", at_ms=0, started=0.0, **body)
 
 
-CHAT = route("/compat/v1/chat/completions")
-IMAGES = route("/compat/v1/images/generations")
+CHAT = ("chat", None)
+IMAGES = ("image", "image")
 IMAGE_PART = {"type": "image_url", "image_url": {"url": "https://images.test/a.png"}}
 
 
 def test_fields_of_json_and_of_a_form_are_read() -> None:
     fields = {"model": "image-1", "user": "bob", "session_id": "s1"}
     expected = RefusedFields("image-1", "image", "bob", "s1", {})
-    assert refused_fields(call(json=fields), IMAGES) == expected
-    assert refused_fields(call(form=list(fields.items()), is_form=True), IMAGES) == expected
+    assert refused_fields(call(json=fields), *IMAGES) == expected
+    assert refused_fields(call(form=list(fields.items()), is_form=True), *IMAGES) == expected
 
 
 @pytest.mark.parametrize("value", [None, 7, "", ["bob"], {}, "b" * 10_000])
 def test_what_cannot_be_a_user_is_not_recorded(value: Any) -> None:
-    fields = refused_fields(call(json={"user": value, "session_id": value}), IMAGES)
+    fields = refused_fields(call(json={"user": value, "session_id": value}), *IMAGES)
     assert (fields.user, fields.session_id) == (None, None)
 
 
 def test_a_long_name_of_a_model_is_cut() -> None:
-    assert refused_fields(call(json={"model": "m" * 1000}), IMAGES).model == "m" * 256
+    assert refused_fields(call(json={"model": "m" * 1000}), *IMAGES).model == "m" * 256
 
 
 @pytest.mark.parametrize(
@@ -56,4 +49,4 @@ def test_a_long_name_of_a_model_is_cut() -> None:
     ],
 )
 def test_a_chat_with_an_image_is_vision(body: Any, modality: str | None) -> None:
-    assert refused_fields(call(json=body), CHAT).modality == modality
+    assert refused_fields(call(json=body), *CHAT).modality == modality

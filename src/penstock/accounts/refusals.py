@@ -1,10 +1,11 @@
-"""Read from a refused call what its request record says about it: its body is not checked, or not valid."""
+"""Record a refused call, with what can be read from its body, which is not checked, or not valid."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from penstock.accounts.labels import usable_labels
-from penstock.api.route import Route
+from penstock.accounts.requests import Requests
+from penstock.errors import Problem
 from penstock.fields import CHAT
 from penstock.schema import Call
 
@@ -22,9 +23,27 @@ class RefusedFields(NamedTuple):
     labels: dict[str, str]
 
 
-def refused_fields(call: Call, route: Route) -> RefusedFields:
-    """Return what a refused call says about itself."""
-    modality = "vision" if route.kind == "chat" and _has_image(call.json) else route.modality
+async def record_refusal(
+    requests: Requests, call: Call, problem: Problem, kind: str | None, modality: str | None, response_bytes: int = 0
+) -> None:
+    """Write a request record with status `rejected`."""
+    fields = refused_fields(call, kind, modality)
+    await requests.reject(
+        call,
+        problem,
+        fields.model,
+        fields.modality,
+        kind,
+        user=fields.user,
+        session_id=fields.session_id,
+        labels=fields.labels,
+        response_bytes=response_bytes,
+    )
+
+
+def refused_fields(call: Call, kind: str | None, modality: str | None) -> RefusedFields:
+    """Return what a refused call of this kind says about itself."""
+    modality = "vision" if kind == "chat" and _has_image(call.json) else modality
     labels = usable_labels(call, _value(call, "labels"))
     return RefusedFields(named_model(call), modality, _text(call, "user"), _text(call, "session_id"), labels)
 
